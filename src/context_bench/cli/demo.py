@@ -1,0 +1,71 @@
+"""`context-bench demo`: the first minute. Seven systems on generated data, with no key and no network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import Parser
+
+__all__ = ["main"]
+
+SYSTEMS = (
+    "passthrough",
+    "closed-book",
+    "oracle",
+    "minify",
+    "truncate:ratio=0.5",
+    "random-drop:ratio=0.5",
+    "bm25:ratio=0.3",
+)
+DATASETS = ("needle:length=4000,n=40", "kv:length=4000,n=40", "json-logs:length=4000,n=40")
+
+_ABOUT = """\
+Each system gets 120 contexts of about 4,000 tokens, each with one fact that a question needs.
+score: is the fact still there?  compression: the share of tokens saved.  cost of pass: tokens spent for
+each fact kept.  Pareto 1: nobody keeps more for less.
+"""
+
+_NEXT = """
+The result is in {saved}.
+To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
+  context-bench --proxy http://localhost:7878 --model gpt-4o-mini --dataset needle:length=4000,n=40
+A compressor written in Python:
+  context-bench --system my_file.py:my_function --system bm25:ratio=0.3 --dataset json-logs:n=40
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the demo and save its result."""
+    parser = Parser(prog="context-bench demo", description=COMMANDS["demo"])
+    parser.add_argument(
+        "--out",
+        default=".context-bench/demo.json",
+        metavar="FILE",
+        help="where the result is saved (default: %(default)s)",
+    )
+    options = parser.parse_args(arguments[1:])
+
+    from context_bench.datasets.load import open_datasets
+    from context_bench.errors import UsageError
+    from context_bench.metrics import default_metrics
+    from context_bench.reporters import TableReporter
+    from context_bench.runner import evaluate
+    from context_bench.systems.load import build_systems
+
+    systems = [system for text in SYSTEMS for system in build_systems(text, seed=0)]
+    metrics = default_metrics(datasets=len(DATASETS), systems=len(systems))
+    print(_ABOUT, file=sys.stderr)
+    result = evaluate(systems, open_datasets(DATASETS, seed=0), metrics=metrics)
+    saved = Path(options.out)
+    try:
+        saved.parent.mkdir(parents=True, exist_ok=True)
+        saved.write_text(result.to_json(), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write to --out {saved}: {error.strerror or error}") from error
+    sys.stdout.write(TableReporter().render(result))
+    sys.stdout.flush()
+    print(_NEXT.format(saved=saved), file=sys.stderr)
+    return 0

@@ -1,0 +1,96 @@
+"""`context-bench datasets|systems|evaluators|metrics`: what there is, from the registry and the catalog."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import Parser
+from context_bench.datasets.catalog import catalog
+from context_bench.errors import ContextBenchError
+from context_bench.refs import import_code
+from context_bench.registry import registry
+from context_bench.reporters.table import plain_table
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print one listing."""
+    command = arguments[0]
+    parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE|FILE",
+        help="load code that registers components first",
+    )
+    options = parser.parse_args(arguments[1:])
+    for code in options.imports:
+        import_code(code)
+    sys.stdout.write(plain_table(list(_LISTINGS[command]())) + "\n")
+    return 0
+
+
+def _datasets() -> Iterator[list[str]]:
+    yield ["dataset", "family", "score", "evidence", "licence", "what it is"]
+    cards = catalog()
+    for name in registry.list("dataset"):
+        card = cards.get(name)
+        if card is None:
+            yield [name, "plugin", "by fields", "", "", _summary("dataset", name)]
+        else:
+            primary = card.primary + (" (stand-in)" if card.stand_in else "")
+            yield [name, card.family, primary, "yes" if card.evidence else "", card.licence, card.summary]
+
+
+def _systems() -> Iterator[list[str]]:
+    yield ["system", "parameters", "what it does"]
+    for name in registry.list("system"):
+        yield [name, _parameters("system", name), _summary("system", name)]
+
+
+def _evaluators() -> Iterator[list[str]]:
+    yield ["evaluator", "scores", "what it does"]
+    for name in registry.list("evaluator"):
+        fields = getattr(_found("evaluator", name), "score_fields", ())
+        yield [name, ", ".join(fields), _summary("evaluator", name)]
+
+
+def _metrics() -> Iterator[list[str]]:
+    yield ["metric", "parameters", "what it is"]
+    for name in registry.list("metric"):
+        yield [name, _parameters("metric", name), _summary("metric", name)]
+
+
+_LISTINGS = {"datasets": _datasets, "systems": _systems, "evaluators": _evaluators, "metrics": _metrics}
+
+
+def _found(kind: str, name: str) -> Any:
+    try:
+        return registry.get(kind, name)
+    except ContextBenchError:  # a broken plugin must not hide the others
+        return None
+
+
+def _summary(kind: str, name: str) -> str:
+    found = _found(kind, name)
+    if found is None:
+        return "cannot be loaded"
+    return (inspect.getdoc(found) or "").partition("\n")[0]
+
+
+def _parameters(kind: str, name: str) -> str:
+    found = _found(kind, name)
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    required = [each.name for each in parameters if each.default is each.empty]
+    optional = [f"{each.name}={each.default}" for each in parameters if each.default is not each.empty]
+    return ", ".join([*required, *optional])

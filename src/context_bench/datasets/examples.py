@@ -1,0 +1,73 @@
+"""What every example must have, checked before it costs anything.
+
+An `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from context_bench.errors import DataError
+
+__all__ = ["ExampleCheck", "copy_example"]
+
+_FROZEN = (str, int, float, bool, type(None))
+
+
+class ExampleCheck:
+    """Checks examples one after the other; remembers ids as digests, so a large dataset costs little."""
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def __call__(self, example: Any, where: str, tag: str = "") -> None:
+        """Raise DataError, naming `where`, when the example cannot be used."""
+        if not isinstance(example, Mapping):
+            raise DataError(f"{where}: an example is an object with fields, not {_kind(example)}")
+        for key in ("id", "context"):
+            if key not in example:
+                raise DataError(f"{where}: no {key!r}; every example needs 'id' and 'context'")
+        identity = example["id"]
+        if isinstance(identity, bool) or not isinstance(identity, str | int):
+            raise DataError(f"{where}: 'id' must be text or a whole number, not {_kind(identity)}")
+        if not isinstance(example["context"], str):
+            raise DataError(f"{where}: 'context' must be text, not {_kind(example['context'])}")
+        self._check_shapes(example, where)
+        tag = str(example.get("dataset") or tag)
+        digest = blake2b(f"{tag}\0{type(identity).__name__}\0{identity}".encode("utf-8", "replace"), digest_size=9)
+        if digest.digest() in self._seen:
+            raise DataError(f"{where}: duplicate id {identity!r}; ids must be unique within a dataset")
+        self._seen.add(digest.digest())
+
+    @staticmethod
+    def _check_shapes(example: Mapping[str, Any], where: str) -> None:
+        for key in ("answers", "choices", "documents", "turns", "tools", "evidence"):
+            if not isinstance(example.get(key, []), list | tuple | None):
+                raise DataError(f"{where}: {key!r} must be a list, not {_kind(example[key])}")
+        for turn in example.get("turns") or ():
+            if not isinstance(turn, Mapping) or "role" not in turn:
+                raise DataError(f"{where}: each of the 'turns' must be an object with 'role' and 'content'")
+
+
+def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that a system may change at will; texts are shared, containers are not."""
+    return {key: _copied(value) for key, value in example.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, _FROZEN):
+        return value
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    from copy import deepcopy
+
+    return deepcopy(value)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"a {type(value).__name__}")

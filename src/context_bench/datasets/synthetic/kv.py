@@ -1,0 +1,57 @@
+"""`kv`: look one key up in a JSON object of random keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from context_bench.datasets.synthetic import check
+from context_bench.datasets.synthetic.depth import depth_at, depth_tag
+from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.fit import Fact, Stock, assemble
+
+FLOOR = 90
+
+
+def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield examples that ask for the value of one key; keys and values look like UUIDs.
+
+    Where the length leaves a gap that no such entry fills, an entry has a shorter key and value.
+
+    Args:
+        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
+        depth: where the entry stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
+        n: how many examples.
+        seed: the same seed gives the same bytes.
+    """
+    check.cell(length, FLOOR, n, seed, what="a JSON object")
+    check.unit_interval("depth", depth)
+    return (_example(length, depth, index, n, seed) for index in range(n))
+
+
+def _example(length: int, depth: float | None, index: int, n: int, seed: int) -> dict[str, Any]:
+    asked = depth_at(depth, index, n)
+    draw = Draw("kv", length, asked, seed, index)
+    key, value = draw.uuid(), draw.uuid()
+    entry = f'"{key}": "{value}"'
+    stock = Stock(
+        unit=lambda: f'\n  "{draw.uuid()}": "{draw.uuid()}",',
+        scrap=lambda: f'\n  "{draw.hexadecimal(8)}": "{draw.hexadecimal(draw.between(2, 12))}",',
+        glue='",',
+        render=_render,
+    )
+    built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
+    return {
+        "id": f"kv-{length}-{depth_tag(depth, index, n)}-s{seed}-{index:03d}",
+        "context": built.context,
+        "question": f'What is the value of the key "{key}" in the JSON object?',
+        "answer": value,
+        "answers": [value],
+        "evidence": built.evidence,
+        "dataset": "kv",
+        "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
+    }
+
+
+def _render(units: Sequence[str]) -> str:
+    return "{" + "".join(units).removesuffix(",") + "\n}"

@@ -1,0 +1,65 @@
+"""`multi-needle`: several facts in a long text, all of which are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from context_bench.datasets.synthetic import check
+from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.fit import Fact, assemble
+from context_bench.datasets.synthetic.keys import LABELS, Names, secret
+from context_bench.datasets.synthetic.prose import Prose, prose_stock
+
+MOST = 64
+
+
+def multi_needle(*, length: int = 4000, needles: int = 4, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield examples that ask for `needles` values, scattered over the whole of the text.
+
+    The gold answer has parts: `answers` is `[[value, ...]]`, and a right reply gives all of them. `evidence`
+    and `meta["depths"]` are in the order of the question, which is not the order of the text.
+
+    Args:
+        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
+        needles: how many facts are hidden and asked for, 1 to 64.
+        n: how many examples.
+        seed: the same seed gives the same bytes.
+    """
+    check.whole("needles", needles, 1, MOST)
+    check.cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
+    return (_example(length, needles, index, seed) for index in range(n))
+
+
+def _example(length: int, needles: int, index: int, seed: int) -> dict[str, Any]:
+    draw = Draw("multi-needle", length, needles, seed, index)
+    names, label = Names(draw), draw.pick(LABELS)
+    secrets = [secret(draw, names, label) for _ in range(needles)]
+    facts = [
+        Fact(" " + hidden.sentence, hidden.sentence, (place + draw.fraction()) / needles)
+        for place, hidden in enumerate(secrets)
+    ]
+    built = assemble(length, facts, prose_stock(Prose(draw)))
+    order = draw.shuffled(range(needles))
+    values = [secrets[place].value for place in order]
+    return {
+        "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
+        "context": built.context,
+        "question": f"What is the {label} for {_listed([secrets[place].subject for place in order])}?",
+        "answer": ", ".join(values),
+        "answers": [values],
+        "evidence": [built.evidence[place] for place in order],
+        "dataset": "multi-needle",
+        "meta": {
+            "length": length,
+            "depths": [built.depths[place] for place in order],
+            "needles": needles,
+            "seed": seed,
+        },
+    }
+
+
+def _listed(subjects: list[str]) -> str:
+    if len(subjects) == 1:
+        return subjects[0]
+    return "each of these: " + "; ".join(subjects)

@@ -1,0 +1,197 @@
+"""An API's list of records as JSON: pretty-printed, a record on each line, or all on one line.
+
+One record's note states the fact; other notes state the same of other names, so that neither the field
+nor the wording gives it away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from textwrap import indent
+from typing import Any, NamedTuple
+
+from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.fit import Stock
+from context_bench.datasets.synthetic.keys import Names
+from context_bench.datasets.synthetic.tool_output import ToolOutput
+
+LAYOUTS = ("pretty", "lines", "compact")
+ROOMY = 4000  # in a shorter context the record with the fact has few fields, so that its depth can be met
+
+
+class Theme(NamedTuple):
+    """What the records are about; `fields` are the optional ones and their values."""
+
+    noun: str
+    label: str
+    prefix: str
+    statuses: tuple[str, ...]
+    fields: tuple[tuple[str, Callable[[Draw], Any]], ...]
+
+
+def _among(*choices: str) -> Callable[[Draw], str]:
+    return lambda draw: draw.pick(choices)
+
+
+def _day(draw: Draw) -> str:
+    return f"2026-{draw.between(1, 12):02d}-{draw.between(1, 28):02d}T{draw.between(0, 23):02d}:{draw.between(0, 59):02d}:00Z"
+
+
+def _number(low: int, high: int) -> Callable[[Draw], int]:
+    return lambda draw: draw.between(low, high)
+
+
+def _tags(draw: Draw) -> list[str]:
+    return draw.sample(("urgent", "internal", "vip", "retry", "export", "audited", "trial"), draw.between(0, 3))
+
+
+CITIES = _among("Lisbon", "Oslo", "Nairobi", "Lima", "Osaka", "Turin", "Quito", "Perth", "Dakar", "Riga", "Hanoi")
+PEOPLE = _among("a.okafor", "m.lindqvist", "j.tanaka", "r.silva", "p.novak", "s.haddad", "l.moreau", "k.adeyemi")
+
+THEMES: tuple[Theme, ...] = (
+    Theme(
+        "shipment",
+        "release code",
+        "shp",
+        ("in_transit", "delivered", "held", "returned", "booked"),
+        (
+            ("origin", CITIES),
+            ("destination", CITIES),
+            ("carrier", _among("northway", "bluefreight", "parcelo", "haulix")),
+            ("weight_kg", _number(1, 980)),
+            ("fragile", lambda draw: draw.chance(0.3)),
+            ("tags", _tags),
+            ("updated_at", _day),
+        ),
+    ),
+    Theme(
+        "account",
+        "recovery number",
+        "acc",
+        ("active", "suspended", "invited", "closed"),
+        (
+            ("owner", PEOPLE),
+            ("plan", _among("free", "team", "business", "enterprise")),
+            ("seats", _number(1, 400)),
+            ("region", _among("eu-west", "eu-north", "us-east", "ap-south")),
+            (
+                "billing",
+                lambda draw: {"cycle": draw.pick(("monthly", "yearly")), "overdue": draw.chance(0.2)},
+            ),
+            ("created_at", _day),
+        ),
+    ),
+    Theme(
+        "sensor",
+        "pairing code",
+        "sns",
+        ("online", "offline", "degraded", "maintenance"),
+        (
+            ("site", CITIES),
+            ("model", _among("TH-Mini", "FlowSense", "AirQ-Pro", "Vibra")),
+            ("battery", _number(1, 100)),
+            ("firmware", lambda draw: f"{draw.between(1, 4)}.{draw.between(0, 12)}.{draw.between(0, 9)}"),
+            (
+                "reading",
+                lambda draw: {"value": draw.between(1, 990) / 10, "unit": draw.pick(("C", "kPa", "ppm"))},
+            ),
+            ("tags", _tags),
+            ("seen_at", _day),
+        ),
+    ),
+)
+
+REMARKS = (
+    "Checked by the night shift, nothing to report.",
+    "Customer asked for a call before any change.",
+    "Waiting for the signed form.",
+    "Duplicate entry, merge later.",
+    "Address confirmed by phone.",
+    "Do not contact before noon.",
+    "Escalated to the regional team, no answer so far.",
+    "Label was damaged and has been replaced.",
+    "Imported from the old system without history.",
+    "Second reminder sent.",
+    "Approved.",
+    "Photo attached to the original request.",
+)
+
+
+def tool_json(draw: Draw, length: int, variant: int) -> ToolOutput:
+    """Make JSON filler and a fact; `variant` chooses the layout."""
+    layout = LAYOUTS[variant % len(LAYOUTS)]
+    theme = draw.pick(THEMES)
+    names = Names(draw)
+    name, value = names.name(), names.value()
+    fact = _statement(theme, name, value)
+
+    def filler() -> str:
+        roll = draw.fraction()
+        note: str | None = None
+        if roll < 0.3:
+            note = _statement(theme, names.other(name), names.value())
+        elif roll < 0.8:
+            note = draw.pick(REMARKS)
+        return _written(_record(draw, theme, note, bare=draw.chance(0.2)), layout)
+
+    def tombstone() -> str:
+        return _written(_tombstone(draw, theme), layout)
+
+    return ToolOutput(
+        stock=Stock(
+            filler, tombstone, '"},' if layout == "compact" else "\n", lambda units: _render(units, theme, layout)
+        ),
+        unit=_written(_record(draw, theme, fact, bare=length < ROOMY), layout),
+        evidence=fact,
+        question=f"What is the {theme.label} for {theme.noun} {'-'.join(name)}?",
+        answer=value,
+        layout=layout,
+    )
+
+
+def _statement(theme: Theme, name: tuple[str, str], value: str) -> str:
+    return f"The {theme.label} for {theme.noun} {'-'.join(name)} is {value}."
+
+
+def _record(draw: Draw, theme: Theme, note: str | None, *, bare: bool = False) -> dict[str, Any]:
+    record: dict[str, Any] = {"id": _identifier(draw, theme)}
+    if not bare:
+        record["status"] = draw.pick(theme.statuses)
+    if note is not None:
+        record["note"] = note
+    share = 0.0 if bare else 0.2 + 0.8 * draw.fraction()
+    for key, make in theme.fields:
+        if draw.chance(share):
+            record[key] = make(draw)
+    return record
+
+
+def _tombstone(draw: Draw, theme: Theme) -> dict[str, Any]:
+    """Return what an API shows of a record that is gone."""
+    record: dict[str, Any] = {"id": _identifier(draw, theme)}
+    if draw.chance(0.7):
+        record["deleted"] = True
+    if draw.chance(0.3):
+        record["by"] = PEOPLE(draw)
+    return record
+
+
+def _identifier(draw: Draw, theme: Theme) -> str:
+    return f"{theme.prefix}_{draw.hexadecimal(8)}"
+
+
+def _written(record: dict[str, Any], layout: str) -> str:
+    """Write a record with the comma, and the line break if any, that stand after it."""
+    if layout == "pretty":
+        return indent(json.dumps(record, indent=2), "  ") + ",\n"
+    text = json.dumps(record, separators=(",", ":"))
+    return text + ",\n" if layout == "lines" else text + ","
+
+
+def _render(units: Sequence[str], theme: Theme, layout: str) -> str:
+    end = "" if layout == "compact" else "\n"
+    records = end + "".join(units).rstrip(",\n") + end
+    if layout == "pretty":
+        return f"[{records}]"
+    return f'{{"{theme.noun}s":[{records}],"count":{len(units)}}}'

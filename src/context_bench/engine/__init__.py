@@ -1,0 +1,1 @@
+"""How work runs: the scheduler, the call of a system, the scoring of what it returned."""

@@ -1,0 +1,47 @@
+"""The gold answers of an example, and the texts that hold them: read the same way by every evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Gold", "evidence_texts", "gold_answers", "response_text"]
+
+Gold = tuple[str, ...]
+"""One accepted answer: its parts, all of which must be given. Most have a single part."""
+
+
+def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
+    """Every accepted answer, without repeats; empty when there is nothing to compare with."""
+    given = example.get("answers")
+    if not isinstance(given, list | tuple) or not given:
+        given = [example.get("answer")]
+    golds: dict[Gold, None] = {}
+    for answer in given:
+        parts = answer if isinstance(answer, list | tuple) else [answer]
+        gold = tuple(str(part) for part in parts if part is not None and str(part).strip())
+        if gold:
+            golds[gold] = None
+    return list(golds)
+
+
+def response_text(processed: Mapping[str, Any]) -> str:
+    """What the system answered; nothing at all reads as an empty answer."""
+    response = processed.get("response")
+    return "" if response is None else str(response)
+
+
+def evidence_texts(example: Mapping[str, Any]) -> list[str]:
+    """The passages that an answer needs. A span is a text, a {start, end} of the context, or both."""
+    texts = []
+    for span in example.get("evidence") or ():
+        if isinstance(span, str):
+            text = span
+        elif isinstance(span, Mapping):
+            text = span.get("text") or example["context"][span["start"] : span["end"]]
+        else:
+            start, end = span
+            text = example["context"][start:end]
+        if text.strip():
+            texts.append(text)
+    return texts

@@ -1,0 +1,8 @@
+"""The one HTTP client: a pool of connections, retries, rate limits, and care with keys."""
+
+from context_bench.http.endpoint import Endpoint, Exchange
+from context_bench.http.retry import RetryPolicy
+from context_bench.http.secrets import Secret, find_key
+from context_bench.http.transport import Reply, Transport
+
+__all__ = ["Endpoint", "Exchange", "Reply", "RetryPolicy", "Secret", "Transport", "find_key"]

@@ -1,0 +1,203 @@
+"""A server that speaks JSON: one call sends a body and returns the parsed reply, however many attempts it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.http.gate import Gate
+from context_bench.http.retry import RetryPolicy, is_transient, retry_after
+from context_bench.http.secrets import Secret, check_url
+from context_bench.http.transport import Reply, shared_transport
+
+__all__ = ["Endpoint", "Exchange"]
+
+_SHOWN = 400
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What it took to get a reply: its JSON, and the facts that a row keeps of it."""
+
+    document: Any = None
+    attempts: int = 0
+    waited: float = 0.0
+    seconds: float = 0.0
+    statuses: list[int] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """Attempts, seconds that our client waited, and seconds of the attempt that succeeded."""
+        return {"attempts": self.attempts, "waited": self.waited, "request_seconds": self.seconds}
+
+
+class Endpoint:
+    """One server with its key, its retry policy and its gate.
+
+    Args:
+        base_url: `http(s)://host[:port][/path]`.
+        headers: Sent with each request; values may be secrets.
+        timeout: Seconds for one attempt.
+        policy: When to try again.
+        limit: The most requests in flight.
+        max_rpm: The most requests in a minute.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout: float = 30.0,
+        policy: RetryPolicy | None = None,
+        limit: int | None = None,
+        max_rpm: float | None = None,
+    ) -> None:
+        self.base_url = check_url(base_url)
+        self.timeout = timeout
+        self.policy = policy or RetryPolicy()
+        self._headers = {"Content-Type": "application/json", "Expect": "", **(headers or {})}
+        self._lines: list[str] | None = None
+        self._gate = Gate(self.place, limit, max_rpm)
+
+    @property
+    def place(self) -> str:
+        """Host and port, for people."""
+        return urlsplit(self.base_url).netloc
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.base_url!r})"
+
+    async def probe(self) -> None:
+        """Find out whether anybody listens; whatever is answered is an answer. A dead server stays dead."""
+        last: RequestFailed | None = None
+        for pause in (0.0, 0.2, 0.8):
+            await asyncio.sleep(pause)
+            try:
+                await shared_transport().request("GET", f"{self.base_url}/", timeout=min(self.timeout, 3.0))
+                return
+            except TimedOut:
+                return  # it listens: slow is not dead
+            except RequestFailed as error:
+                last = error
+        self._gate.close(f"{self.place} is down: {last}")
+
+    async def post(self, path: str, body: Any) -> Exchange:
+        """Send `body` as JSON until there is a usable reply, as the policy allows.
+
+        Raises:
+            RequestFailed: The server refused, or no usable reply came within deadline and retries.
+        """
+        loop = asyncio.get_running_loop()
+        payload = encode(body)
+        exchange = Exchange()
+        started, deadline = loop.time(), loop.time() + self.policy.deadline
+        retries = 0
+        while True:
+            before = loop.time()
+            try:
+                async with self._gate:
+                    exchange.waited += loop.time() - before
+                    exchange.attempts += 1
+                    reply = await self._send(path, payload, max(0.05, min(self.timeout, deadline - loop.time())))
+                    exchange.statuses.append(reply.status)
+                    exchange.document, exchange.seconds = self._accept(reply), reply.seconds
+                    return exchange
+            except _Retry as again:
+                counts = again.reply is None or again.reply.status != 429
+                pause = self.policy.delay(retries if counts else 0, again.asked)
+                out_of_retries = counts and retries >= self.policy.max_retries
+                if out_of_retries or loop.time() + pause >= deadline or self._gate.closed:
+                    raise self._given_up(again, exchange, loop.time() - started) from None
+                retries += counts
+                if not counts:
+                    self._gate.refused(pause)
+            except RequestFailed as error:
+                error.metadata.update(exchange.facts())
+                raise
+            exchange.waited += pause
+            await asyncio.sleep(pause)
+
+    async def _send(self, path: str, payload: bytes, timeout: float) -> Reply:
+        if self._lines is None:
+            self._lines = [f"{name}: {_revealed(value)}" for name, value in self._headers.items()]
+        try:
+            reply = await shared_transport().request(
+                "POST", self.base_url + path, headers=self._lines, body=payload, timeout=timeout
+            )
+        except ConnectionFailed as error:
+            self._gate.unreachable(str(error))
+            raise _Retry(error) from None
+        except TimedOut as error:
+            raise _Retry(error) from None
+        self._gate.answered()
+        return reply
+
+    def _accept(self, reply: Reply) -> Any:
+        """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
+        if 200 <= reply.status < 300:
+            try:
+                return orjson.loads(reply.body)
+            except orjson.JSONDecodeError:
+                problem = f"{self.place} answered {reply.status} with a body that is no JSON: {shown(reply.body)}"
+                raise _Retry(RequestFailed(problem, status=reply.status), reply) from None
+        if 300 <= reply.status < 400:
+            target = reply.header("location") or "nowhere"
+            raise RequestFailed(
+                f"{self.place} answered {reply.status}, a redirect to {target}, which is not followed: "
+                "name the right URL",
+                status=reply.status,
+            )
+        error = RequestFailed(f"{self.place} answered {reply.status}: {shown(reply.body)}", status=reply.status)
+        if is_transient(reply.status):
+            raise _Retry(error, reply)
+        raise error
+
+    def _given_up(self, again: _Retry, exchange: Exchange, seconds: float) -> RequestFailed:
+        error = again.error
+        if exchange.attempts > 1:
+            text = f"{error} (after {exchange.attempts} attempts in {seconds:.1f} s)"
+            error = type(error)(text, status=error.status)
+        error.metadata.update(exchange.facts())
+        return error
+
+
+class _Retry(Exception):
+    """An attempt failed in a way that a later one may not."""
+
+    def __init__(self, error: RequestFailed, reply: Reply | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.reply = error, reply
+        self.asked = retry_after(reply.header("retry-after")) if reply else None
+
+
+def encode(body: Any) -> bytes:
+    """JSON bytes; lone surrogates, which have no UTF-8, become question marks."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        from context_bench.results import dump_json
+
+        return dump_json(body).encode()
+
+
+def shown(body: bytes) -> str:
+    """The start of a server's answer, as one line: its own error message where it has the usual form."""
+    try:
+        document = orjson.loads(body)
+        error = document.get("error", document)
+        text = error.get("message") if isinstance(error, dict) else error
+        text = text if isinstance(text, str) and text else body.decode("utf-8", "replace")
+    except (orjson.JSONDecodeError, AttributeError):
+        text = body.decode("utf-8", "replace")
+    text = " ".join(text.split()) or "(empty body)"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _revealed(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value

@@ -1,0 +1,110 @@
+"""How many requests an endpoint gets at once, and how fast: one gate for all who talk to it.
+
+The limit shrinks when the server says 429 and grows back as it answers; a pause holds everyone, not
+only the request that was refused. Twenty failed connections in a row close the gate for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+
+from context_bench.errors import ConnectionFailed
+
+__all__ = ["Gate"]
+
+DEAD_AFTER = 20
+
+
+class Gate:
+    """Admits requests to one endpoint.
+
+    Args:
+        place: The endpoint's name, for messages.
+        limit: The most requests in flight; None sets no bound of its own.
+        max_rpm: The most requests started in a minute.
+    """
+
+    def __init__(self, place: str, limit: int | None = None, max_rpm: float | None = None) -> None:
+        self.place = place
+        self._ceiling = float(limit or 100_000)
+        self._limit = self._ceiling
+        self._interval = 60.0 / max_rpm if max_rpm else 0.0
+        self._next_start = 0.0
+        self._open_at = 0.0
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._failed_connections = 0
+        self._death: str | None = None
+
+    async def __aenter__(self) -> None:
+        if self._death:
+            raise ConnectionFailed(self._death)
+        loop = asyncio.get_running_loop()
+        while self._in_flight >= max(1, int(self._limit)):
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        self._in_flight += 1
+        try:
+            while (wait := self._wait(loop.time())) > 0:
+                await asyncio.sleep(wait)
+            if self._interval:
+                self._next_start = max(self._next_start, loop.time()) + self._interval
+            if self._death:
+                raise ConnectionFailed(self._death)
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _wait(self, now: float) -> float:
+        return max(self._open_at, self._next_start) - now
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        room = max(1, int(self._limit)) - self._in_flight
+        while self._waiting and room > 0:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                room -= 1
+
+    def refused(self, pause: float) -> None:
+        """The server said 429: halve what it gets, and hold everyone for a while."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._open_at:  # replies to one and the same burst count once
+            self._limit = max(1.0, min(self._limit, self._in_flight) / 2)
+        self._open_at = max(self._open_at, now + pause)
+
+    def answered(self) -> None:
+        """The server answered: it is alive, and may get a little more."""
+        self._failed_connections = 0
+        if self._limit < self._ceiling:
+            self._limit = min(self._ceiling, self._limit + 1 / self._limit)
+            self._wake()
+
+    def unreachable(self, why: str) -> None:
+        """A connection failed; after enough of them in a row nobody is let in any more."""
+        self._failed_connections += 1
+        if self._failed_connections >= DEAD_AFTER:
+            self.close(f"{self.place} is down: {self._failed_connections} connections in a row failed ({why})")
+
+    def close(self, why: str) -> None:
+        """Let nobody in any more; everybody who waits is told why."""
+        self._death = why
+        self._limit = self._ceiling
+        self._wake()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the endpoint was found to be dead."""
+        return self._death is not None

@@ -1,0 +1,82 @@
+"""Keys: where they come from, where they may go, and that they are never shown.
+
+`OPENAI_API_KEY` as a fallback goes only over https or to this machine. A key that the user names goes
+where the user says.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import warnings
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from context_bench.errors import UsageError
+
+__all__ = ["Secret", "check_url", "find_key", "is_loopback"]
+
+
+class Secret:
+    """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that sends it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a secret does not leave its process")
+
+
+def check_url(url: str) -> str:
+    """A base URL in its plain form, without a trailing slash; UsageError when it is none."""
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_ok = urlsplit(""), False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or any(c.isspace() for c in url):
+        raise UsageError(f"{url!r} is no URL of a server: write http://HOST:PORT or https://HOST")
+    if parts.username or parts.password:
+        raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
+    return url.rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL stays on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def find_key(
+    url: str,
+    given: str | Secret | None = None,
+    variable: str | None = None,
+    fallback: str = "OPENAI_API_KEY",
+    environment: Mapping[str, str] | None = None,
+) -> Secret | None:
+    """The key for a server: given by the user, by a variable that the user names, or the fallback."""
+    environment = os.environ if environment is None else environment
+    if variable is not None:
+        given = environment.get(variable, "")
+        if not given:
+            raise UsageError(f"the environment variable {variable}, named for the key, is not set")
+    if given:
+        if urlsplit(url).scheme != "https" and not is_loopback(url):
+            warnings.warn(f"the key for {urlsplit(url).hostname} travels over plain http", stacklevel=2)
+        return given if isinstance(given, Secret) else Secret(given)
+    key = environment.get(fallback, "")
+    return Secret(key) if key and (urlsplit(url).scheme == "https" or is_loopback(url)) else None

@@ -1,0 +1,19 @@
+"""Metrics: each turns the rows of one system into summary numbers. One file each."""
+
+from context_bench.metrics.breakdown import PerDatasetBreakdown
+from context_bench.metrics.cost import CostOfPass
+from context_bench.metrics.defaults import default_metrics
+from context_bench.metrics.latency import Latency
+from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
+
+__all__ = [
+    "CompressionRatio",
+    "CostOfPass",
+    "Latency",
+    "MeanScore",
+    "ParetoRank",
+    "PassRate",
+    "PerDatasetBreakdown",
+    "default_metrics",
+]

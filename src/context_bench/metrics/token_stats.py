@@ -1,0 +1,88 @@
+"""Tokens saved, and which systems are worth their tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from context_bench.results import EvalRow
+
+__all__ = ["CompressionRatio", "ParetoRank"]
+
+
+@dataclass(frozen=True)
+class CompressionRatio:
+    """1 - output/input over summed tokens: positive is smaller, negative is larger.
+
+    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out.
+    """
+
+    name = "compression-ratio"
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Compare the summed tokens; all 0.0 when there are none."""
+        done = [row for row in rows if row.error is None]
+        given = sum(row.input_tokens for row in done)
+        kept = sum(row.output_tokens for row in done)
+        count = len(done) or 1
+        return {
+            "compression_ratio": 1.0 - kept / given if given else 0.0,
+            "mean_input_tokens": given / count,
+            "mean_output_tokens": kept / count,
+        }
+
+
+@dataclass(frozen=True)
+class ParetoRank:
+    """The front on which a system stands when quality and cost are weighed against each other.
+
+    One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
+    says of all of them. The field "score" stands for the summary's `mean_score`.
+    """
+
+    quality_field: str = "score"
+    cost_field: str = "cost_of_pass"
+    name = "pareto-rank"
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:  # noqa: ARG002 - the Protocol's signature
+        """A placeholder; see `rank_systems`."""
+        return {"pareto_rank": 0.0}
+
+    def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
+        """Rank the systems of a summary by this metric's fields."""
+        quality = "mean_score" if self.quality_field == "score" else self.quality_field
+        return self.rank_systems(summary, quality_field=quality, cost_field=self.cost_field)
+
+    @staticmethod
+    def rank_systems(
+        summary: Mapping[str, Mapping[str, float]],
+        quality_field: str = "mean_score",
+        cost_field: str = "cost_of_pass",
+    ) -> dict[str, int]:
+        """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
+
+        A system beats another when it is at least as good on both counts and better on one. An infinite
+        cost ranks after every finite one. A system without the fields, or with NaN there, has no rank.
+        """
+        points = {}
+        for name, values in summary.items():
+            quality, cost = values.get(quality_field, math.nan), values.get(cost_field, math.nan)
+            if not (math.isnan(quality) or math.isnan(cost)):
+                points[name] = (quality, cost)
+        ranks: dict[str, int] = {}
+        for group in (
+            {name: point for name, point in points.items() if math.isfinite(point[1])},
+            {name: point for name, point in points.items() if not math.isfinite(point[1])},
+        ):
+            front = max(ranks.values(), default=0)
+            while group:
+                front += 1
+                best = [name for name in group if not any(_beats(group[other], group[name]) for other in group)]
+                ranks.update(dict.fromkeys(best, front))
+                group = {name: point for name, point in group.items() if name not in best}
+        return {name: ranks[name] for name in points}
+
+
+def _beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    return a[0] >= b[0] and a[1] <= b[1] and a != b

@@ -1,0 +1,166 @@
+"""References: how a component is named in one line of text.
+
+    REF[:ARG|key=value,...]     needle:length=8000|16000,n=50    mmlu:anatomy    bm25:ratio=0.3
+                                package.module:object            file.py:object:key=value
+
+REF is a registered name, `module:object` or `file.py:object`. `|` separates the values of a sweep: one
+reference then stands for several, one for each combination.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import itertools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from context_bench.errors import UnknownName, UsageError
+from context_bench.registry import import_object, registry
+
+__all__ = ["Ref", "call_with", "import_code", "parse", "resolve"]
+
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A parsed reference: what it points at, and what it is called with."""
+
+    text: str
+    target: str
+    argument: str | None
+    parameters: dict[str, Any]
+
+
+def parse(kind: str, text: str) -> list[Ref]:
+    """Split a reference into target and parameters; several when it is a sweep."""
+    target, arguments = _split(kind, text)
+    positional, swept = _arguments(text, arguments)
+    refs: list[Ref] = []
+    for values in itertools.product(*swept.values()):
+        chosen = dict(zip(swept, values))
+        label = text if len(refs) == 0 and all(len(each) == 1 for each in swept.values()) else None
+        shown = ",".join(([positional] if positional else []) + [f"{key}={value}" for key, value in chosen.items()])
+        parameters = {key: _value(value) for key, value in chosen.items()}
+        refs.append(Ref(label or f"{target}:{shown}", target, positional, parameters))
+    return refs
+
+
+def _split(kind: str, text: str) -> tuple[str, str]:
+    head, _, rest = text.partition(":")
+    if (kind, head) in registry:
+        return head, rest
+    if head.endswith(".py") or (":" in text and _importable(head)):
+        name, _, arguments = rest.partition(":")
+        if not name:
+            raise UsageError(f"{text!r} names no object: write {head}:OBJECT")
+        return f"{head}:{name}", arguments
+    raise UnknownName(kind, head, registry.list(kind))
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _arguments(text: str, arguments: str) -> tuple[str | None, dict[str, list[str]]]:
+    positional: str | None = None
+    swept: dict[str, list[str]] = {}
+    for item in filter(None, arguments.split(",")):
+        key, equals, value = item.partition("=")
+        if equals:
+            if key in swept:
+                raise UsageError(f"{text!r} gives {key!r} twice")
+            swept[key] = value.split("|")
+        elif positional is None and not swept:
+            positional = item
+        else:
+            raise UsageError(f"{text!r}: {item!r} is no key=value")
+    return positional, swept
+
+
+def _value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def resolve(kind: str, ref: Ref) -> Any:
+    """The registered or imported object that a reference points at."""
+    if ":" not in ref.target:
+        return registry.get(kind, ref.target)
+    source, _, name = ref.target.partition(":")
+    try:
+        return getattr(import_code(source), name) if source.endswith(".py") else import_object(ref.target)
+    except AttributeError:
+        raise UsageError(f"{ref.text!r}: {source} has no {name!r}") from None
+    except ImportError as error:
+        raise UsageError(f"{ref.text!r}: cannot be imported: {error}") from error
+
+
+def import_code(source: str) -> ModuleType:
+    """Import a module by name, or a file by path."""
+    if not source.endswith(".py"):
+        try:
+            return importlib.import_module(source)
+        except ImportError as error:
+            raise UsageError(f"cannot import {source!r}: {error}") from error
+    path = Path(source).resolve()
+    if not path.is_file():
+        raise UsageError(f"{source}: no such file")
+    name = f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{source}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"{source}: cannot be run: {type(error).__name__}: {error}") from error
+    return module
+
+
+def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None = None) -> Any:
+    """Call a factory with the parameters of a reference; an unknown one is an error that lists the known."""
+    parameters = dict(ref.parameters)
+    known = _known_parameters(factory)
+    if ref.argument is not None:
+        if argument_name is None or (known is not None and argument_name not in known):
+            raise UsageError(f"{ref.text!r}: {ref.argument!r} is no key=value")
+        parameters[argument_name] = ref.argument
+    for key in parameters:
+        if known is not None and key not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"{ref.text!r}: unknown parameter {key!r}; {takes}")
+    try:
+        return factory(**parameters)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{ref.text!r}: {error}") from error
+
+
+def _known_parameters(factory: Callable[..., Any]) -> list[str] | None:
+    """The names that a factory takes; None when it takes any."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]

@@ -1,0 +1,157 @@
+"""Named components: what the package ships, what plugins add, what a user registers or points at.
+
+A name is looked up in this order: registered in this process, shipped, entry point of an installed
+package (group `context_bench.<kind>s`). `_` and `-` in names are alike. Nothing is imported before it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from context_bench.errors import UnknownName, UsageError
+
+__all__ = [
+    "KINDS",
+    "Registry",
+    "get_metric",
+    "import_object",
+    "load_dataset",
+    "register_dataset",
+    "register_metric",
+    "registry",
+]
+
+KINDS = ("dataset", "system", "evaluator", "metric", "reporter")
+
+_SYSTEMS = "context_bench.systems"
+_EVALUATORS = "context_bench.evaluators"
+_METRICS = "context_bench.metrics"
+
+BUILT_IN: dict[str, dict[str, str] | str] = {
+    "dataset": "context_bench.datasets.catalog:loaders",
+    "system": {
+        "passthrough": f"{_SYSTEMS}:Passthrough",
+        "truncate": f"{_SYSTEMS}:Truncate",
+        "random-drop": f"{_SYSTEMS}:RandomDrop",
+        "minify": f"{_SYSTEMS}:Minify",
+        "bm25": f"{_SYSTEMS}:BM25",
+        "closed-book": f"{_SYSTEMS}:ClosedBook",
+        "oracle": f"{_SYSTEMS}:Oracle",
+        "openai-proxy": f"{_SYSTEMS}:OpenAIProxy",
+    },
+    "evaluator": {
+        "answer-quality": f"{_EVALUATORS}:AnswerQuality",
+        "context-recall": f"{_EVALUATORS}:ContextRecall",
+    },
+    "metric": {
+        "mean-score": f"{_METRICS}:MeanScore",
+        "pass-rate": f"{_METRICS}:PassRate",
+        "compression-ratio": f"{_METRICS}:CompressionRatio",
+        "cost-of-pass": f"{_METRICS}:CostOfPass",
+        "latency": f"{_METRICS}:Latency",
+        "per-dataset-breakdown": f"{_METRICS}:PerDatasetBreakdown",
+        "pareto-rank": f"{_METRICS}:ParetoRank",
+    },
+    "reporter": {
+        "table": "context_bench.reporters:TableReporter",
+        "json": "context_bench.reporters:JsonReporter",
+        "csv": "context_bench.reporters:CsvReporter",
+    },
+}
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def import_object(path: str) -> Any:
+    """Import `module:object`; an attribute path (`module:Class.method`) works too."""
+    module, _, attribute = path.partition(":")
+    target: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        target = getattr(target, part)
+    return target
+
+
+class Registry:
+    """Looks components up by kind and name. Shipped ones are import paths until they are asked for."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+
+    def register(self, kind: str, name: str, obj: Any) -> None:
+        """Make `obj` available under `name`; a later registration replaces an earlier one."""
+        self._of(kind)[_key(name)] = obj
+
+    def get(self, kind: str, name: str) -> Any:
+        """The component of that name, or UnknownName (a KeyError) with the nearest names."""
+        key = _key(name)
+        own = self._of(kind)
+        if key in own:
+            return own[key]
+        shipped = _shipped(kind)
+        if key in shipped:
+            found = shipped[key]
+            return import_object(found) if isinstance(found, str) else found
+        points = _entry_points(kind)
+        if key in points:
+            try:
+                return points[key].load()
+            except Exception as error:
+                raise UsageError(f"the plugin {points[key].value!r} for {kind} {name!r} fails: {error}") from error
+        raise UnknownName(kind, name, self.list(kind))
+
+    def __contains__(self, kind_and_name: tuple[str, str]) -> bool:
+        kind, name = kind_and_name
+        return _key(name) in self.list(kind)
+
+    def list(self, kind: str) -> builtins.list[str]:
+        """All names of a kind, sorted."""
+        return sorted({*self._of(kind), *_shipped(kind), *_entry_points(kind)})
+
+    def _of(self, kind: str) -> dict[str, Any]:
+        try:
+            return self._registered[kind]
+        except KeyError:
+            raise UsageError(f"unknown kind of component {kind!r}: there are {', '.join(KINDS)}") from None
+
+
+@cache
+def _shipped(kind: str) -> dict[str, Any]:
+    built_in = BUILT_IN[kind]
+    return import_object(built_in)() if isinstance(built_in, str) else built_in
+
+
+@cache
+def _entry_points(kind: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {_key(point.name): point for point in entry_points(group=f"context_bench.{kind}s")}
+
+
+registry = Registry()
+
+
+def register_dataset(name: str, loader: Callable[..., Any]) -> None:
+    """Register a dataset loader: a callable that returns an iterable of examples."""
+    registry.register("dataset", name, loader)
+
+
+def load_dataset(name: str, **parameters: Any) -> Any:
+    """Load a dataset by name; parameters go to its loader."""
+    return registry.get("dataset", name)(**parameters)
+
+
+def register_metric(name: str, metric: Any) -> None:
+    """Register a metric, or a factory of one."""
+    registry.register("metric", name, metric)
+
+
+def get_metric(name: str) -> Any:
+    """What was registered under that name: a class for the built-in ones."""
+    return registry.get("metric", name)

@@ -1,0 +1,37 @@
+"""One line for each row, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from context_bench.results import ROW_FIELDS, EvalResult, dump_json
+
+__all__ = ["CsvReporter"]
+
+
+class CsvReporter:
+    """The fields of a row in their order, then each score as `score:<name>`; nested values are JSON."""
+
+    name = "csv"
+
+    def render(self, result: EvalResult) -> str:
+        """A header and a line for each row."""
+        keys = sorted({key for row in result.rows for key in row.scores})
+        plain = [name for name in ROW_FIELDS if name != "scores"]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*plain, *(f"score:{key}" for key in keys)])
+        for row in result.rows:
+            values = [_cell(getattr(row, name)) for name in plain]
+            writer.writerow([*values, *(row.scores.get(key, "") for key in keys)])
+        return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dump_json(value)
+    if isinstance(value, str):  # a lone surrogate cannot be written as UTF-8
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return "" if value is None else value

@@ -1,0 +1,188 @@
+"""What a run produces: one `EvalRow` for each system and example, and the `EvalResult` around them.
+
+Rows hold raw facts; every number of a summary can be computed again from them, and `filter` and
+`from_json` do so. JSON written here is strict: infinity and NaN become null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from context_bench.errors import DataError, MissingExtra
+from context_bench.summary import rebuild_metrics, summarize
+
+if TYPE_CHECKING:
+    import pandas
+
+    from context_bench.types import Metric
+
+__all__ = ["EvalResult", "EvalRow", "Scores"]
+
+
+class Scores(dict[str, float]):
+    """The scores of one evaluator, with room for what a number cannot say.
+
+    Equal to a plain dict of the same numbers. `reason` tells why there are none (nothing to judge, judge
+    unreachable); `details` is kept in the row's metadata under the evaluator's name.
+    """
+
+    def __init__(
+        self,
+        scores: Mapping[str, float] | None = None,
+        *,
+        reason: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(scores or {})
+        self.reason = reason
+        self.details = dict(details or {})
+
+
+@dataclass(slots=True)
+class EvalRow:
+    """One system on one example.
+
+    `output_tokens` counts what a model would now be sent when the system returned a context, else the
+    response; `metadata["output"]` says which. `upstream_tokens` is what the model behind the system
+    received, None where nobody measured it. `error` is "Type: message"; such a row has no scores.
+    `unscored` maps an evaluator to the reason why it gave no score.
+    """
+
+    system: str
+    example_id: str | int
+    scores: dict[str, float]
+    input_tokens: int
+    output_tokens: int
+    metadata: dict[str, Any] = field(default_factory=dict)
+    latency: float = 0.0
+    dataset: str = ""
+    response: str = ""
+    error: str | None = None
+    repeat: int = 0
+    unscored: dict[str, str] = field(default_factory=dict)
+    upstream_tokens: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as a plain dict, in field order."""
+        return {name: getattr(self, name) for name in ROW_FIELDS}
+
+
+ROW_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(EvalRow))
+
+
+@dataclass
+class EvalResult:
+    """All rows of a run and what the metrics made of them."""
+
+    rows: list[EvalRow]
+    summary: dict[str, dict[str, float]]
+    timing: dict[str, float] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    metrics: list[Metric] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def systems(self) -> list[str]:
+        """System names, in the order of the run."""
+        return list(self.summary)
+
+    def filter(
+        self,
+        system: str | Iterable[str] | None = None,
+        dataset: str | Iterable[str] | None = None,
+    ) -> EvalResult:
+        """The part of the result for some systems or datasets, its summary computed anew."""
+        systems, datasets = _wanted(system), _wanted(dataset)
+        rows = [
+            row
+            for row in self.rows
+            if (systems is None or row.system in systems) and (datasets is None or row.dataset in datasets)
+        ]
+        names = [name for name in self.summary if systems is None or name in systems]
+        timing = {name: seconds for name, seconds in self.timing.items() if name in names}
+        return self._with_rows(rows, names, timing)
+
+    def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
+        metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
+        summary = summarize(rows, names, metrics, self.config.get("score_field", "score"))
+        return EvalResult(rows, summary, timing, self.config, metrics)
+
+    def to_json(self, indent: bool = True) -> str:
+        """The whole result as strict JSON."""
+        document = {
+            "summary": self.summary,
+            "timing": self.timing,
+            "config": self.config,
+            "rows": [row.as_dict() for row in self.rows],
+        }
+        return dump_json(document, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> EvalResult:
+        """Read back what `to_json` wrote, and compute the summary again from the rows."""
+        document = orjson.loads(text)
+        if not isinstance(document, dict) or not {"rows", "summary"} <= document.keys():
+            raise DataError("this JSON is no result of context-bench: it has no rows or no summary")
+        rows = [EvalRow(**row) for row in document["rows"]]
+        stored = {name: _restored(values) for name, values in document["summary"].items()}
+        result = cls(rows, stored, document.get("timing", {}), document.get("config", {}))
+        if not rows:
+            return result
+        fresh = result._with_rows(rows, list(stored), result.timing)
+        # A metric that this process does not know keeps the values that were stored.
+        fresh.summary = {name: {**stored[name], **fresh.summary[name]} for name in stored}
+        return fresh
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One line for each row, scores as columns (needs the extra `dataframe`)."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra("to_dataframe()", "dataframe") from error
+        records = []
+        for row in self.rows:
+            record = row.as_dict()
+            scores = record.pop("scores")
+            # A score called like a field of the row must not replace it.
+            record.update({(f"score:{key}" if key in record else key): value for key, value in scores.items()})
+            records.append(record)
+        return pandas.DataFrame.from_records(records)
+
+
+def dump_json(value: Any, *, indent: bool = False) -> str:
+    """Strict JSON text: infinity and NaN become null, unusual objects their text."""
+    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
+    try:
+        return orjson.dumps(value, default=str, option=options).decode()
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, integers over 64 bits
+        return orjson.dumps(_plain(value), default=str, option=options).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return str(value)
+    return value
+
+
+def _wanted(names: str | Iterable[str] | None) -> set[str] | None:
+    if names is None:
+        return None
+    return {names} if isinstance(names, str) else set(names)
+
+
+def _restored(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Undo the nulls of strict JSON: a cost with no pass was infinite, anything else is unknown."""
+    return {
+        key: (math.inf if key == "cost_of_pass" else math.nan) if value is None else value
+        for key, value in values.items()
+    }

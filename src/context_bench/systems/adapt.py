@@ -1,0 +1,59 @@
+"""Whatever a user hands over as a system, made into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.types import Example, System
+
+__all__ = ["FunctionSystem", "Named", "adapt", "named"]
+
+
+class FunctionSystem:
+    """A plain function as a system; a returned text is the new context."""
+
+    def __init__(self, function: Callable[[Example], Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def process(self, example: Example) -> Example:
+        """Call the function."""
+        result = self.function(example)
+        return {"context": result} if isinstance(result, str) else result
+
+
+class Named:
+    """A system under another name; everything else is the system's own."""
+
+    def __init__(self, system: Any, name: str) -> None:
+        self._system = system
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._system, attribute)
+
+    def process(self, example: Example) -> Example:
+        """Call the system."""
+        result: Example = self._system.process(example)
+        return result
+
+
+def adapt(system: Any) -> System:
+    """Accept a system as it is, or a function `f(example)`; anything else is an error that says what is missing."""
+    if isinstance(system, type):
+        raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
+    if isinstance(system, System):
+        if not isinstance(system.name, str) or not system.name:
+            raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
+        return system
+    if callable(system):
+        return FunctionSystem(system)
+    missing = " and ".join(f".{part}" for part in ("name", "process") if not hasattr(system, part))
+    raise UsageError(f"a {type(system).__name__} is no system: it has no {missing}")
+
+
+def named(system: System, name: str) -> System:
+    """The same system under the given name."""
+    return system if system.name == name else Named(system, name)

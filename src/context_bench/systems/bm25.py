@@ -1,0 +1,76 @@
+"""A compressor that reads the question: keep what shares its words.
+
+Okapi BM25 over the sentences of one context. Simple, fast, and hard to beat on look-up questions: a
+learned compressor should show that it does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from context_bench.errors import UsageError
+from context_bench.systems.budget import Budget
+from context_bench.systems.pieces import pick, split
+from context_bench.types import Example
+
+__all__ = ["BM25"]
+
+_TERM = re.compile(r"\w+")
+
+
+class BM25:
+    """Keeps the sentences or lines that match the question best, in their own order; ranks documents.
+
+    Args:
+        ratio: The share of tokens that is kept (0.5 by default).
+        budget: The number of tokens that is kept, instead of a share.
+        k1: How soon repeated words stop to count.
+        b: How much long sentences are held back, from 0 to 1.
+    """
+
+    def __init__(self, ratio: float | None = None, budget: int | None = None, k1: float = 1.5, b: float = 0.75) -> None:
+        if not 0 <= b <= 1 or k1 < 0:
+            raise UsageError(f"b lies between 0 and 1 and k1 is not negative, not b={b} and k1={k1}")
+        self.budget = Budget(ratio, budget)
+        self.k1, self.b = k1, b
+        self.name = "bm25"
+        self.fingerprint = f"bm25/1 k1={k1} b={b} {self.budget.fingerprint}"
+
+    def process(self, example: Example) -> Example:
+        """Return the best pieces that fit; for documents, all of them, best first."""
+        query = _terms(_query(example))
+        if "documents" in example:
+            documents = example["documents"]
+            texts = [f"{item.get('title', '')} {item['text']}" for item in documents]
+            return {"documents": [documents[index] for index in self._order(query, texts)]}
+        text = example["context"]
+        pieces = split(text)
+        return {"context": pick(pieces, self._order(query, pieces), self.budget.tokens(text))}
+
+    def _order(self, query: list[str], texts: list[str]) -> list[int]:
+        """Indexes of the texts, best first; equals in their own order."""
+        bags = [Counter(_terms(text)) for text in texts]
+        sizes = [bag.total() for bag in bags]
+        mean = sum(sizes) / len(sizes) if sizes else 0.0
+        scores = [0.0] * len(texts)
+        for term in dict.fromkeys(query):
+            found = [index for index, bag in enumerate(bags) if term in bag]
+            weight = math.log(1 + (len(bags) - len(found) + 0.5) / (len(found) + 0.5))
+            for index in found:
+                often = bags[index][term]
+                damping = self.k1 * (1 - self.b + self.b * sizes[index] / mean)
+                scores[index] += weight * often * (self.k1 + 1) / (often + damping)
+        return sorted(range(len(texts)), key=lambda index: (-scores[index], index))
+
+
+def _query(example: Example) -> str:
+    if example.get("question"):
+        return str(example["question"])
+    asked = [turn.get("content") for turn in example.get("turns") or () if turn.get("role") == "user"]
+    return str(asked[-1]) if asked else ""
+
+
+def _terms(text: str) -> list[str]:
+    return _TERM.findall(text.casefold())

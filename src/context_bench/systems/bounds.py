@@ -1,0 +1,54 @@
+"""The floor and the ceiling that every other system lies between."""
+
+from __future__ import annotations
+
+from context_bench.golds import evidence_texts
+from context_bench.types import Example
+
+__all__ = ["ClosedBook", "Oracle", "Passthrough"]
+
+
+class Passthrough:
+    """Changes nothing."""
+
+    def __init__(self) -> None:
+        self.name = "passthrough"
+        self.fingerprint = "passthrough/1"
+
+    def process(self, example: Example) -> Example:
+        """Return the example as it came."""
+        return example
+
+
+class ClosedBook:
+    """Drops the whole context: what can be answered from memory alone."""
+
+    def __init__(self) -> None:
+        self.name = "closed-book"
+        self.fingerprint = "closed-book/1"
+
+    def process(self, example: Example) -> Example:
+        """Return an empty context, and no documents."""
+        return {"context": "", **({"documents": []} if "documents" in example else {})}
+
+
+class Oracle:
+    """Keeps the evidence and nothing else. It looks at the gold, so it is a bound, not a competitor.
+
+    Without evidence nothing can be left out safely, and the context stays whole.
+    """
+
+    reads_gold = True
+
+    def __init__(self) -> None:
+        self.name = "oracle"
+        self.fingerprint = "oracle/1"
+
+    def process(self, example: Example) -> Example:
+        """Return the evidence, in its order; of documents the relevant ones."""
+        texts = evidence_texts(example)
+        result: Example = {"context": "\n".join(texts) if texts else example["context"]}
+        if "documents" in example and "relevant_ids" in example:
+            relevant = set(example["relevant_ids"])
+            result["documents"] = [item for item in example["documents"] if item["id"] in relevant]
+        return result

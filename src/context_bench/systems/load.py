@@ -1,0 +1,36 @@
+"""From what a user types after `--system` to systems: a name with parameters, or one's own class or function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.systems.adapt import adapt, named
+from context_bench.types import System
+
+__all__ = ["build_systems"]
+
+
+def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
+    """The system that a reference names, called by that text; several when it is a sweep."""
+    for ref in parse("system", text):
+        yield named(adapt(_built(ref, resolve("system", ref), seed)), ref.text)
+
+
+def _built(ref: Ref, found: Any, seed: int | None) -> Any:
+    if isinstance(found, type):
+        if seed is not None and "seed" in inspect.signature(found).parameters:
+            ref = Ref(ref.text, ref.target, ref.argument, {"seed": seed, **ref.parameters})
+        return call_with(found, ref)
+    if hasattr(found, "process"):
+        if ref.parameters or ref.argument:
+            raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
+        return found
+    if not callable(found):
+        raise UsageError(f"{ref.text!r}: a {type(found).__name__} is no system")
+    # A plain function is the system itself; parameters are fixed beforehand.
+    return partial(found, **ref.parameters) if ref.parameters else found

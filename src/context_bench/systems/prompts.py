@@ -1,0 +1,87 @@
+"""From an example to the messages that a chat model is sent.
+
+One place decides how a context, a question, its options and the dataset's instruction are put to a
+model, so that every endpoint is asked the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.types import Example
+
+__all__ = ["Message", "build_messages", "merge", "open_turns", "task_text"]
+
+Message = dict[str, Any]
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_FRAMINGS = ("system", "user", "tool")
+_TOOL = "read_context"
+
+
+def task_text(example: Mapping[str, Any]) -> str:
+    """What is asked: the question or prompt, its options by letter, and the form of the answer."""
+    parts = [str(example.get("question") or example.get("prompt") or "")]
+    choices = example.get("choices")
+    if choices:
+        parts.append("\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices)))
+    parts.append(str(example.get("instruction") or ""))
+    return "\n\n".join(part for part in parts if part)
+
+
+def build_messages(example: Example, system_prompt: str | None = None) -> list[Message]:
+    """The messages for one example, as its `framing` says.
+
+    `system` (the default) puts the context into the system message, `user` before the question, and
+    `tool` into a tool's result, which is what agent proxies compress. A conversation in `turns` is sent
+    as it is.
+    """
+    opening: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    if example.get("turns"):
+        return opening + [dict(turn) for turn in example["turns"]]
+    context, task = example.get("context", ""), task_text(example)
+    framing = example.get("framing", "system")
+    if framing not in _FRAMINGS:
+        raise UsageError(f"framing is one of {', '.join(_FRAMINGS)}, not {framing!r}")
+    if not context:
+        return [*opening, _user(task)]
+    if framing == "user" or not task:
+        return [*opening, _user("\n\n".join(part for part in (context, task) if part))]
+    if framing == "tool":
+        return [*opening, _user(task), *_tool_result(context)]
+    parts = [part for part in (system_prompt, context) if part]
+    return [{"role": "system", "content": "\n\n".join(parts)}, _user(task)]
+
+
+def _user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def _tool_result(context: str) -> list[Message]:
+    call = {"id": "call_1", "type": "function", "function": {"name": _TOOL, "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": context},
+    ]
+
+
+def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:
+    """How many user turns of a conversation still wait for their reply."""
+    return sum(
+        turn.get("role") == "user" and (after is None or after.get("role") != "assistant")
+        for turn, after in zip(turns, [*turns[1:], None])
+    )
+
+
+def merge(example: Example, processed: Mapping[str, Any]) -> Example:
+    """What a model would be sent after a system changed an example.
+
+    What the system returned replaces what was there. A new context stands for the conversation too,
+    unless the system returned that as well.
+    """
+    merged = {**example, **processed}
+    if "turns" in example and "turns" not in processed and processed.get("context") != example.get("context"):
+        del merged["turns"]
+    return merged

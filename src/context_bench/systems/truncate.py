@@ -1,0 +1,62 @@
+"""The simplest compressor: cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from context_bench.errors import UsageError
+from context_bench.systems.budget import Budget
+from context_bench.types import Example
+from context_bench.utils.tokens import get_tokenizer
+
+__all__ = ["Truncate"]
+
+_KEEPS = ("head", "tail", "middle")
+
+
+class Truncate:
+    """Keeps one stretch of the context and drops the rest.
+
+    Args:
+        ratio: The share of tokens that is kept (0.5 by default).
+        budget: The number of tokens that is kept, instead of a share.
+        keep: Which stretch: "head", "tail" or "middle".
+    """
+
+    def __init__(self, ratio: float | None = None, budget: int | None = None, keep: str = "head") -> None:
+        if keep not in _KEEPS:
+            raise UsageError(f"keep is {', '.join(_KEEPS[:-1])} or {_KEEPS[-1]}, not {keep!r}")
+        self.budget = Budget(ratio, budget)
+        self.keep = keep
+        self.name = "truncate"
+        self.fingerprint = f"truncate/1 keep={keep} {self.budget.fingerprint}"
+
+    def process(self, example: Example) -> Example:
+        """Return the stretch that fits."""
+        text = example["context"]
+        return {"context": longest(text, self.budget.tokens(text), _STRETCHES[self.keep])}
+
+
+def longest(text: str, tokens: int, stretch: Callable[[str, int], str]) -> str:
+    """The longest stretch of the text that has no more than so many tokens."""
+    count = get_tokenizer()
+    low, high = 0, len(text)  # lengths in characters: `low` fits, all above `high` do not
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(stretch(text, middle)) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return stretch(text, low)
+
+
+def _middle(text: str, length: int) -> str:
+    start = (len(text) - length) // 2
+    return text[start : start + length]
+
+
+_STRETCHES: dict[str, Callable[[str, int], str]] = {
+    "head": lambda text, length: text[:length],
+    "tail": lambda text, length: text[len(text) - length :],
+    "middle": _middle,
+}

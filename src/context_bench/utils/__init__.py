@@ -1,0 +1,1 @@
+"""Holds `tokens` alone: the specification fixes that path."""

