@@ -1,0 +1,60 @@
+# make demo    set up, then compare seven systems offline
+# make test    set up, then run the tests
+# make check   lint, format, types
+# make bench   speed, side by side with others, as ratios
+# make system  what a fresh Debian machine lacks for the whole test suite (needs root)
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST_ARGS ?=
+
+.PHONY: demo test check format bench system wheel-test clean
+
+demo: $(VENV)/core.stamp
+	$(BIN)/context-bench demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks
+
+# The suite against the built wheel, as a user gets it, with any interpreter: make wheel-test PYTHON=python3.13
+wheel-test: VENV := .venv-wheel
+wheel-test:
+	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh $(PYTEST_ARGS)
+
+system:
+	sh tools/system-packages.sh
+
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "context-bench needs Python 3.10 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/core.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirements-dev.txt
+	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt
+	@touch $@ $(VENV)/core.stamp
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp benchmarks/requirements.txt
+	$(PIP) install -c constraints.txt -r benchmarks/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-wheel build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,57 @@
+"""A system, an evaluator and a metric of one's own, on one's own data."""
+
+from context_bench import evaluate
+from context_bench.evaluators import ContextRecall
+from context_bench.metrics import CompressionRatio, MeanScore
+
+TICKETS = [
+    {
+        "id": number,
+        "context": f"Ticket {number}. Printer {number} is on fire. Please send help. Best regards, the third floor.",
+        "question": f"What is wrong with printer {number}?",
+        "answer": "on fire",
+        "evidence": [f"Printer {number} is on fire."],
+    }
+    for number in range(10)
+]
+
+
+class NoGreetings:
+    """Drops the last sentence."""
+
+    name = "no-greetings"
+
+    def process(self, example):
+        return {"context": example["context"].rpartition("Best regards")[0]}
+
+
+class Politeness:
+    """Is the greeting still there?"""
+
+    name = "politeness"
+    score_fields = ("polite",)
+
+    def score(self, original, processed):
+        return {"polite": float("regards" in processed["context"])}
+
+
+class Worst:
+    """The lowest score of all."""
+
+    name = "worst"
+
+    def __init__(self, score_field="evidence_recall"):
+        self.score_field = score_field
+
+    def compute(self, rows):
+        return {"worst": min((row.scores.get(self.score_field, 0.0) for row in rows), default=0.0)}
+
+
+result = evaluate(
+    systems=[NoGreetings()],
+    dataset=TICKETS,
+    evaluators=[ContextRecall(), Politeness()],
+    metrics=[MeanScore(score_field="evidence_recall"), CompressionRatio(), Worst()],
+)
+for key, value in result.summary["no-greetings"].items():
+    print(f"{key:22}{value:.3f}")

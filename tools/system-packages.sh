@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs what a fresh Debian machine lacks for the whole test suite. Without root or apt it says what is
+# missing and goes on: tests whose tool is missing are skipped, and say so at the end.
+set -u
+packages="bubblewrap"
+
+missing=""
+for package in $packages; do
+    dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "missing, and not installed without root and apt-get:$missing"
+    exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq && apt-get install -y -qq $missing >/dev/null || echo "could not be installed:$missing"
