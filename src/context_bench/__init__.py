@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         load_dataset,
         register_dataset,
         register_metric,
-        registry,
     )
     from context_bench.results import EvalResult, EvalRow, Scores
     from context_bench.runner import aevaluate, evaluate
@@ -42,7 +41,7 @@ _HOMES = {
         "UnknownName",
         "UsageError",
     ),
-    "registry": ("get_metric", "load_dataset", "register_dataset", "register_metric", "registry"),
+    "registry": ("get_metric", "load_dataset", "register_dataset", "register_metric"),
     "results": ("EvalResult", "EvalRow", "Scores"),
     "runner": ("aevaluate", "evaluate"),
     "systems": ("OpenAIProxy",),
@@ -75,7 +74,6 @@ __all__ = [
     "load_dataset",
     "register_dataset",
     "register_metric",
-    "registry",
     "set_tokenizer",
 ]
 

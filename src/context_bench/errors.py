@@ -5,12 +5,18 @@ ContextBenchError
 │   ├── UnknownName             a name that no component has; carries the nearest ones
 │   ├── MissingExtra            a feature whose optional dependency is not installed
 │   └── DataError               a file or an example that cannot be used: where, and what is wrong
+├── StoreError                  the store cannot be read or written: a full disk, a damaged file
 ├── ScoreClash                  two evaluators emitted one key, or a score is no number
 └── SystemFailure               a system did not answer; becomes `EvalRow.error`, the run goes on
     ├── BadOutput               it returned something that is no result
     └── RequestFailed           an HTTP request did not succeed; carries status and body
         ├── ConnectionFailed    no connection, or it was cut
         └── TimedOut            no answer within the deadline
+
+Interrupted                     Ctrl-C during a run; a KeyboardInterrupt that carries what was finished
+
+All of them can be pickled, since workers in other processes raise them too: `args` is what the
+constructor takes.
 """
 
 from __future__ import annotations
@@ -24,14 +30,17 @@ __all__ = [
     "ConnectionFailed",
     "ContextBenchError",
     "DataError",
+    "Interrupted",
     "MissingExtra",
     "RequestFailed",
     "ScoreClash",
+    "StoreError",
     "SystemFailure",
     "TimedOut",
     "UnknownName",
     "UsageError",
     "describe",
+    "printable",
 ]
 
 
@@ -47,30 +56,37 @@ class UnknownName(UsageError, KeyError):
     """No component has that name. Also a KeyError, as `registry.get` is a look-up."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        if near:
-            hint = "did you mean " + " or ".join(near) + "?"
-        elif known:
-            hint = "there are: " + ", ".join(known)
-        else:
-            hint = "none is registered"
-        self.kind, self.name = kind, name
-        super().__init__(f"unknown {kind} {name!r}: {hint}")
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        near = difflib.get_close_matches(self.name, self.known, n=3, cutoff=0.5)
+        if near:
+            hint = "did you mean " + " or ".join(near) + "?"
+        elif self.known:
+            hint = "there are: " + ", ".join(self.known)
+        else:
+            hint = "none is registered"
+        return f"unknown {self.kind} {self.name!r}: {hint}"
 
 
 class MissingExtra(UsageError):
     """An optional dependency is needed and not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency: pip install 'context-bench[{extra}]'")
+        self.what, self.extra = what, extra
+        super().__init__(what, extra)
+
+    def __str__(self) -> str:
+        return f"{self.what} needs an optional dependency: pip install 'context-bench[{self.extra}]'"
 
 
 class DataError(UsageError):
     """A file or an example cannot be used."""
+
+
+class StoreError(ContextBenchError):
+    """The store cannot be used, or not any more; what was stored before stays readable."""
 
 
 class ScoreClash(ContextBenchError):
@@ -108,8 +124,23 @@ class TimedOut(RequestFailed):
     """No complete answer arrived in time."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user stopped a run; `result` holds what was finished."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("interrupted")
+        self.result = result
+
+
 def describe(error: BaseException) -> str:
     """One line for a row: the type and the message, with nothing that speaks to a terminal."""
-    text = "".join(char if char.isprintable() else " " for char in str(error))
-    text = " ".join(text.split())
+    try:
+        text = printable(str(error))
+    except Exception:  # noqa: BLE001 - an exception of somebody else may fail at that too
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """One line that says nothing to a terminal, whatever was in the text."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

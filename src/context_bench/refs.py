@@ -16,14 +16,15 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from context_bench.errors import UnknownName, UsageError
-from context_bench.registry import import_object, registry
+from context_bench.errors import UnknownName, UsageError, describe
+from context_bench.registry import registry
 
-__all__ = ["Ref", "call_with", "import_code", "parse", "resolve"]
+__all__ = ["Ref", "call_with", "checked_parameters", "import_code", "parse", "resolve"]
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -65,8 +66,9 @@ def _split(kind: str, text: str) -> tuple[str, str]:
 
 
 def _importable(module: str) -> bool:
+    """Whether the package is there; nothing is run to find out."""
     try:
-        return importlib.util.find_spec(module) is not None
+        return importlib.util.find_spec(module.partition(".")[0]) is not None
     except (ImportError, ValueError):
         return False
 
@@ -103,12 +105,11 @@ def resolve(kind: str, ref: Ref) -> Any:
     if ":" not in ref.target:
         return registry.get(kind, ref.target)
     source, _, name = ref.target.partition(":")
+    module = import_code(source)
     try:
-        return getattr(import_code(source), name) if source.endswith(".py") else import_object(ref.target)
+        return attrgetter(name)(module)
     except AttributeError:
         raise UsageError(f"{ref.text!r}: {source} has no {name!r}") from None
-    except ImportError as error:
-        raise UsageError(f"{ref.text!r}: cannot be imported: {error}") from error
 
 
 def import_code(source: str) -> ModuleType:
@@ -116,8 +117,8 @@ def import_code(source: str) -> ModuleType:
     if not source.endswith(".py"):
         try:
             return importlib.import_module(source)
-        except ImportError as error:
-            raise UsageError(f"cannot import {source!r}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise UsageError(f"cannot import {source!r}: {describe(error)}") from error
     path = Path(source).resolve()
     if not path.is_file():
         raise UsageError(f"{source}: no such file")
@@ -131,16 +132,34 @@ def import_code(source: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UsageError(f"{source}: cannot be run: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{source}: cannot be run: {describe(error)}") from error
     return module
 
 
 def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None = None) -> Any:
-    """Call a factory with the parameters of a reference; an unknown one is an error that lists the known."""
+    """Call a factory with the parameters of a reference."""
+    parameters = checked_parameters(factory, ref, argument_name)
+    try:
+        return factory(**parameters)
+    except UsageError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{ref.text!r}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"{ref.text!r}: {describe(error)}") from error
+
+
+def checked_parameters(
+    factory: Callable[..., Any], ref: Ref, argument_name: str | None = None, given: int = 0
+) -> dict[str, Any]:
+    """The parameters of a reference, by name; one that the factory does not take is an error that lists the known.
+
+    The first `given` parameters of the factory are not the user's to choose.
+    """
     parameters = dict(ref.parameters)
-    known = _known_parameters(factory)
+    known = _known_parameters(factory, given)
     if ref.argument is not None:
         if argument_name is None or (known is not None and argument_name not in known):
             raise UsageError(f"{ref.text!r}: {ref.argument!r} is no key=value")
@@ -149,13 +168,10 @@ def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None =
         if known is not None and key not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             raise UsageError(f"{ref.text!r}: unknown parameter {key!r}; {takes}")
-    try:
-        return factory(**parameters)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{ref.text!r}: {error}") from error
+    return parameters
 
 
-def _known_parameters(factory: Callable[..., Any]) -> list[str] | None:
+def _known_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
     """The names that a factory takes; None when it takes any."""
     try:
         parameters = inspect.signature(factory).parameters.values()
@@ -163,4 +179,5 @@ def _known_parameters(factory: Callable[..., Any]) -> list[str] | None:
         return None
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
-    return [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    names = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    return names[given:]

@@ -28,7 +28,8 @@ class Scores(dict[str, float]):
     """The scores of one evaluator, with room for what a number cannot say.
 
     Equal to a plain dict of the same numbers. `reason` tells why there are none (nothing to judge, judge
-    unreachable); `details` is kept in the row's metadata under the evaluator's name.
+    unreachable); `details` is kept in the row's metadata under the evaluator's name; `transient` says that
+    another try may give a score, so that the lack of one is not remembered.
     """
 
     def __init__(
@@ -37,9 +38,11 @@ class Scores(dict[str, float]):
         *,
         reason: str | None = None,
         details: Mapping[str, Any] | None = None,
+        transient: bool = False,
     ) -> None:
         super().__init__(scores or {})
         self.reason = reason
+        self.transient = transient
         self.details = dict(details or {})
 
 
@@ -104,12 +107,18 @@ class EvalResult:
         ]
         names = [name for name in self.summary if systems is None or name in systems]
         timing = {name: seconds for name, seconds in self.timing.items() if name in names}
-        return self._with_rows(rows, names, timing)
+        part = self._with_rows(rows, names, timing)
+        return part._keeping(self.summary) if datasets is None else part
 
     def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
         metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
         summary = summarize(rows, names, metrics, self.config.get("score_field", "score"))
         return EvalResult(rows, summary, timing, self.config, metrics)
+
+    def _keeping(self, stored: Mapping[str, Mapping[str, float]]) -> EvalResult:
+        """A metric that this process does not know keeps the values that were stored for the same rows."""
+        self.summary = {name: {**stored.get(name, {}), **values} for name, values in self.summary.items()}
+        return self
 
     def to_json(self, indent: bool = True) -> str:
         """The whole result as strict JSON."""
@@ -124,18 +133,16 @@ class EvalResult:
     @classmethod
     def from_json(cls, text: str | bytes) -> EvalResult:
         """Read back what `to_json` wrote, and compute the summary again from the rows."""
-        document = orjson.loads(text)
+        try:
+            document = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"this JSON is no result of context-bench: {error}") from None
         if not isinstance(document, dict) or not {"rows", "summary"} <= document.keys():
             raise DataError("this JSON is no result of context-bench: it has no rows or no summary")
-        rows = [EvalRow(**row) for row in document["rows"]]
+        rows = [_read_row(row, number) for number, row in enumerate(document["rows"], 1)]
         stored = {name: _restored(values) for name, values in document["summary"].items()}
         result = cls(rows, stored, document.get("timing", {}), document.get("config", {}))
-        if not rows:
-            return result
-        fresh = result._with_rows(rows, list(stored), result.timing)
-        # A metric that this process does not know keeps the values that were stored.
-        fresh.summary = {name: {**stored[name], **fresh.summary[name]} for name in stored}
-        return fresh
+        return result._with_rows(rows, list(stored), result.timing)._keeping(stored) if rows else result
 
     def to_dataframe(self) -> pandas.DataFrame:
         """One line for each row, scores as columns (needs the extra `dataframe`)."""
@@ -155,18 +162,21 @@ class EvalResult:
 
 def dump_json(value: Any, *, indent: bool = False) -> str:
     """Strict JSON text: infinity and NaN become null, unusual objects their text."""
-    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | (orjson.OPT_INDENT_2 if indent else 0)
     try:
         return orjson.dumps(value, default=str, option=options).decode()
-    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, integers over 64 bits
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, integers over 64 bits, odd keys
         return orjson.dumps(_plain(value), default=str, option=options).decode()
+
+
+_KEYS = (str, int, float, type(None))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+        return {_plain(key if isinstance(key, _KEYS) else str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -178,6 +188,15 @@ def _wanted(names: str | Iterable[str] | None) -> set[str] | None:
     if names is None:
         return None
     return {names} if isinstance(names, str) else set(names)
+
+
+def _read_row(values: Any, number: int) -> EvalRow:
+    try:
+        row = EvalRow(**values)
+    except TypeError as error:
+        raise DataError(f"row {number} of this result cannot be read: {error}") from None
+    row.scores = {key: value for key, value in row.scores.items() if value is not None}
+    return row
 
 
 def _restored(values: Mapping[str, float | None]) -> dict[str, float]:

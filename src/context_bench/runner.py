@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,22 @@ from typing import Any
 from context_bench._version import __version__
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.examples import ExampleCheck
-from context_bench.engine.call import Outcome, call_system, is_endpoint
+from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
-from context_bench.engine.scheduler import Feed, Item, Job, Lane, run_lanes
-from context_bench.engine.scoring import Judgement, Scorer
-from context_bench.errors import ContextBenchError, DataError, UsageError
+from context_bench.engine.recorder import Recorder
+from context_bench.engine.run import Plan, Run
+from context_bench.engine.scoring import Scorer
+from context_bench.errors import ContextBenchError, DataError, Interrupted, UsageError
 from context_bench.http.loop import new_event_loop
-from context_bench.http.transport import close_shared_transport
 from context_bench.metrics import default_metrics
-from context_bench.results import EvalResult, EvalRow
-from context_bench.summary import describe_metric, summarize
+from context_bench.pricing import Prices
+from context_bench.results import EvalResult
+from context_bench.store import Store
+from context_bench.store.keys import fingerprint_of
+from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
-from context_bench.systems.prompts import merge
 from context_bench.types import Evaluator, Example, Metric, System
-from context_bench.utils.tokens import Tokenizer, count_prompt, get_tokenizer
+from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
 __all__ = ["aevaluate", "evaluate"]
 
@@ -44,6 +45,12 @@ def evaluate(
     cache_dir: str | Path | None = None,
     tokenizer: str | Tokenizer | None = None,
     repeats: int = 1,
+    keep_rows: bool = True,
+    store: Store | None = None,
+    reuse: bool = True,
+    cache_tag: str | None = None,
+    limits: Limits | None = None,
+    prices: Prices | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
@@ -60,28 +67,34 @@ def evaluate(
         max_examples: Stop after so many.
         progress: Show a progress line when stderr is a terminal.
         text_fields: The fields that count as the prompt, on both sides.
-        max_workers: Examples in flight at once (1 by default).
-        cache_dir: Where answers are kept and reused.
+        max_workers: Examples in flight at once for each system (1 by default).
+        cache_dir: Answers and scores are kept there, and reused when nothing that they depend on changed.
         tokenizer: An encoding name or a callable; cl100k_base by default.
         repeats: How often each example is run.
+        keep_rows: False keeps rows in the store only, so that memory stays flat.
+        store: An open store, instead of `cache_dir`.
+        reuse: False asks everything again, and keeps the new answers.
+        cache_tag: Sets answers apart: "the same name, a new version".
+        limits: Stop at so many errors, tokens or dollars; the reason is then in `config["stopped"]`.
+        prices: For the cost of requests.
         config: Recorded in the result's `config`.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
         DataError: An example cannot be used. What was finished before it is in the error's `result`.
+        Interrupted: Ctrl-C; what was finished is in `result`.
     """
     arguments = {name: value for name, value in locals().items() if name not in ("systems", "dataset")}
-    return _run(lambda: aevaluate(systems, dataset, **arguments))
+    return _run_to_end(lambda: aevaluate(systems, dataset, **arguments))
 
 
-def _run(start: Callable[[], Any]) -> EvalResult:
-    """Run to the end on an event loop of our own; in a thread of its own when one is running here already."""
+def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
+    """Run on an event loop of our own; in a thread of its own when one is running here already."""
 
     def run() -> EvalResult:
         loop = new_event_loop()
         try:
-            result: EvalResult = loop.run_until_complete(start())
-            return result
+            return loop.run_until_complete(start())
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
@@ -118,133 +131,105 @@ async def aevaluate(
     cache_dir: str | Path | None = None,
     tokenizer: str | Tokenizer | None = None,
     repeats: int = 1,
+    keep_rows: bool = True,
+    store: Store | None = None,
+    reuse: bool = True,
+    cache_tag: str | None = None,
+    limits: Limits | None = None,
+    prices: Prices | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> EvalResult:
     """The same as `evaluate`, to be awaited."""
-    if cache_dir is not None:
-        raise UsageError("cache_dir is not supported yet: answers are not kept between runs")
     _at_least(1, repeats=repeats, max_workers=max_workers)
     _at_least(0, max_examples=max_examples)
     members = _systems(systems)
-    if metrics is None:
-        metrics = default_metrics(systems=len(members))
+    metrics = _metrics(metrics, len(members))
+    if isinstance(text_fields, str):
+        raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
+    if not keep_rows:
+        _need_tallies(metrics)
     check = getattr(dataset, "check", None)
     if callable(check):
         check()
-    scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators)
-    run = _Run(members, scorer, get_tokenizer(tokenizer), text_fields, repeats)
-    total = _length(dataset, max_examples)
-    run.progress = Progress(None if total is None else total * len(members) * repeats, progress)
-    await run.execute(_checked(dataset, max_examples), max_workers)
-    recorded = {
+    expected = _length(dataset, max_examples)
+    plan = Plan(
+        systems=members,
+        scorer=evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators),
+        metrics=metrics,
+        score_field=next((each.score_field for each in metrics if hasattr(each, "score_field")), "score"),
+        count=get_tokenizer(tokenizer),
+        text_fields=text_fields,
+        repeats=repeats,
+        max_workers=max_workers,
+        keep_rows=keep_rows,
+        limits=limits or Limits(),
+        prices=prices,
+        progress=Progress(None if expected is None else expected * len(members) * repeats, progress),
+        expected=None if expected is None else expected * repeats,
+    )
+    described = {
         "version": __version__,
         "python": platform.python_version(),
-        "systems": {system.name: getattr(system, "fingerprint", None) for system in members},
-        "evaluators": sorted({each.name for tag in run.tags for each in run.scorer.evaluators_for(tag)}),
+        "systems": {system.name: fingerprint_of(system) for system in members},
         "metrics": [describe_metric(metric) for metric in metrics],
-        "score_field": _score_field(metrics),
-        "datasets": dict(run.tags),
+        "score_field": plan.score_field,
         "max_examples": max_examples,
         "max_workers": max_workers,
         "repeats": repeats,
-        "tokenizer": tokenizer if isinstance(tokenizer, str) else getattr(tokenizer, "__name__", "cl100k_base"),
+        "tokenizer": _tokenizer_name(tokenizer),
         "text_fields": list(text_fields) if text_fields is not None else None,
-        "returns": run.returns,
+        "cache_tag": cache_tag,
         **(config or {}),
     }
-    result = run.result(list(metrics), recorded)
-    if run.error is not None:
-        raise _with_result(run.error, result)
+    examples = _checked(dataset, max_examples)
+    if store is not None:
+        return await _recorded(plan, examples, described, store, reuse, cache_tag)
+    if cache_dir is None:
+        return await _executed(plan, examples, described, None)
+    with Store(cache_dir) as opened:
+        return await _recorded(plan, examples, described, opened, reuse, cache_tag)
+
+
+async def _recorded(
+    plan: Plan, examples: Iterator[Example], config: dict[str, Any], store: Store, reuse: bool, cache_tag: str | None
+) -> EvalResult:
+    """The run with a store: what is known is reused, what is new is kept, and the run is listed."""
+    run_id = store.start_run(config)
+    config["run"] = run_id
+    counting = None if config["tokenizer"] is None else f"{config['tokenizer']} {config['text_fields']}"
+    recorder = Recorder(store, run_id, plan.scorer, counting, reuse=reuse, tag=cache_tag)
+    recorder.announce(plan.systems)
+    status, result = "failed", EvalResult([], {}, {}, config)
+    try:
+        result = await _executed(plan, examples, config, recorder)
+        status = "stopped" if result.config.get("stopped") else "done"
+    except (ContextBenchError, Interrupted) as error:
+        status = "interrupted" if isinstance(error, Interrupted) else "failed"
+        result = getattr(error, "result", result)
+        raise
+    finally:
+        store.end_run(run_id, status, result.config, result.summary)
     return result
 
 
-class _Run:
-    """The rows of one run while they come in."""
-
-    def __init__(
-        self,
-        systems: list[System],
-        scorer: Scorer,
-        count: Tokenizer,
-        text_fields: Sequence[str] | None,
-        repeats: int,
-    ) -> None:
-        self.systems, self.scorer, self.count = systems, scorer, count
-        self.text_fields, self.repeats = text_fields, repeats
-        self.rows: dict[int, EvalRow] = {}
-        self.tags: dict[str, int] = {}
-        self.returns: dict[str, str] = {}
-        self.spans: dict[str, tuple[float, float]] = {}
-        self.error: Exception | None = None
-        self.progress = Progress(None, False)
-
-    async def execute(self, examples: Iterator[Example], max_workers: int | None) -> None:
-        lanes = _lanes(self.systems, max_workers)
-        slots = max(lane.slots for lane in lanes)
-        feed = Feed(examples, lanes, len(self.systems) * self.repeats, self.repeats, ahead=2 * slots + 2)
-        threads = ThreadPoolExecutor(max(1, slots), thread_name_prefix="context-bench-system")
-        try:
-            await asyncio.gather(*(system.prepare() for system in self.systems if hasattr(system, "prepare")))
-            await run_lanes(feed, lanes, lambda job: self._work(job, threads))
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            await close_shared_transport()
-            self.progress.close()
-        self.error = feed.error
-
-    async def _work(self, job: Job, threads: ThreadPoolExecutor) -> None:
-        example, tag = job.item.example, job.item.tag
-        outcome = await call_system(job.system, example, threads)
-        judgement = Judgement()
-        if outcome.error is None:
-            judgement = await self.scorer.judge(example, outcome.processed, tag)
-        row = self._row(job, outcome, judgement)
-        self.rows[job.order] = row
-        if job.order % (len(self.systems) * self.repeats) == 0:
-            self.tags[tag] = self.tags.get(tag, 0) + 1
-        first, last = self.spans.get(row.system, (outcome.started, outcome.ended))
-        self.spans[row.system] = (min(first, outcome.started), max(last, outcome.ended))
-        self.progress.add(row)
-
-    def _row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
-        example, processed = job.item.example, outcome.processed
-        metadata = {**outcome.metadata, **judgement.details}
-        output_tokens = response_tokens = 0
-        if outcome.error is None:
-            response_tokens = self.count(processed["response"])
-            output_tokens = response_tokens
-            metadata["output"] = outcome.returns
-            if outcome.returns == "context":
-                output_tokens = count_prompt(merge(example, processed), self.count, self.text_fields)
-            self.returns[job.system.name] = outcome.returns
-        metadata["response_tokens"] = response_tokens
-        return EvalRow(
-            system=job.system.name,
-            example_id=example["id"],
-            scores=judgement.scores,
-            input_tokens=self._prompt_tokens(job.item),
-            output_tokens=output_tokens,
-            metadata=metadata,
-            latency=outcome.latency,
-            dataset=job.item.tag,
-            response=processed.get("response", ""),
-            error=outcome.error,
-            repeat=job.repeat,
-            unscored=judgement.unscored,
-            upstream_tokens=metadata.pop("upstream_tokens", None),
-        )
-
-    def _prompt_tokens(self, item: Item) -> int:
-        if item.tokens is None:
-            item.tokens = count_prompt(item.example, self.count, self.text_fields)
-        return item.tokens
-
-    def result(self, metrics: list[Metric], config: dict[str, Any]) -> EvalResult:
-        names = [system.name for system in self.systems]
-        rows = [self.rows[order] for order in sorted(self.rows)]
-        summary = summarize(rows, names, metrics, config["score_field"])
-        timing = {name: last - first for name, (first, last) in self.spans.items()}
-        return EvalResult(rows, summary, {name: timing.get(name, 0.0) for name in names}, config, metrics)
+async def _executed(
+    plan: Plan, examples: Iterator[Example], config: dict[str, Any], recorder: Recorder | None
+) -> EvalResult:
+    run = Run(plan, recorder)
+    await run.execute(examples)
+    config = {
+        **config,
+        "evaluators": plan.scorer.names,
+        "datasets": run.tags,
+        "returns": run.returns,
+        "stopped": run.stopped,
+    }
+    result = EvalResult(run.rows, run.summarizer.result(), run.seconds, config, list(plan.metrics))
+    if run.interrupted:
+        raise Interrupted(result)
+    if run.error is not None:
+        raise _with_result(run.error, result)
+    return result
 
 
 def _systems(given: Any) -> list[System]:
@@ -259,16 +244,13 @@ def _systems(given: Any) -> list[System]:
     return members
 
 
-def _lanes(systems: list[System], max_workers: int | None) -> list[Lane]:
-    """One lane for each endpoint, and one for all systems in this process."""
-    lanes: list[Lane] = []
-    here = Lane(max_workers or 1)
-    for place, system in enumerate(systems):
-        if is_endpoint(system):
-            lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
-        else:
-            here.systems.append((place, system))
-    return [*lanes, here] if here.systems else lanes
+def _metrics(given: Sequence[Metric] | None, systems: int) -> list[Metric]:
+    metrics = list(default_metrics(systems=systems) if given is None else given)
+    for metric in metrics:
+        if isinstance(metric, type) or not isinstance(metric, Metric):
+            kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__
+            raise UsageError(f"{kind} is no metric: pass an object with .name and .compute(rows)")
+    return metrics
 
 
 def _checked(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
@@ -288,8 +270,17 @@ def _length(dataset: Iterable[Example], max_examples: int | None) -> int | None:
     return total if max_examples is None else min(total, max_examples)
 
 
-def _score_field(metrics: Sequence[Metric]) -> str:
-    return next((each.score_field for each in metrics if hasattr(each, "score_field")), "score")
+def _tokenizer_name(tokenizer: str | Tokenizer | None) -> str | None:
+    """What token counts depend on: a name, or a callable by its source; None when that cannot be told."""
+    if tokenizer is None:
+        tokenizer = current_tokenizer()
+    return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
+
+
+def _need_tallies(metrics: Sequence[Metric]) -> None:
+    for metric in metrics:
+        if not hasattr(metric, "start"):
+            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
 
 
 def _at_least(least: int, **values: int | None) -> None:
@@ -300,10 +291,8 @@ def _at_least(least: int, **values: int | None) -> None:
 
 def _with_result(error: Exception, result: EvalResult) -> ContextBenchError:
     """The error that ended the input, carrying what was finished before it."""
-    known = (
-        error
-        if isinstance(error, ContextBenchError)
-        else DataError(f"reading the dataset failed after {len(result.rows)} rows: {type(error).__name__}: {error}")
-    )
+    known = error
+    if not isinstance(known, ContextBenchError):
+        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {type(error).__name__}: {error}")
     known.result = result  # type: ignore[attr-defined]
     return known

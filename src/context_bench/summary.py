@@ -1,14 +1,16 @@
 """From rows to a summary: every metric for every system, with the counts that each number stands on.
 
-A metric with a method `rank(summary)` compares systems: its ranks are put in once all are summarised.
+Rows are taken in one at a time. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs
+no row twice; any other gets the list of all rows at the end. A metric with `rank(summary)` compares
+systems: its ranks are put in once all are summarised.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from context_bench.errors import UnknownName, UsageError
 from context_bench.registry import registry
@@ -17,71 +19,135 @@ from context_bench.types import Metric
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["counts", "describe_metric", "rebuild_metrics", "summarize"]
+__all__ = ["Summarizer", "Tally", "describe_metric", "fold", "rebuild_metrics", "summarize"]
 
 
-def counts(rows: list[EvalRow], score_field: str) -> dict[str, float]:
+class Tally(Protocol):
+    """A number in the making."""
+
+    def add(self, row: EvalRow) -> None: ...
+
+    def result(self) -> dict[str, float]: ...
+
+
+def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
+    """Take all rows in and give the result."""
+    for row in rows:
+        tally.add(row)
+    return tally.result()
+
+
+class _CountTally:
     """How many rows there are, and how many of them carry no score and why."""
-    errors = sum(row.error is not None for row in rows)
-    unscored = sum(row.error is None and score_field not in row.scores for row in rows)
-    return {
-        "num_examples": float(len(rows)),
-        "num_errors": float(errors),
-        "error_rate": errors / len(rows) if rows else 0.0,
-        "num_unscored": float(unscored),
-    }
+
+    def __init__(self, score_field: str) -> None:
+        self._field = score_field
+        self._rows = self._errors = self._unscored = 0
+
+    def add(self, row: EvalRow) -> None:
+        self._rows += 1
+        if row.error is not None:
+            self._errors += 1
+        elif self._field not in row.scores:
+            self._unscored += 1
+
+    def result(self) -> dict[str, float]:
+        return {
+            "num_examples": float(self._rows),
+            "num_errors": float(self._errors),
+            "error_rate": self._errors / self._rows if self._rows else 0.0,
+            "num_unscored": float(self._unscored),
+        }
+
+
+class _ListTally:
+    """For a metric that wants all rows at once."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._rows: list[EvalRow] = []
+
+    def add(self, row: EvalRow) -> None:
+        self._rows.append(row)
+
+    def result(self) -> dict[str, float]:
+        values = self._metric.compute(self._rows)
+        if not isinstance(values, Mapping):
+            raise UsageError(
+                f"metric {self._metric.name!r} returned {type(values).__name__}: compute() returns a dict of numbers"
+            )
+        return dict(values)
+
+
+class Summarizer:
+    """Takes rows in as they come, and sums them up at the end."""
+
+    def __init__(self, systems: Iterable[str], metrics: Sequence[Metric], score_field: str = "score") -> None:
+        self._metrics, self._score_field = metrics, score_field
+        self._tallies: dict[str, list[Tally]] = {}
+        self._outputs: dict[str, set[str]] = {}
+        for name in systems:
+            self._open(name)
+
+    def _open(self, name: str) -> list[Tally]:
+        tallies: list[Tally] = [
+            metric.start() if hasattr(metric, "start") else _ListTally(metric) for metric in self._metrics
+        ]
+        self._outputs[name] = set()
+        self._tallies[name] = [*tallies, _CountTally(self._score_field)]
+        return self._tallies[name]
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        for tally in self._tallies.get(row.system) or self._open(row.system):
+            tally.add(row)
+        if row.error is None and (kind := row.metadata.get("output")):
+            self._outputs[row.system].add(kind)
+
+    def result(self) -> dict[str, dict[str, float]]:
+        """The summary, ranks between systems included."""
+        summary: dict[str, dict[str, float]] = {}
+        for name, tallies in self._tallies.items():
+            summary[name] = {}
+            for tally in tallies:
+                summary[name].update(tally.result())
+        if len(summary) > 1:
+            for metric in self._metrics:
+                if hasattr(metric, "rank"):
+                    self._put_ranks(metric.rank(summary), summary)
+        return summary
+
+    def _put_ranks(self, ranks: Mapping[str, int], summary: dict[str, dict[str, float]]) -> None:
+        for name, values in summary.items():
+            if name in ranks:
+                values["pareto_rank"] = float(ranks[name])
+            else:
+                values.pop("pareto_rank", None)
+        if len(set().union(*(self._outputs[name] for name in ranks))) > 1:
+            warnings.warn(
+                "the Pareto rank compares systems that return a context with systems that return an answer: "
+                "their output tokens count different things",
+                stacklevel=2,
+            )
 
 
 def summarize(
-    rows: Iterable[EvalRow], systems: Iterable[str], metrics: Iterable[Metric], score_field: str = "score"
+    rows: Iterable[EvalRow], systems: Iterable[str], metrics: Sequence[Metric], score_field: str = "score"
 ) -> dict[str, dict[str, float]]:
     """Compute every metric for every system, and the ranks between them."""
-    by_system: dict[str, list[EvalRow]] = {name: [] for name in systems}
+    summarizer = Summarizer(systems, metrics, score_field)
     for row in rows:
-        by_system.setdefault(row.system, []).append(row)
-    metrics = list(metrics)
-    summary: dict[str, dict[str, float]] = {}
-    for name, own in by_system.items():
-        summary[name] = {}
-        for metric in metrics:
-            summary[name].update(_computed(metric, own))
-        summary[name].update(counts(own, score_field))
-    if len(summary) > 1:
-        for metric in metrics:
-            if hasattr(metric, "rank"):
-                _put_ranks(metric.rank(summary), summary, by_system)
-    return summary
-
-
-def _computed(metric: Metric, rows: list[EvalRow]) -> dict[str, float]:
-    values = metric.compute(rows)
-    if not isinstance(values, Mapping):
-        raise UsageError(
-            f"metric {metric.name!r} returned {type(values).__name__}: compute() returns a dict of numbers"
-        )
-    return dict(values)
-
-
-def _put_ranks(
-    ranks: Mapping[str, int], summary: dict[str, dict[str, float]], by_system: Mapping[str, list[EvalRow]]
-) -> None:
-    for name, values in summary.items():
-        if name in ranks:
-            values["pareto_rank"] = float(ranks[name])
-        else:
-            values.pop("pareto_rank", None)
-    kinds = {row.metadata.get("output") for name in ranks for row in by_system[name] if row.error is None}
-    if len(kinds - {None}) > 1:
-        warnings.warn(
-            "the Pareto rank compares systems that return a context with systems that return an answer: "
-            "their output tokens count different things",
-            stacklevel=2,
-        )
+        summarizer.add(row)
+    return summarizer.result()
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
     """A metric as data, from which `rebuild_metrics` makes it again."""
-    params = dataclasses.asdict(metric) if dataclasses.is_dataclass(metric) else dict(vars(metric))
+    parameters: Any = metric
+    if dataclasses.is_dataclass(parameters):
+        params = dataclasses.asdict(parameters)  # type: ignore[arg-type]
+    else:
+        params = dict(getattr(metric, "__dict__", {}))
     return {"name": metric.name, "params": params}
 
 

@@ -7,12 +7,16 @@ needed: `--help` costs little more than argparse itself.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "run": "run what a TOML file says",
+    "runs": "list, show, export or remove recorded runs",
+    "score": "judge a recorded run again, without asking any system anything",
     "datasets": "list the datasets",
     "systems": "list the systems that ship with the package",
     "evaluators": "list the evaluators and their scores",
@@ -21,6 +25,9 @@ COMMANDS = {
 }
 
 _MODULES = {
+    "run": "run_file",
+    "runs": "runs",
+    "score": "score",
     "datasets": "listings",
     "systems": "listings",
     "evaluators": "listings",
@@ -36,22 +43,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        return _dispatch(arguments)
-    except SystemExit as done:  # argparse has said what there was to say
-        return done.code if isinstance(done.code, int) else 2
+        return _flushed(arguments)
     except KeyboardInterrupt:
         print("context-bench: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        sys.stderr.close()
+        _discard_output()
         return 0
     except Exception as error:
-        from context_bench.errors import ContextBenchError
+        from context_bench.errors import ContextBenchError, printable
 
-        if not isinstance(error, ContextBenchError):
+        if not isinstance(error, ContextBenchError | OSError):
             raise
-        print(f"context-bench: {error}", file=sys.stderr)
+        if isinstance(error, OSError):  # a full disk, most likely
+            _discard_output()
+        print(f"context-bench: {printable(str(error))}", file=sys.stderr)
         return 2
+
+
+def _flushed(arguments: list[str]) -> int:
+    """Run the command and write everything out, while a full disk or a reader that has gone can be dealt with."""
+    try:
+        return _dispatch(arguments)
+    except SystemExit as done:  # argparse has said what there was to say
+        return done.code if isinstance(done.code, int) else 2
+    finally:
+        sys.stdout.flush()
+
+
+def _discard_output() -> None:
+    """What is left in the buffer goes nowhere: Python would try to write it once more at its end, and complain."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

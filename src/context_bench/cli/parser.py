@@ -3,57 +3,70 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from context_bench._version import __version__
 from context_bench.cli import COMMANDS
 
-__all__ = ["Parser", "run_parser"]
+__all__ = ["Parser", "add_import", "add_report", "add_store", "run_parser"]
 
 _EXAMPLE = """\
 example:
   context-bench --proxy http://localhost:7878 --system truncate:ratio=0.5 --dataset needle:length=8000,n=50
 """
 
-_EXIT_CODES = "exit codes: 0 done, 2 wrong usage or input, 3 too many errors, 130 interrupted"
+_EXIT_CODES = "exit codes: 0 done, 2 wrong usage or input, 3 too many errors or a limit reached, 130 interrupted"
+
+STORE = ".context-bench"
 
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where to read on."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"context-bench: {message} (see {self.prog} --help)\n")
+        from context_bench.errors import printable
+
+        self.exit(2, f"context-bench: {printable(message)} (see {self.prog} --help)\n")
+
+
+def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:
+    try:
+        value = kind(text)
+        if not least <= value < float("inf"):
+            raise ValueError
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+    return value
 
 
 def count(text: str) -> int:
     """A whole number from 0 on."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return value
+    return int(_number(text, 0, int, "a whole number from 0 on"))
 
 
 def positive(text: str) -> int:
     """A whole number from 1 on."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return value
+    return int(_number(text, 1, int, "a whole number from 1 on"))
+
+
+def amount(text: str) -> float:
+    """A number above 0."""
+    return float(_number(text, 1e-12, float, "a number above 0"))
+
+
+def number(text: str) -> float:
+    """Any number."""
+    return float(_number(text, -1e300, float, "a number"))
+
+
+def temperature(text: str) -> float | None:
+    """A number from 0 on, or `none` to leave it to the server."""
+    return None if text.lower() == "none" else float(_number(text, 0, float, "a number from 0 on, or none"))
 
 
 def error_limit(text: str) -> str:
     """`N` or `P%`."""
-    try:
-        if float(text.removesuffix("%")) < 0:
-            raise ValueError
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of errors nor a percentage") from None
+    _number(text.removesuffix("%"), 0, float, "a number of errors or a percentage")
     return text
 
 
@@ -70,46 +83,146 @@ def run_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"context-bench {__version__}")
+    _add_what(parser)
+    _add_requests(parser)
+    _add_how(parser)
+    _add_limits(parser)
+    add_store(parser.add_argument_group("what is kept"), reuse=True)
+    out = parser.add_argument_group("what comes out")
+    add_report(out)
+    out.add_argument(
+        "--dry-run", action="store_true", help="say what would be sent and what it might cost, send nothing"
+    )
+    out.add_argument("--quiet", action="store_true", help="no progress and no notes")
+    out.add_argument("--verbose", action="store_true", help="show requests and replies on stderr, without secrets")
+    return parser
 
-    what = parser.add_argument_group("what is measured")
-    what.add_argument(
+
+def _add_what(parser: Parser) -> None:
+    add = parser.add_argument_group("what is measured").add_argument
+    add(
         "--proxy",
         action="append",
         default=[],
         metavar="URL",
         help="a server that speaks OpenAI's chat completions (repeatable)",
     )
-    what.add_argument(
+    add(
         "--name",
         action="append",
         default=[],
         metavar="NAME",
         help="the k-th name is for the k-th --proxy (default: host:port)",
     )
-    what.add_argument(
+    add(
         "--system",
         action="append",
         default=[],
         metavar="REF",
         help="NAME[:key=value,...], module:object or file.py:object (repeatable)",
     )
-    what.add_argument(
+    add(
+        "--reader",
+        metavar="URL",
+        help="a model that answers from what each --system made, so that it compares with a proxy",
+    )
+    add(
         "--dataset",
         action="append",
         default=[],
         metavar="REF",
         help="NAME[:key=value,...], a file (.jsonl .json .csv .parquet) or module:object (repeatable)",
     )
-    what.add_argument("-n", "--max-examples", type=count, metavar="N", help="examples of each dataset (default: all)")
-    what.add_argument(
+    add("-n", "--max-examples", type=count, metavar="N", help="examples of each dataset (default: all)")
+    add(
         "--evaluator",
         action="append",
         default=[],
         metavar="REF",
         help="one more evaluator, beside those wired for the dataset (repeatable)",
     )
-    what.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
-    what.add_argument(
+    add("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
+    add_import(parser)
+
+
+def _add_requests(parser: Parser) -> None:
+    add = parser.add_argument_group("what is sent").add_argument
+    add(
+        "--model", default="gpt-3.5-turbo", metavar="NAME", help="for every --proxy and --reader (default: %(default)s)"
+    )
+    add(
+        "--api",
+        choices=("openai", "anthropic"),
+        default="openai",
+        help="what every --proxy speaks (default: %(default)s)",
+    )
+    add(
+        "--api-key-env",
+        metavar="NAME",
+        help="variable with the key (default: OPENAI_API_KEY or ANTHROPIC_API_KEY, over https or to this machine)",
+    )
+    add(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME:VALUE",
+        help="one more header; its value is never shown or kept (repeatable)",
+    )
+    add("--extra-body", metavar="JSON", help="more fields for each request")
+    add("--system-prompt", metavar="TEXT", help="put before the context")
+    add("--temperature", type=temperature, default=0.0, metavar="X", help="none leaves it to the server (default: 0)")
+    add("--max-tokens", type=positive, metavar="N", help="the longest reply")
+    add("--stream", action="store_true", help="receive replies as streams and time their tokens")
+    add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one attempt (default: 30)")
+    add("--max-retries", type=count, default=3, metavar="N", help="attempts after the first (default: %(default)s)")
+
+
+def _add_how(parser: Parser) -> None:
+    add = parser.add_argument_group("how it is measured").add_argument
+    add(
+        "--score-field",
+        default="auto",
+        metavar="FIELD",
+        help="the score that counts (default: auto, each dataset's primary one)",
+    )
+    add("--threshold", type=number, default=0.7, metavar="X", help="a score from here on passes (default: %(default)s)")
+    add(
+        "--repeats", type=positive, default=1, metavar="K", help="run each example so many times (default: %(default)s)"
+    )
+    add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
+    add("--seed", type=int, default=0, metavar="N", help="for generated data and random systems (default: %(default)s)")
+
+
+def _add_limits(parser: Parser) -> None:
+    add = parser.add_argument_group("limits").add_argument
+    add(
+        "--max-workers",
+        type=positive,
+        metavar="N",
+        help="examples in flight for each system (default: 8 for a proxy, 1 in process)",
+    )
+    add("--max-connections", type=positive, metavar="N", help="requests in flight for each proxy")
+    add("--max-rpm", type=amount, metavar="N", help="requests in a minute for each proxy")
+    add("--max-tpm", type=amount, metavar="N", help="tokens in a minute for each proxy, by its own count")
+    add(
+        "--max-errors",
+        type=error_limit,
+        
+        metavar="N|P%%",
+        help="stop when one system has more errors (without it: go on, but exit code 3 above 10%%)",
+    )
+    add(
+        "--prices",
+        metavar="FILE",
+        help="dollars per million tokens by model: input, output, cached_input (TOML or JSON)",
+    )
+    add("--max-cost", type=amount, metavar="USD", help="stop when so much is spent; needs --prices")
+    add("--max-total-tokens", type=positive, metavar="N", help="stop when so many tokens are used")
+
+
+def add_import(parser: Any) -> None:
+    """`--import`, for every command that looks names up."""
+    parser.add_argument(
         "--import",
         dest="imports",
         action="append",
@@ -118,61 +231,29 @@ def run_parser() -> Parser:
         help="load code that registers components (repeatable)",
     )
 
-    how = parser.add_argument_group("how it is measured")
-    how.add_argument(
-        "--model",
-        default="gpt-3.5-turbo",
-        metavar="NAME",
-        help="sent to every --proxy (default: %(default)s)",
-    )
-    how.add_argument(
-        "--api-key-env",
-        metavar="NAME",
-        help="environment variable with the key (default: OPENAI_API_KEY, over https or to this machine only)",
-    )
-    how.add_argument(
-        "--score-field",
-        default="auto",
-        metavar="FIELD",
-        help="the score that counts (default: auto, each dataset's primary one)",
-    )
-    how.add_argument(
-        "--threshold",
-        type=float,
-        default=0.7,
-        metavar="X",
-        help="a score from here on passes (default: %(default)s)",
-    )
-    how.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
-    how.add_argument(
-        "--max-workers",
-        type=positive,
-        metavar="N",
-        help="examples in flight for each system (default: 8 for a proxy, 1 in process)",
-    )
-    how.add_argument(
-        "--max-errors",
-        type=error_limit,
-        default="10%",
-        metavar="N|P%%",
-        help="more errors of one system give exit code 3 (default: 10%%)",
-    )
-    how.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="for generated data and random systems (default: %(default)s)",
-    )
 
-    out = parser.add_argument_group("what comes out")
-    out.add_argument(
-        "--output",
-        choices=("table", "json", "csv"),
-        default="table",
-        help="form of the result (default: %(default)s)",
+def add_store(group: Any, *, reuse: bool) -> None:
+    """Where the store is, and for a run what is done with it."""
+    group.add_argument(
+        "--cache-dir",
+        metavar="DIR",
+        help=f"the store{'; answers that are there are reused' if reuse else ''} (default: {STORE})",
     )
-    out.add_argument("--out", metavar="FILE", help="write the result there instead of stdout")
-    out.add_argument("--quiet", action="store_true", help="no progress and no notes")
-    out.add_argument("--verbose", action="store_true", help="show requests and replies on stderr, without secrets")
-    return parser
+    if reuse:
+        group.add_argument("--resume", action="store_true", help=f"reuse the answers in {STORE}")
+        group.add_argument("--fresh", action="store_true", help="ask everything again, and keep the new answers")
+        group.add_argument("--cache-tag", metavar="TAG", help="set answers apart: the same name, a new version")
+        group.add_argument("--no-store", action="store_true", help="keep nothing")
+        group.add_argument(
+            "--no-rows",
+            action="store_true",
+            help="leave rows in the store: memory stays flat, json and csv have the summary only",
+        )
+
+
+def add_report(group: Any) -> None:
+    """The form of a report, and where it goes."""
+    group.add_argument(
+        "--output", choices=("table", "json", "csv"), default="table", help="form of the result (default: %(default)s)"
+    )
+    group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout")

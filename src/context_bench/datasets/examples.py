@@ -13,7 +13,8 @@ from context_bench.errors import DataError
 
 __all__ = ["ExampleCheck", "copy_example"]
 
-_FROZEN = (str, int, float, bool, type(None))
+_LISTS = ("answers", "choices", "documents", "turns", "tools", "evidence")
+_FROZEN = frozenset({str, int, float, bool, type(None)})
 
 
 class ExampleCheck:
@@ -24,40 +25,45 @@ class ExampleCheck:
 
     def __call__(self, example: Any, where: str, tag: str = "") -> None:
         """Raise DataError, naming `where`, when the example cannot be used."""
-        if not isinstance(example, Mapping):
+        if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example is an object with fields, not {_kind(example)}")
         for key in ("id", "context"):
             if key not in example:
                 raise DataError(f"{where}: no {key!r}; every example needs 'id' and 'context'")
         identity = example["id"]
-        if isinstance(identity, bool) or not isinstance(identity, str | int):
+        if isinstance(identity, bool) or not isinstance(identity, (str, int)):
             raise DataError(f"{where}: 'id' must be text or a whole number, not {_kind(identity)}")
         if not isinstance(example["context"], str):
             raise DataError(f"{where}: 'context' must be text, not {_kind(example['context'])}")
         self._check_shapes(example, where)
         tag = str(example.get("dataset") or tag)
-        digest = blake2b(f"{tag}\0{type(identity).__name__}\0{identity}".encode("utf-8", "replace"), digest_size=9)
-        if digest.digest() in self._seen:
+        text = f"{tag}\0{type(identity).__name__}\0{identity}"
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=9).digest()
+        if digest in self._seen:
             raise DataError(f"{where}: duplicate id {identity!r}; ids must be unique within a dataset")
-        self._seen.add(digest.digest())
+        self._seen.add(digest)
 
     @staticmethod
     def _check_shapes(example: Mapping[str, Any], where: str) -> None:
-        for key in ("answers", "choices", "documents", "turns", "tools", "evidence"):
-            if not isinstance(example.get(key, []), list | tuple | None):
-                raise DataError(f"{where}: {key!r} must be a list, not {_kind(example[key])}")
+        for key in _LISTS:
+            value = example.get(key)
+            if value is not None and not isinstance(value, (list, tuple)):
+                raise DataError(f"{where}: {key!r} must be a list, not {_kind(value)}")
         for turn in example.get("turns") or ():
             if not isinstance(turn, Mapping) or "role" not in turn:
                 raise DataError(f"{where}: each of the 'turns' must be an object with 'role' and 'content'")
+        for item in example.get("documents") or ():
+            if not isinstance(item, Mapping) or "id" not in item or not isinstance(item.get("text"), str):
+                raise DataError(f"{where}: each of the 'documents' must be an object with 'id' and 'text'")
 
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that a system may change at will; texts are shared, containers are not."""
-    return {key: _copied(value) for key, value in example.items()}
+    return {key: value if type(value) in _FROZEN else _copied(value) for key, value in example.items()}
 
 
 def _copied(value: Any) -> Any:
-    if isinstance(value, _FROZEN):
+    if type(value) in _FROZEN:
         return value
     if type(value) is dict:
         return {key: _copied(item) for key, item in value.items()}

@@ -16,13 +16,14 @@ from typing import Any, TextIO
 import orjson
 
 from context_bench.datasets.examples import ExampleCheck
-from context_bench.errors import DataError, MissingExtra
+from context_bench.errors import DataError, MissingExtra, printable
 
 __all__ = ["SUFFIXES", "FileDataset"]
 
 Numbered = Iterator[tuple[int, Any]]
 
 _CHUNK = 1 << 16
+_TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 
 
 class FileDataset:
@@ -38,13 +39,16 @@ class FileDataset:
         self.dataset = dataset or self.path.stem
         if self.path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}")
+        if self.path.is_dir():
+            raise DataError(f"{self.path} is a directory: name a file in it")
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for _, example in self._read():
-            example.setdefault("dataset", self.dataset)
-            yield example
+        for line, example in self._read():
+            if not isinstance(example, dict):
+                raise DataError(f"{self.path}, line {line}: an example is an object with fields")
+            yield example if example.get("dataset") else {**example, "dataset": self.dataset}
 
     def check(self) -> int:
         """Read the whole file once and raise DataError on the first problem; the number of examples."""
@@ -63,6 +67,8 @@ class FileDataset:
             raise DataError(f"{self.path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        except RecursionError as error:
+            raise DataError(f"{self.path}: broken JSON (nested too deeply)") from error
 
 
 def _read_jsonl(path: Path) -> Numbered:
@@ -73,9 +79,14 @@ def _read_jsonl(path: Path) -> Numbered:
             if not line.strip():
                 continue
             try:
-                yield number, orjson.loads(line)
+                value = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                raise DataError(f"{path}, line {number}: broken JSON ({error.msg}, column {error.colno})") from error
+                try:
+                    value = json.loads(line)  # it takes the lone surrogates that real data has
+                except (ValueError, RecursionError):
+                    problem = f"broken JSON ({error.msg}, column {error.colno})"
+                    raise DataError(f"{path}, line {number}: {problem}") from error
+            yield number, value
 
 
 def _read_json(path: Path) -> Numbered:
@@ -96,10 +107,15 @@ def _read_json(path: Path) -> Numbered:
             yield line, value
             if text.skip() and text.peek() == ",":
                 text.advance(1)
+                if text.skip() and text.peek() == "]":
+                    raise DataError(f"{path}, line {text.line}: broken JSON (nothing after the last ',')")
             elif text.peek() != "]":
                 raise DataError(f"{path}, line {text.line}: broken JSON (expected ',' or ']')")
         if text.peek() != "]":
             raise DataError(f"{path}, line {text.line}: broken JSON (the list has no end)")
+        text.advance(1)
+        if text.skip():
+            raise DataError(f"{path}, line {text.line}: broken JSON (something comes after the end of the list)")
 
 
 class _Window:
@@ -148,21 +164,25 @@ def _read_csv(path: Path) -> Numbered:
     with path.open(encoding="utf-8-sig", newline="") as source:
         reader = csv.DictReader(source, strict=True)
         try:
+            header = reader.fieldnames or ()
+            if len(set(header)) < len(header):
+                twice = next(name for name in header if header.count(name) > 1)
+                raise DataError(f"{path}, line 1: two columns are called {twice!r}")
             for record in reader:
                 if None in record or None in record.values():
                     raise DataError(f"{path}, line {reader.line_num}: as many cells as the header are needed")
                 # An empty cell is a missing value, but for a context, which may be empty.
                 yield (
                     reader.line_num,
-                    {key: _cell(value) for key, value in record.items() if value or key == "context"},
+                    {key: _cell(key, value) for key, value in record.items() if value or key == "context"},
                 )
         except csv.Error as error:
-            raise DataError(f"{path}, line {reader.line_num}: broken CSV ({error})") from error
+            raise DataError(f"{path}, line {reader.reader.line_num}: broken CSV ({error})") from error
 
 
-def _cell(text: str) -> Any:
-    """A cell that holds a JSON list or object stands for it."""
-    if text[:1] in ("[", "{"):
+def _cell(name: str, text: str) -> Any:
+    """A cell that holds a JSON list or object stands for it, but for those that are text in any case."""
+    if name not in _TEXTS and text[:1] in ("[", "{"):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -182,7 +202,7 @@ def _read_parquet(path: Path) -> Numbered:
                 number += 1
                 yield number, {key: value for key, value in record.items() if value is not None}
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: broken parquet file ({error})") from error
+        raise DataError(f"{path}: broken parquet file ({printable(str(error))})") from error
 
 
 SUFFIXES: dict[str, Callable[[Path], Numbered]] = {

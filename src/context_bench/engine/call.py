@@ -5,7 +5,6 @@ Whatever goes wrong becomes an `Outcome` with an error: a failing example is dat
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.datasets.examples import copy_example
+from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import BadOutput, describe
 from context_bench.systems.prompts import open_turns
 from context_bench.types import Example, System
@@ -27,7 +27,7 @@ class Outcome:
     """What a call gave: the processed dict, or an error.
 
     `latency` leaves out what our own client waited. `returns` is "context" when the system put out what a
-    model would be sent next, "response" when it answered.
+    model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run.
     """
 
     processed: Example = field(default_factory=dict)
@@ -37,6 +37,7 @@ class Outcome:
     returns: str = "response"
     started: float = 0.0
     ended: float = 0.0
+    known: bool = False
 
 
 def is_endpoint(system: System) -> bool:
@@ -48,25 +49,30 @@ async def call_system(
     system: System, example: Example, threads: Executor, clock: Callable[[], float] = time.perf_counter
 ) -> Outcome:
     """Call the system on a copy of the example; never raises for what the system does."""
-    given = copy_example(example)
     outcome = Outcome()
     try:
+        given = copy_example(example)
         if is_endpoint(system):
             outcome.started = clock()
             raw = await _acall(system, given)
             outcome.ended = clock()
         else:
-            loop = asyncio.get_running_loop()
-            raw, outcome.started, outcome.ended = await loop.run_in_executor(threads, _timed_call, system, given, clock)
+            raw = await call_in_thread(threads, _call_here, system, given, outcome, clock)
         _take(raw, system, example, outcome)
-    except Exception as error:  # noqa: BLE001 - the one boundary: whatever a system raises is that row's error
-        outcome.ended = clock()
+    # The one boundary: whatever a system raises is that row's error.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        raised = unwrapped(error)
+        outcome.ended = outcome.ended or clock()
         outcome.started = outcome.started or outcome.ended
-        outcome.error = describe(error)
-        outcome.metadata.update(getattr(error, "metadata", None) or {})
-    waited = outcome.metadata.get("waited") or 0.0
-    outcome.latency = max(0.0, outcome.ended - outcome.started - waited)
+        outcome.error = describe(raised)
+        outcome.metadata.update(getattr(raised, "metadata", None) or {})
+    outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
     return outcome
+
+
+def _waited(metadata: Mapping[str, Any]) -> float:
+    seconds = metadata.get("waited")
+    return max(0.0, seconds) if isinstance(seconds, int | float) else 0.0
 
 
 async def _acall(system: Any, example: Example) -> Any:
@@ -75,13 +81,14 @@ async def _acall(system: Any, example: Example) -> Any:
     return await system.aprocess(example)
 
 
-def _timed_call(system: Any, example: Example, clock: Callable[[], float]) -> tuple[Any, float, float]:
-    started = clock()
-    if _is_conversation(system, example):
-        raw: Any = _from_conversation(system.process_conversation(example["turns"]))
-    else:
-        raw = system.process(example)
-    return raw, started, clock()
+def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[[], float]) -> Any:
+    outcome.started = clock()
+    try:
+        if _is_conversation(system, example):
+            return _from_conversation(system.process_conversation(example["turns"]))
+        return system.process(example)
+    finally:
+        outcome.ended = clock()
 
 
 def _is_conversation(system: Any, example: Example) -> bool:
@@ -92,8 +99,8 @@ def _is_conversation(system: Any, example: Example) -> bool:
 
 def _from_conversation(replies: Sequence[Mapping[str, Any]]) -> Example:
     """One result from one reply for each turn: the last is the response, the numbers add up."""
-    if not replies:
-        raise BadOutput("process_conversation() returned no reply")
+    if not isinstance(replies, list | tuple) or not replies or not all(isinstance(each, Mapping) for each in replies):
+        raise BadOutput("process_conversation() returns a list with a message for each user turn")
     metadata: dict[str, Any] = {}
     for reply in replies:
         for key, value in (reply.get("metadata") or {}).items():
@@ -109,8 +116,11 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     if not isinstance(raw, Mapping):
         raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
     processed = dict(raw)
-    if isinstance(processed.get("documents"), list) and not _own_context(processed, example):
-        processed["context"] = "\n\n".join(str(item.get("text", "")) for item in processed["documents"])
+    documents = processed.get("documents")
+    if documents is not None and not _are_documents(documents):
+        raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
+    if documents is not None and not _own_context(processed, example):
+        processed["context"] = "\n\n".join(str(item.get("text", "")) for item in documents)
     context, response = processed.get("context"), processed.get("response")
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
@@ -124,6 +134,10 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     if isinstance(metadata, Mapping):
         outcome.metadata.update(metadata)
     outcome.processed = processed
+
+
+def _are_documents(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
 
 
 def _own_context(processed: Example, example: Example) -> bool:

@@ -20,22 +20,24 @@ __all__ = ["Feed", "Item", "Job", "Lane", "run_lanes"]
 class Item:
     """An example on its way through all systems, with what is worked out of it once for all of them."""
 
-    __slots__ = ("example", "tag", "tokens")
+    __slots__ = ("digests", "example", "tag", "tokens")
 
     def __init__(self, example: Example) -> None:
         self.example = example
         self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
+        self.digests: tuple[bytes, bytes] | None = None
 
 
 @dataclass(slots=True)
 class Job:
-    """One system on one example; `order` is its place in the result."""
+    """One system on one example; `order` is its place in the result, `first` marks one job of each example."""
 
     order: int
     system: System
     item: Item
     repeat: int = 0
+    first: bool = False
 
 
 @dataclass(slots=True)
@@ -92,7 +94,8 @@ class Feed:
         base = lane.position * self._width
         for repeat in range(self._repeats):
             for place, system in lane.systems:
-                lane.pending.append(Job(base + place * self._repeats + repeat, system, item, repeat))
+                first = place == 0 and repeat == 0
+                lane.pending.append(Job(base + place * self._repeats + repeat, system, item, repeat, first))
         lane.position += 1
         slowest = min(each.position for each in self._lanes)
         while self._held and self._first < slowest:

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import Executor
+from typing import Any, Protocol
 
 from context_bench.datasets.catalog import card_for
+from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.registry import registry
+from context_bench.results import Scores
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Judgement", "Scorer"]
-
-PRIMARY_BY_FIELD = (
-    ("correct_letter", "mc_accuracy"),
-    ("test", "pass_at_1"),
-    ("test_list", "pass_at_1"),
-    ("instruction_id_list", "ifeval_strict"),
-)
-"""For one's own data: the field that an example has, and the score that is then the primary one."""
+__all__ = ["Judgement", "Memory", "Scorer"]
 
 EVERYWHERE = ("answer-quality", "context-recall")
 """The evaluators of data that no card describes."""
+
+BY_FIELD = {
+    "correct_letter": ("multiple-choice-accuracy", "mc_accuracy"),
+    "test": ("code-execution", "pass_at_1"),
+    "test_list": ("code-execution", "pass_at_1"),
+    "instruction_id_list": ("ifeval-checker", "ifeval_strict"),
+    "ground_truth": ("tool-call-match", "tool_call_match"),
+}
+"""For such data: a field that an example has, the evaluator that reads it, and the score that is then primary."""
 
 
 class Judgement:
     """All scores of one row, with the reasons for those that are missing and the details to keep."""
 
-    __slots__ = ("details", "scores", "unscored")
+    __slots__ = ("details", "scores", "transient", "unscored")
 
     def __init__(self) -> None:
+        self.transient = False
         self.scores: dict[str, float] = {}
         self.unscored: dict[str, str] = {}
         self.details: dict[str, Any] = {}
@@ -44,21 +50,38 @@ class Scorer:
     """
 
     def __init__(self, evaluators: Sequence[Evaluator] | None = None, extra: Sequence[Evaluator] = ()) -> None:
-        self._given = None if evaluators is None else [_checked(each) for each in evaluators]
-        self._extra = [_checked(each) for each in extra]
+        self._given = None if evaluators is None else _all_checked(evaluators)
+        self._extra = _all_checked(extra)
+        _no_repeats([*(self._given or ()), *self._extra])
         self._wired: dict[str, list[Evaluator]] = {}
+        self._slow: dict[str, bool] = {}
         self._made: dict[str, Evaluator] = {}
 
-    def evaluators_for(self, tag: str) -> list[Evaluator]:
-        """The evaluators for a dataset tag."""
-        if tag not in self._wired:
-            wired = self._given
-            if wired is None:
-                card = card_for(tag)
-                wired = [self._evaluator(name) for name in (card.evaluators if card else EVERYWHERE)]
-            self._wired[tag] = [*wired, *self._extra]
-            _no_repeats(self._wired[tag])
-        return self._wired[tag]
+    def wiring(self, tag: str, example: Mapping[str, Any]) -> str:
+        """What decides which evaluators judge an example: its dataset, or without a card also its fields."""
+        if self._given is not None or card_for(tag) is not None:
+            return tag
+        return "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
+
+    def evaluators_for(self, tag: str, example: Mapping[str, Any] | None = None) -> list[Evaluator]:
+        """The evaluators for a dataset tag, or for one example of it."""
+        wiring = self.wiring(tag, example or {})
+        if wiring not in self._wired:
+            self._wired[wiring] = [*self._wire(tag, wiring.split("\0")[1:]), *self._extra]
+            _no_repeats(self._wired[wiring])
+        return self._wired[wiring]
+
+    def _wire(self, tag: str, fields: Sequence[str]) -> list[Evaluator]:
+        if self._given is not None:
+            return self._given
+        card = card_for(tag)
+        names = card.evaluators if card else (*EVERYWHERE, *(BY_FIELD[field][0] for field in fields))
+        return [self._evaluator(name) for name in dict.fromkeys(names)]
+
+    @property
+    def names(self) -> list[str]:
+        """The evaluators that have judged something."""
+        return sorted({each.name for wired in self._wired.values() for each in wired})
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
@@ -69,28 +92,73 @@ class Scorer:
         """All score keys that can come up for these datasets; None when an evaluator does not say."""
         fields = {"score"}
         for tag in tags:
-            for evaluator in self.evaluators_for(tag):
+            unread = dict.fromkeys(BY_FIELD, True)  # one's own data may turn out to have any of these fields
+            for evaluator in self.evaluators_for(tag, unread):
                 emitted = getattr(evaluator, "score_fields", None)
                 if emitted is None:
                     return None
                 fields.update(emitted)
         return fields
 
-    async def judge(self, example: Example, processed: Example, tag: str) -> Judgement:
+    def is_slow(self, tag: str, example: Mapping[str, Any]) -> bool:
+        """Whether scoring takes so long that an endpoint should not wait for it."""
+        wiring = self.wiring(tag, example)
+        if wiring not in self._slow:
+            self._slow[wiring] = any(_is_slow(each) for each in self.evaluators_for(tag, example))
+        return self._slow[wiring]
+
+    async def judge(
+        self, example: Example, processed: Example, tag: str, threads: Executor, memory: Memory | None = None
+    ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score."""
         judgement = Judgement()
-        for evaluator in self.evaluators_for(tag):
+        for evaluator in self.evaluators_for(tag, example):
             try:
-                if hasattr(evaluator, "ascore"):
-                    scores = await evaluator.ascore(example, processed)
+                if _is_slow(evaluator):
+                    scores = await _slow_scores(evaluator, example, processed, threads, memory)
                 else:
                     scores = evaluator.score(example, processed)
-            except Exception as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
-                judgement.unscored[evaluator.name] = describe(error)
+            # A scorer that fails is a missing score, not a lost run.
+            except (Exception, SystemExit) as error:  # noqa: BLE001
+                judgement.unscored[evaluator.name] = describe(unwrapped(error))
+                judgement.transient = True
                 continue
             _add(judgement, evaluator, scores)
         _put_primary(judgement, example, tag)
         return judgement
+
+
+class Memory(Protocol):
+    """Remembers what slow evaluators said."""
+
+    def find(self, evaluator: Evaluator) -> Scores | None: ...
+
+    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
+
+
+def _is_slow(evaluator: Any) -> bool:
+    return bool(getattr(evaluator, "slow", False)) or hasattr(evaluator, "ascore")
+
+
+async def _slow_scores(
+    evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
+) -> Mapping[str, float]:
+    """Ask an evaluator that waits or works long, unless it is remembered what it said."""
+    scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
+    if scores is None:
+        if hasattr(evaluator, "ascore"):
+            scores = await evaluator.ascore(example, processed)
+        else:
+            scores = await call_in_thread(threads, evaluator.score, example, processed)
+        if memory and scores and not getattr(scores, "transient", False):
+            memory.keep(evaluator, scores)
+    return {} if scores is None else scores
+
+
+def _all_checked(evaluators: Any) -> list[Evaluator]:
+    if not isinstance(evaluators, list | tuple):
+        raise UsageError(f"evaluators is a list of evaluators, not {type(evaluators).__name__}")
+    return [_checked(each) for each in evaluators]
 
 
 def _checked(evaluator: Any) -> Evaluator:
@@ -119,7 +187,7 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]
             number = float(value)
         except (TypeError, ValueError):
             number = float("nan")
-        if number != number:
+        if not math.isfinite(number):
             judgement.unscored[evaluator.name] = f"{key} is no number: {value!r}"
         else:
             judgement.scores[key] = number
@@ -127,6 +195,7 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]
         reason = getattr(scores, "reason", None) or "returned no score"
         judgement.unscored.setdefault(evaluator.name, reason)
     details = getattr(scores, "details", None)
+    judgement.transient |= bool(getattr(scores, "transient", False))
     if details:
         judgement.details[evaluator.name] = details
 
@@ -137,10 +206,16 @@ def _put_primary(judgement: Judgement, example: Example, tag: str) -> None:
     if "score" in scores or not scores:
         return
     card = card_for(tag)
-    candidates = [card.primary] if card else [key for field, key in PRIMARY_BY_FIELD if example.get(field)]
-    for key in (*candidates, *(() if card else ("f1",))):
+    if card:
+        candidates = [card.primary]
+    else:
+        wired = [BY_FIELD[field] for field in BY_FIELD if example.get(field)]
+        if any(evaluator in judgement.unscored for evaluator, _ in wired):
+            return  # what should count could not be judged: another score must not stand in for it
+        candidates = [*(key for _, key in wired), "f1"]
+    for key in candidates:
         if key in scores:
             scores["score"] = scores[key]
             return
-    if len(scores) == 1 and not candidates:
+    if len(scores) == 1 and candidates == ["f1"]:
         scores["score"] = next(iter(scores.values()))

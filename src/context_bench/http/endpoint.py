@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +19,11 @@ from context_bench.http.transport import Reply, shared_transport
 
 __all__ = ["Endpoint", "Exchange"]
 
+_log = logging.getLogger(__name__)
+
 _SHOWN = 400
+_LEAST_KEY = 12
+"""Anything shorter is no real key, and may well be a word of an answer."""
 
 
 @dataclass(slots=True)
@@ -29,7 +34,6 @@ class Exchange:
     attempts: int = 0
     waited: float = 0.0
     seconds: float = 0.0
-    statuses: list[int] = field(default_factory=list)
 
     def facts(self) -> dict[str, Any]:
         """Attempts, seconds that our client waited, and seconds of the attempt that succeeded."""
@@ -46,6 +50,7 @@ class Endpoint:
         policy: When to try again.
         limit: The most requests in flight.
         max_rpm: The most requests in a minute.
+        max_tpm: The most tokens in a minute, by the server's own count.
     """
 
     def __init__(
@@ -57,13 +62,14 @@ class Endpoint:
         policy: RetryPolicy | None = None,
         limit: int | None = None,
         max_rpm: float | None = None,
+        max_tpm: float | None = None,
     ) -> None:
         self.base_url = check_url(base_url)
         self.timeout = timeout
         self.policy = policy or RetryPolicy()
         self._headers = {"Content-Type": "application/json", "Expect": "", **(headers or {})}
-        self._lines: list[str] | None = None
-        self._gate = Gate(self.place, limit, max_rpm)
+        self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
+        self._gate = Gate(self.place, limit, max_rpm, max_tpm)
 
     @property
     def place(self) -> str:
@@ -80,15 +86,23 @@ class Endpoint:
             await asyncio.sleep(pause)
             try:
                 await shared_transport().request("GET", f"{self.base_url}/", timeout=min(self.timeout, 3.0))
-                return
             except TimedOut:
-                return  # it listens: slow is not dead
+                pass  # it listens: slow is not dead
             except RequestFailed as error:
                 last = error
+                continue
+            self._gate.reopen()
+            return
         self._gate.close(f"{self.place} is down: {last}")
 
-    async def post(self, path: str, body: Any) -> Exchange:
+    async def post(self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None) -> Exchange:
         """Send `body` as JSON until there is a usable reply, as the policy allows.
+
+        Args:
+            path: After the base URL.
+            body: Anything that JSON can say.
+            parse: Makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
+                then tells when each of its chunks came.
 
         Raises:
             RequestFailed: The server refused, or no usable reply came within deadline and retries.
@@ -97,25 +111,26 @@ class Endpoint:
         payload = encode(body)
         exchange = Exchange()
         started, deadline = loop.time(), loop.time() + self.policy.deadline
-        retries = 0
+        retries = refusals = 0
         while True:
             before = loop.time()
             try:
                 async with self._gate:
                     exchange.waited += loop.time() - before
                     exchange.attempts += 1
-                    reply = await self._send(path, payload, max(0.05, min(self.timeout, deadline - loop.time())))
-                    exchange.statuses.append(reply.status)
-                    exchange.document, exchange.seconds = self._accept(reply), reply.seconds
+                    timeout = max(0.05, min(self.timeout, deadline - loop.time()))
+                    reply = await self._send(path, payload, timeout, parse is not None)
+                    exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
                     return exchange
             except _Retry as again:
-                counts = again.reply is None or again.reply.status != 429
-                pause = self.policy.delay(retries if counts else 0, again.asked)
-                out_of_retries = counts and retries >= self.policy.max_retries
+                refused = again.reply is not None and again.reply.status == 429
+                pause = self.policy.delay(refusals if refused else retries, again.asked)
+                out_of_retries = not refused and retries >= self.policy.max_retries
                 if out_of_retries or loop.time() + pause >= deadline or self._gate.closed:
                     raise self._given_up(again, exchange, loop.time() - started) from None
-                retries += counts
-                if not counts:
+                retries += not refused
+                refusals += refused
+                if refused:
                     self._gate.refused(pause)
             except RequestFailed as error:
                 error.metadata.update(exchange.facts())
@@ -123,12 +138,13 @@ class Endpoint:
             exchange.waited += pause
             await asyncio.sleep(pause)
 
-    async def _send(self, path: str, payload: bytes, timeout: float) -> Reply:
-        if self._lines is None:
-            self._lines = [f"{name}: {_revealed(value)}" for name, value in self._headers.items()]
+    async def _send(self, path: str, payload: bytes, timeout: float, timed: bool) -> Reply:
+        lines = [f"{name}: {_revealed(value)}" for name, value in self._headers.items()]
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("> POST %s%s %s", self.base_url, path, _for_log(payload))
         try:
             reply = await shared_transport().request(
-                "POST", self.base_url + path, headers=self._lines, body=payload, timeout=timeout
+                "POST", self.base_url + path, headers=lines, body=payload, timeout=timeout, timed=timed
             )
         except ConnectionFailed as error:
             self._gate.unreachable(str(error))
@@ -136,14 +152,30 @@ class Endpoint:
         except TimedOut as error:
             raise _Retry(error) from None
         self._gate.answered()
+        self._hide_keys(reply)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
         return reply
 
-    def _accept(self, reply: Reply) -> Any:
+    def settle(self, tokens: int | None) -> None:
+        """Tell how many tokens a request turned out to cost, for the limit of tokens in a minute."""
+        self._gate.spend(tokens or 0)
+
+    def _hide_keys(self, reply: Reply) -> None:
+        """A server that repeats the key must not spread it into rows, reports and logs."""
+        for secret in self._secrets:
+            key = secret.reveal().rpartition(" ")[2].encode()
+            if len(key) >= _LEAST_KEY and (key in reply.body or key in reply.raw_headers):
+                reply.body = reply.body.replace(key, b"***")
+                reply.raw_headers = reply.raw_headers.replace(key, b"***")
+                reply.chunks = [(moment, chunk.replace(key, b"***")) for moment, chunk in reply.chunks]
+
+    def _accept(self, reply: Reply, parse: Callable[[Reply], Any] | None) -> Any:
         """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
         if 200 <= reply.status < 300:
             try:
-                return orjson.loads(reply.body)
-            except orjson.JSONDecodeError:
+                return orjson.loads(reply.body) if parse is None else parse(reply)
+            except ValueError:
                 problem = f"{self.place} answered {reply.status} with a body that is no JSON: {shown(reply.body)}"
                 raise _Retry(RequestFailed(problem, status=reply.status), reply) from None
         if 300 <= reply.status < 400:
@@ -197,6 +229,12 @@ def shown(body: bytes) -> str:
         text = body.decode("utf-8", "replace")
     text = " ".join(text.split()) or "(empty body)"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _for_log(body: bytes) -> str:
+    """The start of a body."""
+    text = body[: 4 * _SHOWN].decode("utf-8", "replace")
+    return text if len(body) <= 4 * _SHOWN else f"{text}… ({len(body):,} bytes)"
 
 
 def _revealed(value: str | Secret) -> str:

@@ -1,7 +1,7 @@
 """How many requests an endpoint gets at once, and how fast: one gate for all who talk to it.
 
 The limit shrinks when the server says 429 and grows back as it answers; a pause holds everyone, not
-only the request that was refused. Twenty failed connections in a row close the gate for good.
+only the request that was refused. Twenty failed connections in a row close the gate until somebody answers a probe.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from context_bench.errors import ConnectionFailed
 __all__ = ["Gate"]
 
 DEAD_AFTER = 20
+_LOOK_AGAIN = 0.25
 
 
 class Gate:
@@ -24,13 +25,17 @@ class Gate:
         place: The endpoint's name, for messages.
         limit: The most requests in flight; None sets no bound of its own.
         max_rpm: The most requests started in a minute.
+        max_tpm: The most tokens spent in a minute.
     """
 
-    def __init__(self, place: str, limit: int | None = None, max_rpm: float | None = None) -> None:
+    def __init__(
+        self, place: str, limit: int | None = None, max_rpm: float | None = None, max_tpm: float | None = None
+    ) -> None:
         self.place = place
         self._ceiling = float(limit or 100_000)
         self._limit = self._ceiling
         self._interval = 60.0 / max_rpm if max_rpm else 0.0
+        self._token_seconds = 60.0 / max_tpm if max_tpm else 0.0
         self._next_start = 0.0
         self._open_at = 0.0
         self._in_flight = 0
@@ -48,8 +53,8 @@ class Gate:
             await turn
         self._in_flight += 1
         try:
-            while (wait := self._wait(loop.time())) > 0:
-                await asyncio.sleep(wait)
+            while (wait := self._wait(loop.time())) > 0 and not self._death:
+                await asyncio.sleep(min(wait, _LOOK_AGAIN))  # it may close meanwhile
             if self._interval:
                 self._next_start = max(self._next_start, loop.time()) + self._interval
             if self._death:
@@ -85,6 +90,12 @@ class Gate:
             self._limit = max(1.0, min(self._limit, self._in_flight) / 2)
         self._open_at = max(self._open_at, now + pause)
 
+    def spend(self, tokens: int) -> None:
+        """So many tokens were spent: the next request waits until they fit into the rate."""
+        if self._token_seconds:
+            now = asyncio.get_running_loop().time()
+            self._next_start = max(self._next_start, now) + tokens * self._token_seconds
+
     def answered(self) -> None:
         """The server answered: it is alive, and may get a little more."""
         self._failed_connections = 0
@@ -103,6 +114,10 @@ class Gate:
         self._death = why
         self._limit = self._ceiling
         self._wake()
+
+    def reopen(self) -> None:
+        """Somebody answered after all: let everybody in again."""
+        self._death, self._failed_connections = None, 0
 
     @property
     def closed(self) -> bool:

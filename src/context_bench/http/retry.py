@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import random
 import time
 from collections.abc import Callable
@@ -23,7 +24,8 @@ def retry_after(value: str | None, now: Callable[[], float] = time.time) -> floa
     if not value:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
@@ -50,5 +52,5 @@ class RetryPolicy:
 
     def delay(self, retry: int, asked: float | None, jitter: Callable[[], float] = random.random) -> float:
         """Seconds before retry number `retry` (from 0); the server's wish is a lower bound."""
-        backoff = min(self.max_delay, self.base_delay * 2.0**retry) * (0.5 + jitter() / 2)
+        backoff = min(self.max_delay, self.base_delay * 2.0 ** min(retry, 64)) * (0.5 + jitter() / 2)
         return min(self.max_delay, max(backoff, asked or 0.0))

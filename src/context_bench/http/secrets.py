@@ -47,6 +47,8 @@ def check_url(url: str) -> str:
         parts, port_ok = urlsplit(""), False
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or any(c.isspace() for c in url):
         raise UsageError(f"{url!r} is no URL of a server: write http://HOST:PORT or https://HOST")
+    if parts.query or parts.fragment:
+        raise UsageError(f"{url!r} is no base URL: it ends before the first ? or #")
     if parts.username or parts.password:
         raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
     return url.rstrip("/")
@@ -75,8 +77,17 @@ def find_key(
         if not given:
             raise UsageError(f"the environment variable {variable}, named for the key, is not set")
     if given:
+        given = _usable(given, urlsplit(url).hostname)
         if urlsplit(url).scheme != "https" and not is_loopback(url):
             warnings.warn(f"the key for {urlsplit(url).hostname} travels over plain http", stacklevel=2)
-        return given if isinstance(given, Secret) else Secret(given)
-    key = environment.get(fallback, "")
-    return Secret(key) if key and (urlsplit(url).scheme == "https" or is_loopback(url)) else None
+        return given
+    key = environment.get(fallback, "").strip()
+    return _usable(key, fallback) if key and (urlsplit(url).scheme == "https" or is_loopback(url)) else None
+
+
+def _usable(key: str | Secret, where: str | None) -> Secret:
+    """A key as it can stand in a header; the line end that files and shells leave behind is no part of it."""
+    text = (key.reveal() if isinstance(key, Secret) else key).strip()
+    if not all("!" <= char <= "~" for char in text):
+        raise UsageError(f"the key for {where} cannot be sent: it holds a space, a line end or a letter beyond ASCII")
+    return Secret(text)

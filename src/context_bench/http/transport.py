@@ -57,6 +57,7 @@ class Transport:
         self._multi: Any = None
         self._idle: list[Any] = []
         self._max_connections = max_connections
+        self.runs = 0
 
     async def request(
         self,
@@ -89,8 +90,9 @@ class Transport:
         try:
             await multi.perform(curl)
         except pycurl.error as error:
+            connected = curl.getinfo(pycurl.CONNECT_TIME) > 0
             curl.close()
-            raise _failure(error, url, timeout, sink) from None
+            raise _failure(error, url, timeout, sink, connected) from None
         except asyncio.CancelledError:
             curl.close()
             raise
@@ -169,9 +171,11 @@ def _new_handle() -> Any:
     return curl
 
 
-def _failure(error: pycurl.error, url: str, timeout: float, sink: _Sink) -> RequestFailed:
+def _failure(error: pycurl.error, url: str, timeout: float, sink: _Sink, connected: bool) -> RequestFailed:
     code, message = error.args[0], str(error.args[1])
     place = url.split("?", 1)[0]
+    if code in _TIMEOUTS and not connected:
+        return ConnectionFailed(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
         heard = f" ({sink.size} bytes of the reply had come)" if sink.size else ""
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
@@ -191,8 +195,16 @@ def shared_transport() -> Transport:
     return _transports[loop]
 
 
-async def close_shared_transport() -> None:
-    """Close the connections of the running event loop."""
-    transport = _transports.pop(asyncio.get_running_loop(), None)
-    if transport is not None:
+def join_shared_transport() -> None:
+    """Say that a run uses the connections of the running event loop: two runs may share one loop."""
+    shared_transport().runs += 1
+
+
+async def leave_shared_transport() -> None:
+    """The end of a run: the last one closes the connections."""
+    loop = asyncio.get_running_loop()
+    transport = shared_transport()
+    transport.runs -= 1
+    if transport.runs <= 0:
+        del _transports[loop]
         await transport.aclose()

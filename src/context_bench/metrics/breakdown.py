@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
-from context_bench.metrics.quality import MeanScore
+from context_bench.metrics.quality import MeanTally
 from context_bench.results import EvalRow
+from context_bench.summary import fold
 
 __all__ = ["PerDatasetBreakdown"]
 
@@ -18,10 +18,29 @@ class PerDatasetBreakdown:
     score_field: str = "f1"
     name = "per-dataset-breakdown"
 
+    def start(self) -> BreakdownTally:
+        """A running mean for each tag."""
+        return BreakdownTally(self.score_field)
+
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """One mean for each tag, sorted by tag."""
-        by_tag: dict[str, list[EvalRow]] = defaultdict(list)
-        for row in rows:
-            by_tag[row.dataset or "unknown"].append(row)
-        mean = MeanScore(self.score_field)
-        return {f"dataset:{tag}": mean.compute(by_tag[tag])["mean_score"] for tag in sorted(by_tag)}
+        return fold(self.start(), rows)
+
+
+class BreakdownTally:
+    """One mean for each tag."""
+
+    def __init__(self, score_field: str) -> None:
+        self._field = score_field
+        self._means: dict[str, MeanTally] = {}
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        tag = row.dataset or "unknown"
+        if tag not in self._means:
+            self._means[tag] = MeanTally(self._field)
+        self._means[tag].add(row)
+
+    def result(self) -> dict[str, float]:
+        """The means so far, sorted by tag."""
+        return {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}

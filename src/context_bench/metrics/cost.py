@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from context_bench.results import EvalRow
+from context_bench.summary import fold
 
 __all__ = ["CostOfPass"]
 
@@ -21,10 +22,29 @@ class CostOfPass:
     score_field: str = "score"
     name = "cost-of-pass"
 
+    def start(self) -> CostTally:
+        """A running count."""
+        return CostTally(self.threshold, self.score_field)
+
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """Divide all output tokens by the number of passes; infinite when nothing passes."""
-        passing = sum(
-            row.error is None and row.scores.get(self.score_field, -math.inf) >= self.threshold for row in rows
-        )
-        tokens = sum(row.output_tokens for row in rows)
-        return {"cost_of_pass": tokens / passing if passing else math.inf, "num_passing": float(passing)}
+        return fold(self.start(), rows)
+
+
+class CostTally:
+    """Counts passes and tokens."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._field = threshold, score_field
+        self._passing = self._tokens = 0
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        self._tokens += row.output_tokens
+        if row.error is None and row.scores.get(self._field, -math.inf) >= self._threshold:
+            self._passing += 1
+
+    def result(self) -> dict[str, float]:
+        """Tokens for each pass so far."""
+        cost = self._tokens / self._passing if self._passing else math.inf
+        return {"cost_of_pass": cost, "num_passing": float(self._passing)}

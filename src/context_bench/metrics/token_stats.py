@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from context_bench.results import EvalRow
+from context_bench.summary import fold
 
 __all__ = ["CompressionRatio", "ParetoRank"]
 
@@ -20,16 +21,35 @@ class CompressionRatio:
 
     name = "compression-ratio"
 
+    def start(self) -> TokenTally:
+        """Running sums."""
+        return TokenTally()
+
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """Compare the summed tokens; all 0.0 when there are none."""
-        done = [row for row in rows if row.error is None]
-        given = sum(row.input_tokens for row in done)
-        kept = sum(row.output_tokens for row in done)
-        count = len(done) or 1
+        return fold(self.start(), rows)
+
+
+class TokenTally:
+    """Sums tokens on both sides."""
+
+    def __init__(self) -> None:
+        self._given = self._kept = self._count = 0
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        if row.error is None:
+            self._given += row.input_tokens
+            self._kept += row.output_tokens
+            self._count += 1
+
+    def result(self) -> dict[str, float]:
+        """The ratio so far."""
+        count = self._count or 1
         return {
-            "compression_ratio": 1.0 - kept / given if given else 0.0,
-            "mean_input_tokens": given / count,
-            "mean_output_tokens": kept / count,
+            "compression_ratio": 1.0 - self._kept / self._given if self._given else 0.0,
+            "mean_input_tokens": self._given / count,
+            "mean_output_tokens": self._kept / count,
         }
 
 
@@ -45,9 +65,13 @@ class ParetoRank:
     cost_field: str = "cost_of_pass"
     name = "pareto-rank"
 
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:  # noqa: ARG002 - the Protocol's signature
+    def start(self) -> RankTally:
+        """Nothing to collect."""
+        return RankTally()
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """A placeholder; see `rank_systems`."""
-        return {"pareto_rank": 0.0}
+        return fold(self.start(), rows)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""
@@ -82,6 +106,17 @@ class ParetoRank:
                 ranks.update(dict.fromkeys(best, front))
                 group = {name: point for name, point in group.items() if name not in best}
         return {name: ranks[name] for name in points}
+
+
+class RankTally:
+    """A rank does not come from rows."""
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+
+    def result(self) -> dict[str, float]:
+        """The placeholder."""
+        return {"pareto_rank": 0.0}
 
 
 def _beats(a: tuple[float, float], b: tuple[float, float]) -> bool:

@@ -22,10 +22,13 @@ class CsvReporter:
         plain = [name for name in ROW_FIELDS if name != "scores"]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
+        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow([*plain, *(f"score:{key}" for key in keys)])
         for row in result.rows:
             values = [_cell(getattr(row, name)) for name in plain]
-            writer.writerow([*values, *(row.scores.get(key, "") for key in keys)])
+            # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
+            bare = any(isinstance(value, str) and "\r" in value for value in values)
+            (quoting if bare else writer).writerow([*values, *(row.scores.get(key, "") for key in keys)])
         return text.getvalue()
 
 

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from context_bench.datasets.catalog import card_for
+from context_bench.errors import printable
 from context_bench.results import EvalResult
 
 __all__ = ["TableReporter", "markdown", "plain_table"]
@@ -76,7 +77,8 @@ class TableReporter:
             return "–"
         if key == "compression_ratio" and _answers(result, name):
             return _NOT_MEASURED
-        if values["num_errors"] == values["num_examples"] and key.startswith(("latency", "compression")):
+        all_failed = "num_errors" in values and values["num_errors"] == values.get("num_examples")
+        if all_failed and key.startswith(("latency", "compression")):
             return "–"
         return show(values[key])
 
@@ -96,7 +98,7 @@ class TableReporter:
             notes.append(
                 "compression is not measured for systems that return an answer: what they sent on is not seen."
             )
-        return "\n".join(note for note in notes if note)
+        return "\n".join(printable(note) for note in notes if note)
 
 
 def _is_shown(key: str, summary: dict[str, Summary]) -> bool:

@@ -41,9 +41,9 @@ class BM25:
     def process(self, example: Example) -> Example:
         """Return the best pieces that fit; for documents, all of them, best first."""
         query = _terms(_query(example))
-        if "documents" in example:
-            documents = example["documents"]
-            texts = [f"{item.get('title', '')} {item['text']}" for item in documents]
+        documents = example.get("documents")
+        if documents:
+            texts = [f"{item.get('title') or ''} {item['text']}" for item in documents]
             return {"documents": [documents[index] for index in self._order(query, texts)]}
         text = example["context"]
         pieces = split(text)
@@ -61,7 +61,7 @@ class BM25:
             for index in found:
                 often = bags[index][term]
                 damping = self.k1 * (1 - self.b + self.b * sizes[index] / mean)
-                scores[index] += weight * often * (self.k1 + 1) / (often + damping)
+                scores[index] += weight * (often * (self.k1 + 1) / (often + damping))
         return sorted(range(len(texts)), key=lambda index: (-scores[index], index))
 
 

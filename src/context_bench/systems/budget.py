@@ -16,10 +16,10 @@ class Budget:
             raise UsageError("give a ratio or a budget, not both")
         if ratio is not None and not (_is_number(ratio) and 0 <= ratio <= 1):
             raise UsageError(f"ratio is the share of tokens that is kept, from 0 to 1, not {ratio!r}")
-        if budget is not None and not (_is_number(budget) and budget >= 0):
+        if budget is not None and not (_is_number(budget) and budget >= 0 and float(budget).is_integer()):
             raise UsageError(f"budget is a number of tokens, not {budget!r}")
         self.ratio = default_ratio if ratio is None and budget is None else ratio
-        self.budget = budget
+        self.budget = None if budget is None else int(budget)
 
     def tokens(self, text: str) -> int:
         """How many tokens of this text may stay."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.refs import Ref, call_with, checked_parameters, parse, resolve
 from context_bench.systems.adapt import adapt, named
 from context_bench.types import System
 
@@ -25,12 +25,13 @@ def _built(ref: Ref, found: Any, seed: int | None) -> Any:
     if isinstance(found, type):
         if seed is not None and "seed" in inspect.signature(found).parameters:
             ref = Ref(ref.text, ref.target, ref.argument, {"seed": seed, **ref.parameters})
-        return call_with(found, ref)
+        return call_with(found, ref, getattr(found, "argument", None))
     if hasattr(found, "process"):
         if ref.parameters or ref.argument:
             raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
         return found
     if not callable(found):
         raise UsageError(f"{ref.text!r}: a {type(found).__name__} is no system")
-    # A plain function is the system itself; parameters are fixed beforehand.
-    return partial(found, **ref.parameters) if ref.parameters else found
+    # A plain function is the system itself: it will get the example, and its other parameters now.
+    parameters = checked_parameters(found, ref, given=1)
+    return partial(found, **parameters) if parameters else found

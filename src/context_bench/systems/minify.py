@@ -9,8 +9,10 @@ from context_bench.types import Example
 
 __all__ = ["Minify"]
 
-_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
+_LEADING_LINES = re.compile(r"\A(?:[ \t]*\n)+")
+_TRAILING = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INNER_SPACES = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)")
 
 
@@ -27,31 +29,40 @@ class Minify:
 
 
 def minify(text: str) -> str:
-    """A JSON document is rewritten compactly, key order and numbers as they are; other text loses spaces."""
+    """JSON, or JSON lines, are rewritten compactly, keys and numbers as they are; other text loses spaces."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
-        try:
-            return _compact(stripped)
-        except (ValueError, RecursionError):
-            pass
-    return _INNER_SPACES.sub(" ", _BLANK_LINES.sub("\n\n", _TRAILING.sub("", stripped)))
+        lines = [line for line in stripped.split("\n") if line.strip()]
+        for documents in ([stripped], lines):
+            try:
+                return "\n".join(map(_compact, documents))
+            except (ValueError, RecursionError):
+                continue
+    lined = _TRAILING.sub("", _LEADING_LINES.sub("", text.rstrip()))
+    return _INNER_SPACES.sub(" ", _BLANK_LINES.sub("\n\n", lined))
 
 
 def _compact(text: str) -> str:
     # Numbers stay as they are spelled: 1.0 must not become 1, nor a long id lose its last digits.
-    value = json.loads(text, parse_float=_Spelled, parse_int=_Spelled, parse_constant=_Spelled)
-    return "".join(_encoded(value))
+    return _encoded(
+        json.loads(text, object_pairs_hook=_Members, parse_float=_Spelled, parse_int=_Spelled, parse_constant=_Spelled)
+    )
 
 
 class _Spelled(str):
     """A number by its spelling."""
 
 
+class _Members(list[tuple[str, object]]):
+    """An object by its members; a key that comes twice stays twice."""
+
+
 def _encoded(value: object) -> str:
     if isinstance(value, _Spelled):
         return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{_encoded(key)}:{_encoded(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, _Members):
+        return "{" + ",".join(f"{_encoded(key)}:{_encoded(item)}" for key, item in value) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_encoded, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if _SURROGATE.search(text) is None else json.dumps(value)

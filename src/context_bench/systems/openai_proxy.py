@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
-from context_bench.errors import BadOutput
-from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
+from context_bench.errors import BadOutput, RequestFailed
+from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
+from context_bench.http.events import read_events
 from context_bench.http.loop import run_sync
+from context_bench.http.transport import Reply
 from context_bench.systems.prompts import Message, build_messages
+from context_bench.systems.sampling import check_settings, settings_fingerprint, usage_numbers
 from context_bench.types import Example
 
 __all__ = ["OpenAIProxy"]
-
-_USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 class OpenAIProxy:
@@ -31,11 +31,17 @@ class OpenAIProxy:
         system_prompt: Put before the context.
         build_messages: Makes the messages from an example, instead of the built-in framing.
         timeout: Seconds for one attempt.
-        extra_body: More fields for the request, over the ones that are set here.
+        extra_body: More fields for the request, over the ones that are set here; None removes one.
         max_retries: Attempts after the first.
         retry_base_delay: Seconds before the first retry; doubled each time.
+        temperature: None leaves it to the server.
+        max_tokens: The longest reply; sent as `max_completion_tokens` to a server that asks for that.
+        stream: Receive the reply as a stream, and time its first and later tokens.
         headers: More headers.
         max_rpm: The most requests in a minute.
+        max_tpm: The most tokens in a minute.
+        max_connections: The most requests in flight.
+        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
 
     def __init__(
@@ -50,38 +56,57 @@ class OpenAIProxy:
         extra_body: Mapping[str, Any] | None = None,
         max_retries: int = 3,
         retry_base_delay: float = 1.0,
+        *,
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        stream: bool = False,
         headers: Mapping[str, str] | None = None,
         max_rpm: float | None = None,
+        max_tpm: float | None = None,
+        max_connections: int | None = None,
+        deadline: float | None = None,
     ) -> None:
+        check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
+        check_settings(may_be_zero=False, timeout=timeout, deadline=deadline, max_tokens=max_tokens)
+        check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
         key = find_key(base_url, api_key)
         secret = {"Authorization": Secret(f"Bearer {key.reveal()}")} if key else {}
-        policy = RetryPolicy(max_retries, retry_base_delay, deadline=10 * timeout)
         self.endpoint = Endpoint(
-            base_url, headers={**(headers or {}), **secret}, timeout=timeout, policy=policy, max_rpm=max_rpm
+            base_url,
+            headers={**(headers or {}), **secret},
+            timeout=timeout,
+            policy=RetryPolicy(max_retries, retry_base_delay, deadline=deadline or 10 * timeout),
+            limit=max_connections,
+            max_rpm=max_rpm,
+            max_tpm=max_tpm,
         )
         self.name = name or urlsplit(base_url).netloc
         self.model = model
         self.max_workers: int | None = None
         self.system_prompt = system_prompt
+        self.temperature, self.max_tokens, self.stream = temperature, max_tokens, stream
         self.extra_body = dict(extra_body or {})
         self._build_messages = build_messages
+        self._limit_field = "max_tokens"
         self._path = "/chat/completions" if self.endpoint.base_url.endswith("/v1") else "/v1/chat/completions"
 
     def __repr__(self) -> str:
         return f"OpenAIProxy({self.endpoint.base_url!r}, model={self.model!r}, name={self.name!r})"
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str | None:
         """Everything that makes its answers differ; no secret is part of it."""
-        parts = {
-            "url": self.endpoint.base_url,
-            "model": self.model,
-            "system_prompt": self.system_prompt,
-            "extra_body": self.extra_body,
-            "messages": getattr(self._build_messages, "__qualname__", repr(self._build_messages)),
-        }
-        digest = hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=str), digest_size=16)
-        return f"openai-proxy/1 {digest.hexdigest()}"
+        return settings_fingerprint(
+            "openai-proxy/1",
+            self._build_messages,
+            url=self.endpoint.base_url,
+            model=self.model,
+            system_prompt=self.system_prompt,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            extra_body=self.extra_body,
+            stream=self.stream,
+        )
 
     def request_body(self, example: Example) -> dict[str, Any]:
         """What is sent for an example."""
@@ -90,9 +115,15 @@ class OpenAIProxy:
         else:
             messages = build_messages(example, self.system_prompt)
         body: dict[str, Any] = {"model": self.model, "messages": messages}
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            body[self._limit_field] = self.max_tokens
         if example.get("tools"):
             body["tools"] = example["tools"]
-        return {**body, **self.extra_body}
+        if self.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return {key: value for key, value in {**body, **self.extra_body}.items() if value is not None}
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""
@@ -100,12 +131,25 @@ class OpenAIProxy:
 
     async def aprocess(self, example: Example) -> Example:
         """Send one example and return its reply, with usage and timings in `metadata`."""
-        exchange = await self.endpoint.post(self._path, self.request_body(example))
-        message, usage = _reply(exchange.document, self.endpoint.place)
-        result: Example = {"response": _text(message), "metadata": {**usage, **exchange.facts()}}
+        exchange = await self._ask(example)
+        message, metadata = _reply(exchange.document, self.endpoint.place)
+        self.endpoint.settle(metadata.get("total_tokens"))
+        result: Example = {"response": _text(message), "metadata": {**metadata, **exchange.facts()}}
         if message.get("tool_calls"):
             result["tool_calls"] = message["tool_calls"]
         return result
+
+    async def _ask(self, example: Example) -> Exchange:
+        parse = _read_stream if self.stream else None
+        try:
+            return await self.endpoint.post(self._path, self.request_body(example), parse)
+        except RequestFailed as error:
+            # Reasoning models refuse max_tokens and name what they want instead: learn it once.
+            wants = error.status == 400 and "max_completion_tokens" in str(error)
+            if not wants or self.max_tokens is None or self._limit_field == "max_completion_tokens":
+                raise
+            self._limit_field = "max_completion_tokens"
+            return await self.endpoint.post(self._path, self.request_body(example), parse)
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
@@ -129,12 +173,11 @@ class OpenAIProxy:
         return run_sync(self.aprocess_conversation(turns))
 
 
-def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """The message and the usage in a chat completion; BadOutput when it is none."""
+def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The message and the numbers in a chat completion; BadOutput when it is none."""
     try:
-        message = document["choices"][0]["message"]
-        usage = document.get("usage") or {}
-        return dict(message), {key: usage[key] for key in _USAGE if isinstance(usage.get(key), int)}
+        message = dict(document["choices"][0]["message"])
+        return message, {**usage_numbers(document.get("usage")), **document.get("timings_of_stream", {})}
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         seen = orjson.dumps(document)[:200].decode("utf-8", "replace")
         raise BadOutput(f"{place} answered with JSON that is no chat completion: {seen}") from None
@@ -145,3 +188,46 @@ def _text(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
+
+
+def _read_stream(reply: Reply) -> dict[str, Any]:
+    """A streamed completion put together, with the time to its first token and between the later ones."""
+    if not reply.body.lstrip().startswith((b"data:", b":", b"event:")):
+        document: dict[str, Any] = orjson.loads(reply.body)  # the server chose not to stream
+        return document
+    parts: list[str] = []
+    calls: dict[int, dict[str, Any]] = {}
+    moments: list[float] = []
+    usage, finished = None, False
+    for moment, event in read_events(reply):
+        usage = event.get("usage") or usage
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta") or {}
+            finished = finished or bool(choice.get("finish_reason"))
+            if delta.get("content"):
+                parts.append(delta["content"])
+                moments.append(moment)
+            for piece in delta.get("tool_calls") or ():
+                _add_call(calls, piece)
+    if not finished:
+        raise ValueError("the stream ends before the reply does")
+    message: dict[str, Any] = {"content": "".join(parts)}
+    if calls:
+        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    timings = {}
+    if moments:
+        timings = {"time_to_first_token": moments[0]}
+        if len(moments) > 1:
+            timings["inter_token_seconds"] = (moments[-1] - moments[0]) / (len(moments) - 1)
+    return {"choices": [{"message": message}], "usage": usage, "timings_of_stream": timings}
+
+
+def _add_call(calls: dict[int, dict[str, Any]], piece: Mapping[str, Any]) -> None:
+    """A tool call comes in pieces: its name once, its arguments bit by bit."""
+    call = calls.setdefault(
+        piece.get("index", 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    )
+    call["id"] = piece.get("id") or call["id"]
+    function = piece.get("function") or {}
+    call["function"]["name"] += function.get("name") or ""
+    call["function"]["arguments"] += function.get("arguments") or ""

@@ -13,9 +13,9 @@ from context_bench.utils.tokens import get_tokenizer
 
 __all__ = ["pick", "split"]
 
-# After the end of a sentence or a line, with the white space that follows it. A long line of JSON on its
-# own is cut after the members of its outer structure as well.
-_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n+|(?<=[}\]\"]),\s*")
+# After a sentence, a line, or a member of a JSON structure on one long line. Line ends stay with what they
+# end and spaces with what they precede, as tokenizers have it: the pieces then cost what their text costs.
+_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*(?=[ \t]+\S)|(?<=[。！？])(?![。！？])[”’」』）]*\n*|\n+|(?<=[}\]\"]),\n*")
 
 
 def split(text: str) -> list[str]:
@@ -33,13 +33,19 @@ def split(text: str) -> list[str]:
 def pick(pieces: list[str], order: Iterable[int], tokens: int) -> str:
     """Take pieces in the given order of preference while they fit, and put them back in their own order."""
     count = get_tokenizer()
+    whole = "".join(pieces)
+    if count(whole) <= tokens:
+        return whole
     kept, left = [], tokens
     for index in order:
         cost = count(pieces[index])
         if cost <= left:
             kept.append(index)
             left -= cost
-    return "".join(pieces[index] for index in sorted(kept))
+    # Side by side, pieces may have a token more than one by one: the last to come goes first.
+    while count(text := "".join(pieces[index] for index in sorted(kept))) > tokens:
+        kept.pop()
+    return text
 
 
 def shuffled(count: int, seed: str) -> list[int]:

@@ -38,9 +38,15 @@ class Truncate:
 
 
 def longest(text: str, tokens: int, stretch: Callable[[str, int], str]) -> str:
-    """The longest stretch of the text that has no more than so many tokens."""
+    """The whole text, or about the longest stretch of it, that has no more than so many tokens.
+
+    "About": half a word may have more tokens than the whole of it, so a search by halves can end a few
+    characters early.
+    """
     count = get_tokenizer()
-    low, high = 0, len(text)  # lengths in characters: `low` fits, all above `high` do not
+    if count(text) <= tokens:
+        return text
+    low, high = 0, len(text)  # lengths in characters: `low` fits
     while low < high:
         middle = (low + high + 1) // 2
         if count(stretch(text, middle)) <= tokens:

@@ -8,8 +8,9 @@ surrogates are replaced instead of raising, because model output contains both.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import cache
+from numbers import Integral
 from typing import Any
 
 from context_bench.errors import UsageError
@@ -21,7 +22,8 @@ DEFAULT_ENCODING = "cl100k_base"
 PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 """The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
 
-_current: Tokenizer | None = None
+_current: str | Tokenizer = DEFAULT_ENCODING
+_count: Tokenizer | None = None
 
 
 @cache
@@ -39,8 +41,8 @@ def _encoding(name: str) -> Tokenizer:
     def count(text: str) -> int:
         try:
             return len(encode(text))
-        except UnicodeEncodeError:
-            return len(encode(text.encode("utf-8", "replace").decode("utf-8")))
+        except UnicodeEncodeError:  # as tiktoken does: a pair becomes its character, a lone half U+FFFD
+            return len(encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
 
     return count
 
@@ -48,7 +50,7 @@ def _encoding(name: str) -> Tokenizer:
 def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
     """Resolve an encoding name or a callable to a counting function; None is the current default."""
     if tokenizer is None:
-        return _current or _encoding(DEFAULT_ENCODING)
+        return _count or _encoding(DEFAULT_ENCODING)
     if isinstance(tokenizer, str):
         return _encoding(tokenizer)
     return _checked(tokenizer)
@@ -58,15 +60,26 @@ def _checked(tokenizer: Callable[[str], Any]) -> Tokenizer:
     """Accept both kinds of callable that people have: one that counts, and one that encodes."""
     if not callable(tokenizer):
         raise UsageError(f"a tokenizer is a name or a callable, not {type(tokenizer).__name__}")
-    if isinstance(tokenizer("a"), int):
-        return tokenizer
+    seen = tokenizer("a")
+    if isinstance(seen, Integral):
+        return lambda text: int(tokenizer(text))
+    # The length of a mapping, as tokenizers of models return, is its number of fields.
+    if isinstance(seen, str | Mapping) or not isinstance(seen, Sized):
+        raise UsageError(f"a tokenizer returns a number or a list of tokens, not {type(seen).__name__}")
     return lambda text: len(tokenizer(text))
 
 
 def set_tokenizer(tokenizer: str | Tokenizer | None) -> None:
     """Choose the default tokenizer of this process: a name, a callable, or None for cl100k_base."""
-    global _current
-    _current = None if tokenizer is None else get_tokenizer(tokenizer)
+    global _current, _count
+    chosen = DEFAULT_ENCODING if tokenizer is None else tokenizer
+    _count = get_tokenizer(chosen)  # an unknown name is an error here, not in the middle of a run
+    _current = chosen
+
+
+def current_tokenizer() -> str | Tokenizer:
+    """The default tokenizer of this process: a name, or a callable."""
+    return _current
 
 
 def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:

@@ -2,8 +2,8 @@
 
 Every generator yields examples lazily, gives the same bytes for the same parameters in every process and on
 every Python version, and checks its parameters when it is called. Lengths are in cl100k_base tokens.
-`meta["depth"]` (or `depths`, one for each span of `evidence`) is the achieved depth by characters: what stands
-before the evidence, as a share of all that is not evidence.
+`meta["depth"]` (or `depths`, one for each span of `evidence`) is the achieved depth by tokens: what stands before
+the evidence, as a share of all the rest.
 """
 
 from __future__ import annotations

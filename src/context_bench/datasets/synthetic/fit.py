@@ -1,8 +1,9 @@
 """Assembly: facts at given depths in filler, to an exact length in cl100k_base tokens.
 
-Filler comes in units (a sentence, a log line, a record) that carry what separates them. Each is counted once on its own; the last few of a stretch are chosen by subset sum to meet its
-budget; then the whole text is counted, and what the sum of the parts had missed is made up. The result
-is never longer than asked, and at most 2% shorter.
+Filler comes in units (a sentence, a log line, a record) that carry what separates them. Each is counted once
+on its own; the last few of a stretch are chosen by subset sum to meet its budget; then the whole text is
+counted, and what the sum of the parts had missed is made up. The result is never longer than asked, and at
+most 2% shorter.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from context_bench.errors import UsageError
 from context_bench.utils.tokens import count_tokens
 
 ENCODING = "cl100k_base"
-POOL = 32
-ROUNDS = 12
-SMALLEST = 3
+POOL = 32  # how many units, and then how many scraps, are tried to meet a budget
+ROUNDS = 12  # how often a text is refitted; two are usual
+SMALLEST = 3  # no unit or scrap has fewer tokens
 
 
 def tokens(text: str) -> int:
@@ -51,7 +52,7 @@ class Stock(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    """A finished context; `depths` (by characters) and `evidence` are in the order of the facts."""
+    """A finished context; `depths` (by tokens) and `evidence` are in the order of the facts."""
 
     context: str
     depths: list[float]
@@ -106,7 +107,7 @@ def assemble(length: int, facts: Sequence[Fact], stock: Stock) -> Assembled:
     stretches.append(_stretch(0 if facts[-1].depth == 1.0 else total - used, stock, slop))
     context = _settle(length, facts, stock, stretches)
     spans = [span(context, fact.evidence) for fact in facts]
-    return Assembled(context, [_depth(context, place) for place in spans], spans)
+    return Assembled(context, _depths(context, spans), spans)
 
 
 def _stretch(budget: int, stock: Stock, slop: int) -> Stretch:
@@ -123,9 +124,17 @@ def span(context: str, text: str) -> dict[str, Any]:
     return {"start": start, "end": start + len(text), "text": text}
 
 
-def _depth(context: str, place: dict[str, Any]) -> float:
-    rest = len(context) - len(place["text"])
-    return round(place["start"] / rest, 4) if rest else 0.0
+def _depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
+    """Return for each span, in the order of the text, the share of the other tokens that stand before it."""
+    before: list[int] = []
+    own: list[int] = []
+    total = end = 0
+    for place in spans:
+        before.append(total + tokens(context[end : place["start"]]))
+        own.append(tokens(place["text"]))
+        total, end = before[-1] + own[-1], place["end"]
+    total += tokens(context[end:])
+    return [round(first / max(total - size, 1), 4) for first, size in zip(before, own)]
 
 
 def _settle(length: int, facts: Sequence[Fact], stock: Stock, stretches: list[Stretch]) -> str:
@@ -153,7 +162,7 @@ def _units(facts: Sequence[Fact], stretches: list[Stretch]) -> list[str]:
 
 
 def fit(room: int, stock: Stock, slop: int) -> tuple[list[str], int]:
-    """Choose units whose sizes add up to `room`, or to less, but by `slop` at most if possible; scraps only if needed."""
+    """Choose units whose sizes add up to `room`, or to at most `slop` less if possible; scraps only if needed."""
     chosen: dict[int, tuple[str, ...]] = {0: ()}
     most = 0
     for index in range(2 * POOL):

@@ -8,103 +8,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.wordlist import phrases, words
 
-ADJECTIVES: tuple[str, ...] = tuple(
-    [
-        "cobalt",
-        "saffron",
-        "crimson",
-        "ivory",
-        "emerald",
-        "amber",
-        "violet",
-        "scarlet",
-        "indigo",
-        "turquoise",
-        "marble",
-        "velvet",
-        "copperplate",
-        "granite",
-        "silver",
-        "golden",
-        "obsidian",
-        "coral",
-        "maroon",
-        "teal",
-        "lunar",
-        "solar",
-        "polar",
-        "arctic",
-        "tropical",
-        "desert",
-        "nomad",
-        "royal",
-        "imperial",
-        "feral",
-        "silent",
-        "hollow",
-        "crooked",
-        "broken",
-        "hidden",
-        "frozen",
-        "burning",
-        "twisted",
-        "gilded",
-        "masked",
-    ]
+ADJECTIVES = words(
+    """cobalt saffron crimson ivory emerald amber violet scarlet indigo turquoise jasper velvet copperplate granite
+    silver golden obsidian coral maroon teal lunar solar polar arctic tropical desert nomad royal imperial feral
+    sunken hollow crooked rugged veiled frozen blazing twisted gilded masked"""
 )
-NOUNS: tuple[str, ...] = tuple(
-    [
-        "falcon",
-        "heron",
-        "otter",
-        "panther",
-        "lynx",
-        "jackal",
-        "raven",
-        "condor",
-        "pelican",
-        "walrus",
-        "mammoth",
-        "phoenix",
-        "griffin",
-        "dragon",
-        "unicorn",
-        "kraken",
-        "lantern",
-        "compass",
-        "anchor",
-        "hourglass",
-        "pendulum",
-        "prism",
-        "sextant",
-        "trident",
-        "chalice",
-        "sceptre",
-        "gauntlet",
-        "obelisk",
-        "pyramid",
-        "citadel",
-        "bastion",
-        "rampart",
-        "cathedral",
-        "labyrinth",
-        "glacier",
-        "volcano",
-        "canyon",
-        "lagoon",
-        "monsoon",
-        "avalanche",
-    ]
+NOUNS = words(
+    """falcon heron otter panther lynx jackal raven condor pelican walrus mammoth phoenix griffin dragon unicorn
+    kraken lantern compass anchor hourglass pendulum prism sextant trident chalice sceptre gauntlet obelisk
+    pyramid citadel bastion rampart cathedral labyrinth glacier volcano canyon lagoon monsoon avalanche"""
 )
-THINGS: tuple[str, ...] = ("vault", "locker", "safe", "depot", "hangar", "strongroom")
-LABELS: tuple[str, ...] = (
-    "access code",
-    "serial number",
-    "inventory number",
-    "licence number",
-    "clearance code",
-)
+THINGS = words("vault locker safe depot hangar strongroom")
+LABELS = phrases("access code; serial number; inventory number; licence number; clearance code")
 
 
 class Names:

@@ -8,9 +8,10 @@ from typing import Any
 from context_bench.datasets.synthetic import check
 from context_bench.datasets.synthetic.depth import depth_at, depth_tag
 from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.fit import Fact, Stock, assemble
+from context_bench.datasets.synthetic.fit import Fact, Stock, assemble, tokens
 
 FLOOR = 90
+USUAL = 51  # tokens of an entry: the mean
 
 
 def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -35,7 +36,7 @@ def _example(length: int, depth: float | None, index: int, n: int, seed: int) ->
     key, value = draw.uuid(), draw.uuid()
     entry = f'"{key}": "{value}"'
     stock = Stock(
-        unit=lambda: f'\n  "{draw.uuid()}": "{draw.uuid()}",',
+        unit=lambda: _entry(draw),
         scrap=lambda: f'\n  "{draw.hexadecimal(8)}": "{draw.hexadecimal(draw.between(2, 12))}",',
         glue='",',
         render=_render,
@@ -51,6 +52,14 @@ def _example(length: int, depth: float | None, index: int, n: int, seed: int) ->
         "dataset": "kv",
         "meta": {"length": length, "depth": built.depths[0], "asked_depth": asked, "seed": seed},
     }
+
+
+def _entry(draw: Draw) -> str:
+    """Make an entry of about the usual size, so that depth by tokens and depth by characters agree."""
+    while True:
+        entry = f'\n  "{draw.uuid()}": "{draw.uuid()}",'
+        if abs(tokens(entry) - USUAL) <= 3:
+            return entry
 
 
 def _render(units: Sequence[str]) -> str:

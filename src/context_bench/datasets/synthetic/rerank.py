@@ -10,51 +10,16 @@ from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Assembled, Fact, Stock, assemble
 from context_bench.datasets.synthetic.keys import Names
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
+from context_bench.datasets.synthetic.wordlist import phrases, words
 
 USUAL, LEAST = 100, 75  # tokens of a document
 
-STARTS = [
-    "Ash",
-    "Brem",
-    "Cald",
-    "Dor",
-    "Ell",
-    "Fen",
-    "Gal",
-    "Hol",
-    "Ish",
-    "Kel",
-    "Lor",
-    "Mar",
-    "Nor",
-    "Orm",
-    "Pel",
-    "Quar",
-    "Ren",
-    "Sel",
-    "Tarn",
-    "Ulm",
-]
-ENDINGS = [
-    "bury",
-    "combe",
-    "dale",
-    "ford",
-    "gate",
-    "ham",
-    "holt",
-    "ley",
-    "mere",
-    "minster",
-    "moor",
-    "port",
-    "stead",
-    "thorpe",
-    "ton",
-    "wick",
-]
-SIGHTS = """stone bridge|corn exchange|water mill|market cross|bell tower|town hall|guildhall|toll house|windmill|
-tithe barn|drinking fountain|old granary|clock tower|almshouse|customs house|rope works""".replace("\n", "").split("|")
+STARTS = words("Ash Brem Cald Dor Ell Fen Gal Hol Ish Kel Lor Mar Nor Orm Pel Quar Ren Sel Tarn Ulm")
+ENDINGS = words("bury combe dale ford gate ham holt ley mere minster moor port stead thorpe ton wick")
+SIGHTS = phrases(
+    """stone bridge; corn exchange; water mill; market cross; bell tower; town hall; guildhall; toll house; windmill;
+    tithe barn; drinking fountain; old granary; clock tower; almshouse; customs house; rope works"""
+)
 OPENINGS = (
     "The {sight} of {place} is known well beyond the county.",
     "Most people who come to {place} want to see the {sight}.",
@@ -111,13 +76,11 @@ def _example(documents: int, relevant: int, index: int, seed: int, length: int) 
     places = [entries.index(entry) for entry in wanted]
     numbers = [entry.number for entry in wanted]
     subjects = "; ".join(entry.subject for entry in wanted)
-    which = subjects if relevant == 1 else f"each of these: {subjects}"
+    asked = f"is {subjects} entered" if relevant == 1 else f"do we find each of these: {subjects}"
     return {
         "id": f"rerank-{documents}x{relevant}-{length}-s{seed}-{index:03d}",
         "context": built.context,
-        "question": f"Under which number in the county register is {which} entered?"
-        if relevant == 1
-        else f"Under which number in the county register do we find {which}?",
+        "question": f"Under which number in the county register {asked}?",
         "answer": ", ".join(numbers),
         "answers": [numbers] if relevant > 1 else numbers,
         "evidence": [built.evidence[2 * place + 1] for place in places],

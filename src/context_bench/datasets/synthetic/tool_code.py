@@ -11,48 +11,11 @@ from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Stock
 from context_bench.datasets.synthetic.keys import Names
 from context_bench.datasets.synthetic.tool_output import ToolOutput
+from context_bench.datasets.synthetic.wordlist import words
 
-VERBS = (
-    "load",
-    "merge",
-    "filter",
-    "group",
-    "render",
-    "parse",
-    "validate",
-    "sort",
-    "index",
-    "export",
-    "trim",
-    "collect",
-)
-NOUNS = (
-    "order",
-    "invoice",
-    "session",
-    "report",
-    "address",
-    "payment",
-    "message",
-    "product",
-    "event",
-    "setting",
-    "route",
-)
-ENDS = (
-    "",
-    "_batch",
-    "_page",
-    "_table",
-    "_summary",
-    "_history",
-    "_map",
-    "_queue",
-    "_cache",
-    "_list",
-    "_stats",
-    "_view",
-)
+VERBS = words("load merge filter group render parse validate sort index export trim collect")
+NOUNS = words("order invoice session report contact payment message product event setting route")
+ENDS = words("batch page table summary history map queue cache list stats view")
 UNITS = ("LIMIT", "BUDGET_BYTES", "WINDOW_MS", "QUOTA", "OFFSET", "TIMEOUT_US")
 PURPOSES = (
     "Kept apart so that it can be tested alone.",
@@ -101,7 +64,7 @@ BODIES: tuple[str, ...] = (
     return [line for line in text.splitlines() if line and not line.startswith("#")]""",
     """def {name}({noun}: object) -> str:
     \"\"\"{verb} the {noun} as JSON.\"\"\"
-    return json.dumps({noun}, indent={number}, sort_keys=True)""",
+    return json.dumps({noun}, indent=2, sort_keys=True)""",
     """class {type}:
     \"\"\"State that is needed to {lower} the next {noun}. {purpose}\"\"\"
 
@@ -125,12 +88,12 @@ class _Source:
 
     def constant(self, near: tuple[str, str] | None = None) -> tuple[tuple[str, str], str, str]:
         """Return the words of a constant, its name and its value; `near` makes it one that resembles those."""
-        while True:
-            words = self._names.name() if near is None else self._names.other(near)
-            name = "_".join((*words, self._draw.pick(UNITS))).upper()
-            if name not in self._taken:
-                self._taken.add(name)
-                return words, name, self._names.value()
+        pair = self._names.name() if near is None else self._names.other(near)
+        name = "_".join((*pair, self._draw.pick(UNITS))).upper()
+        while name in self._taken:
+            name += "_" + self._draw.pick(UNITS)
+        self._taken.add(name)
+        return pair, name, self._names.value()
 
     def body(self) -> str:
         """Return a function or a class."""
@@ -148,29 +111,29 @@ class _Source:
 
     def _name(self) -> tuple[str, str, str]:
         draw = self._draw
-        verb, noun, end = draw.pick(VERBS), draw.pick(NOUNS), draw.pick(ENDS)
-        name = f"{verb}_{noun}{end}"
+        verb, noun = draw.pick(VERBS), draw.pick(NOUNS)
+        name = f"{verb}_{noun}" if draw.chance(0.4) else f"{verb}_{noun}_{draw.pick(ENDS)}"
         while name in self._taken:
-            name += draw.pick(ENDS[1:])
+            name += "_" + draw.pick(ENDS)
         self._taken.add(name)
         return verb, noun, name
 
 
-def tool_code(draw: Draw, length: int, variant: int) -> ToolOutput:
+def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
     """Make source code as filler and a constant to find in it."""
     source = _Source(draw)
-    words, name, value = source.constant()
+    pair, name, value = source.constant()
     title = draw.pick(NOUNS)
 
     def filler() -> str:
         if draw.chance(0.15):
-            return _assigned(*source.constant(words)[1:])
+            return _assigned(*source.constant(pair)[1:])
         return source.body() + "\n\n\n"
 
     def scrap() -> str:
         if draw.chance(0.5):
-            return _assigned(*source.constant(words)[1:])
-        return f"# {draw.pick(PURPOSES)}\n\n"
+            return _assigned(*source.constant(pair)[1:])
+        return f"# {draw.pick(PURPOSES)}\n\n\n"
 
     return ToolOutput(
         stock=Stock(filler, scrap, "\n", lambda units: _render(units, title)),
@@ -183,8 +146,8 @@ def tool_code(draw: Draw, length: int, variant: int) -> ToolOutput:
 
 
 def _assigned(name: str, value: str) -> str:
-    return f"{name} = {value}\n\n"
+    return f"{name} = {value}\n\n\n"
 
 
 def _render(units: Sequence[str], title: str) -> str:
-    return f'"""Helpers for {title} data."""\n\nimport json\nimport time\n\n' + "".join(units).rstrip() + "\n"
+    return f'"""Helpers for {title} data."""\n\nimport json\nimport time\n\n\n' + "".join(units).rstrip() + "\n"

@@ -35,7 +35,8 @@ def _among(*choices: str) -> Callable[[Draw], str]:
 
 
 def _day(draw: Draw) -> str:
-    return f"2026-{draw.between(1, 12):02d}-{draw.between(1, 28):02d}T{draw.between(0, 23):02d}:{draw.between(0, 59):02d}:00Z"
+    month, day, hour, minute = (draw.between(1, top) for top in (12, 28, 23, 59))
+    return f"2026-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:00Z"
 
 
 def _number(low: int, high: int) -> Callable[[Draw], int]:

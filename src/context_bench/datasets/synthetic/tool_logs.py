@@ -13,10 +13,11 @@ from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Stock
 from context_bench.datasets.synthetic.keys import Names
 from context_bench.datasets.synthetic.tool_output import ToolOutput
+from context_bench.datasets.synthetic.wordlist import words
 
-STAMP = "2026-03-14T00:00:00.000Z"
+STAMP = "2026-03-14T00:00:00Z"
 
-SERVICES = ("checkout", "search", "gateway", "mailer", "resizer", "billing", "cache", "auth")
+SERVICES = words("checkout search gateway mailer resizer billing cache auth")
 MESSAGES: tuple[tuple[str, str], ...] = (
     ("INFO", "GET {path} status=200 bytes={large} in {small} ms"),
     ("INFO", "POST {path} status=201 in {small} ms"),
@@ -52,32 +53,23 @@ FACTS: tuple[tuple[str, str, str], ...] = (
         "To how many objects was the quota of bucket {name} raised?",
     ),
 )
-PATHS = (
-    "/v1/orders",
-    "/v1/cart",
-    "/v2/items/{0}",
-    "/login",
-    "/v1/users/{0}/avatar",
-    "/search",
-    "/v2/invoices/{0}",
-    "/status",
-)
+PATHS = words("/v1/orders /v1/cart /v2/items/{0} /login /v1/users/{0}/avatar /search /v2/invoices/{0} /status")
 TABLES = ("orders", "sessions", "invoices", "audit_trail", "inventory")
 JOBS = ("nightly-export", "thumbnail-batch", "mail-digest", "index-refresh", "stock-sync")
 
 
-def tool_logs(draw: Draw, length: int, variant: int) -> ToolOutput:
+def tool_logs(draw: Draw, _length: int, variant: int) -> ToolOutput:
     """Make log lines as filler and a fact; `variant` chooses what the fact is about."""
     level, message, question = FACTS[variant % len(FACTS)]
     names = Names(draw)
-    words, value = names.name(), names.value()
-    name = "-".join(words)
+    pair, value = names.name(), names.value()
+    name = "-".join(pair)
     fact = message.format(name=name, value=value)
     start = datetime(2026, 3, 14, draw.between(0, 20), draw.between(0, 59), draw.between(0, 59))
 
     def filler() -> str:
         if draw.chance(0.15):
-            other = message.format(name="-".join(names.other(words)), value=names.value())
+            other = message.format(name="-".join(names.other(pair)), value=names.value())
             return _line(draw, level, other)
         return _line(draw, *_message(draw))
 
@@ -104,7 +96,7 @@ def _message(draw: Draw) -> tuple[str, str]:
 
 
 def _line(draw: Draw, level: str, message: str) -> str:
-    return f"\n{STAMP} {level:<5} {draw.pick(SERVICES)} [{draw.hexadecimal(8)}] {message}"
+    return f"\n{STAMP} {level:<5} {draw.pick(SERVICES)} [{draw.hexadecimal(4)}] {message}"
 
 
 def _note(draw: Draw) -> str:
@@ -119,7 +111,7 @@ def _render(units: Sequence[str], start: datetime, seed: str) -> str:
     for unit in units:
         line = unit[1:]
         if line.startswith(STAMP):
-            start += timedelta(milliseconds=draw.between(1, 900))
-            line = start.isoformat(timespec="milliseconds") + line[len(STAMP) - 1 :]
+            start += timedelta(seconds=draw.between(1, 7))
+            line = start.isoformat(timespec="seconds") + line[len(STAMP) - 1 :]
         lines.append(line)
     return "\n".join(lines)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from context_bench.datasets.synthetic.wordlist import phrases
+
 
 class Topic(NamedTuple):
     """Phrases about one place: who did what, where, when and why, and how things stood."""
@@ -21,7 +23,7 @@ class Topic(NamedTuple):
 
 
 def _topic(who: str, did: str, where: str, when: str, why: str, state: str) -> Topic:
-    return Topic(*(tuple(" ".join(p.split()) for p in part.split(";")) for part in (who, did, where, when, why, state)))
+    return Topic(*map(phrases, (who, did, where, when, why, state)))
 
 
 TOPICS: tuple[Topic, ...] = (
@@ -166,10 +168,10 @@ TOPICS: tuple[Topic, ...] = (
         who="""the forester; a pair of birdwatchers; the warden; the charcoal burner; a lost walker; the mushroom
         hunters; the botanist; the trail crew; a curious child; the wildlife painter; the woman with the spaniel; the
         surveyor""",
-        did="""followed the stream uphill; marked the fallen trees; heard an owl call; cleared the blocked path; sketched
-        a patch of ferns; picked a basket of chanterelles; rested on a mossy log; repaired the footbridge; found the
-        tracks of a badger; measured the girth of an oak; crossed the clearing; collected beech nuts; watched a deer
-        drink; lit a small fire; took shelter from the rain; hung a nesting box""",
+        did="""followed the stream uphill; marked the fallen trees; heard an owl call; cleared the blocked path;
+        sketched a patch of ferns; picked a basket of chanterelles; rested on a mossy log; repaired the
+        footbridge; found the tracks of a badger; measured the girth of an oak; crossed the clearing; collected
+        beech nuts; watched a deer drink; lit a small fire; took shelter from the rain; hung a nesting box""",
         where="""in the beech wood; beside the stream; along the ridge path; near the old quarry; at the edge of the
         clearing; under the tall pines; by the footbridge; in the bracken""",
         when="""in the late autumn; after a night of wind; at dusk; when the leaves had turned; through the misty

@@ -1,0 +1,72 @@
+"""A chat-completions server that does nothing, fast: granian's Rust HTTP stack around one fixed reply."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+REPLY = (
+    b'{"id":"x","object":"chat.completion","model":"mock","choices":[{"index":0,"message":{"role":"assistant",'
+    b'"content":"The answer is Paris, the capital."},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":500,"completion_tokens":8,"total_tokens":508}}'
+)
+_HEADERS = [("content-type", "application/json")]
+_DELAY = float(os.environ.get("MOCK_DELAY", "0"))
+
+
+async def app(scope: Any, protocol: Any) -> None:
+    """Answer every request with the same completion, after MOCK_DELAY seconds."""
+    await protocol()
+    if _DELAY:
+        await asyncio.sleep(_DELAY)
+    protocol.response_bytes(200, _HEADERS, REPLY)
+
+
+@contextlib.contextmanager
+def serving(delay: float = 0.0, core: int | None = None) -> Iterator[str]:
+    """The server on a free port of loopback, on a core of its own; its URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--no-ws", "--log-level", "error", "--backpressure", "4096", "benchmarks.mock_server:app"]
+    environment = {**os.environ, "MOCK_DELAY": str(delay), "PYTHONPATH": str(Path(__file__).parents[1])}
+    process = subprocess.Popen(command, env=environment)
+    try:
+        if core is not None and hasattr(os, "sched_setaffinity"):
+            _pin(process.pid, core)
+        _wait(port)
+        if core is not None and hasattr(os, "sched_setaffinity"):
+            _pin(process.pid, core)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _pin(pid: int, core: int) -> None:
+    """Pin a process, its children and all their threads."""
+    pids = [pid]
+    with contextlib.suppress(OSError):
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+        pids += [int(text) for text in listed.stdout.split()]
+    for each in pids:
+        for thread in Path(f"/proc/{each}/task").iterdir():
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(int(thread.name), {core})
+
+
+def _wait(port: int) -> None:
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("the mock server did not start")

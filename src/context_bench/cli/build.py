@@ -1,0 +1,119 @@
+"""From flags to the parts of a run: systems, what scores them, and metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from context_bench.engine.scoring import Scorer
+from context_bench.errors import UsageError
+from context_bench.http import Secret, find_key
+from context_bench.http.secrets import check_url
+from context_bench.metrics import default_metrics
+from context_bench.refs import call_with, parse, resolve
+from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
+from context_bench.systems.load import build_systems
+from context_bench.types import Evaluator, Metric
+
+__all__ = ["build_evaluators", "build_metrics", "build_scorer", "build_system_list"]
+
+PROXY_WORKERS = 8
+
+
+def build_system_list(options: argparse.Namespace) -> list[Any]:
+    """The proxies in their order, then the other systems in theirs."""
+    if len(options.name) > len(options.proxy):
+        raise UsageError(f"{len(options.name)} --name for {len(options.proxy)} --proxy: each names one proxy")
+    systems: list[Any] = []
+    for place, url in enumerate(options.proxy):
+        systems.append(_server(url, options, options.name[place] if place < len(options.name) else None))
+    reader = _server(options.reader, options, None) if options.reader else None
+    for text in options.system:
+        built = build_systems(text, options.seed)
+        systems.extend(named(WithReader(each, reader), each.name) if reader else each for each in built)
+    return systems
+
+
+def _server(url: str, options: argparse.Namespace, name: str | None) -> Any:
+    shared: dict[str, Any] = {
+        "model": options.model,
+        "name": name,
+        "system_prompt": options.system_prompt,
+        "timeout": options.timeout,
+        "extra_body": _extra_body(options.extra_body),
+        "max_retries": options.max_retries,
+        "temperature": options.temperature,
+        "headers": _headers(options.header),
+        "max_rpm": options.max_rpm,
+        "max_tpm": options.max_tpm,
+        "max_connections": options.max_connections,
+    }
+    if options.max_tokens is not None:
+        shared["max_tokens"] = options.max_tokens
+    fallback = "ANTHROPIC_API_KEY" if options.api == "anthropic" else "OPENAI_API_KEY"
+    shared["api_key"] = find_key(check_url(url), variable=options.api_key_env, fallback=fallback)
+    if options.api == "anthropic":
+        if options.stream:
+            raise UsageError("--stream is for --api openai")
+        server: Any = AnthropicProxy(url, **shared)
+    else:
+        server = OpenAIProxy(url, stream=options.stream, **shared)
+    server.max_workers = PROXY_WORKERS
+    return server
+
+
+def _extra_body(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise UsageError(f"--extra-body {text!r} is no JSON object")
+    return body
+
+
+def _headers(lines: Sequence[str]) -> dict[str, Secret]:
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip() or not value.strip() or not (name + value).isprintable():
+            raise UsageError(f"--header {name!r} is no NAME:VALUE")
+        headers[name.strip()] = Secret(value.strip())
+    return headers
+
+
+def build_evaluators(texts: Sequence[str]) -> list[Evaluator]:
+    """Evaluators by reference."""
+    evaluators = []
+    for text in texts:
+        for ref in parse("evaluator", text):
+            found = resolve("evaluator", ref)
+            evaluators.append(call_with(found, ref) if isinstance(found, type) else found)
+    return evaluators
+
+
+def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
+    """What scores the rows; a score field that nobody emits is an error here, before anything is sent."""
+    scorer = Scorer(extra=build_evaluators(options.evaluator))
+    if options.score_field != "auto":
+        known = scorer.fields_for(tags)
+        if known is not None and options.score_field not in known:
+            raise UsageError(
+                f"no evaluator emits {options.score_field!r} here; --score-field can be {', '.join(sorted(known))}"
+            )
+    return scorer
+
+
+def build_metrics(options: argparse.Namespace, datasets: int, systems: int) -> list[Metric]:
+    """The metrics of every run, and those that were asked for."""
+    field = "score" if options.score_field == "auto" else options.score_field
+    metrics: list[Metric] = default_metrics(field, options.threshold, datasets=datasets, systems=systems)
+    for text in options.metric:
+        for ref in parse("metric", text):
+            found = resolve("metric", ref)
+            metrics.append(call_with(found, ref) if callable(found) else found)
+    return metrics

@@ -1,0 +1,91 @@
+"""`context-bench runs list|show|export|rm`: what was recorded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.output import destination
+from context_bench.cli.parser import STORE, Parser, add_report, add_store
+from context_bench.registry import registry
+from context_bench.reporters.table import plain_table
+from context_bench.results import EvalResult
+from context_bench.store import RunInfo, Store
+
+__all__ = ["load_result", "main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """List, show, export or remove runs."""
+    parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|export|rm", parser_class=Parser)
+    add_store(actions.add_parser("list", help="all runs, the newest first"), reuse=False)
+    show = actions.add_parser("show", help="how a run was made, and its table")
+    export = actions.add_parser("export", help="a run as json, csv or table")
+    remove = actions.add_parser("rm", help="forget runs, and answers that no other run uses")
+    for action, many in ((show, False), (export, False), (remove, True)):
+        action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
+        add_store(action, reuse=False)
+    add_report(export)
+    options = parser.parse_args(arguments[1:])
+    return _ACTIONS[options.action](options)
+
+
+def _open(options: Any, *, readonly: bool = True) -> Store:
+    return Store(options.cache_dir or STORE, readonly=readonly)
+
+
+def load_result(store: Store, info: RunInfo) -> EvalResult:
+    """A recorded run as a result."""
+    return EvalResult(list(store.run_rows(info.id)), info.summary, {}, info.config)
+
+
+def _list(options: Any) -> int:
+    with _open(options) as store:
+        lines = [["run", "when", "status", "rows", "systems", "datasets"]]
+        for info in store.runs():
+            rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
+            systems, datasets = info.config.get("systems", {}), info.config.get("datasets", {})
+            when = info.created[:16].replace("T", " ")
+            lines.append([info.id, when, info.status, f"{rows:,}", ", ".join(systems), ", ".join(datasets)])
+    sys.stdout.write(plain_table(lines) + "\n")
+    return 0
+
+
+def _show(options: Any) -> int:
+    with _open(options) as store:
+        info = store.run(options.run)
+        result = load_result(store, info)
+    shown = {"run": info.id, "when": info.created, "status": info.status, **info.config}
+    lines = [[key, _text(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
+    sys.stdout.write(plain_table(lines) + "\n\n" + registry.get("reporter", "table")().render(result))
+    return 0
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, list):
+        return " ".join(item["name"] if isinstance(item, dict) and "name" in item else str(item) for item in value)
+    return str(value)
+
+
+def _export(options: Any) -> int:
+    with _open(options) as store, destination(options.out) as write:
+        result = load_result(store, store.run(options.run))
+        write(registry.get("reporter", options.output)().render(result))
+    return 0
+
+
+def _remove(options: Any) -> int:
+    with _open(options, readonly=False) as store:
+        for name in options.run:
+            info = store.run(name)
+            store.remove_run(info.id)
+            print(f"context-bench: removed run {info.id}", file=sys.stderr)
+    return 0
+
+
+_ACTIONS = {"list": _list, "show": _show, "export": _export, "rm": _remove}

@@ -1,0 +1,70 @@
+"""When a run stops by itself: too many errors, too many tokens, too much money."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from context_bench.errors import UsageError
+from context_bench.results import EvalRow
+
+__all__ = ["Limits"]
+
+
+@dataclass
+class Limits:
+    """Watches rows as they come in and says when it is enough.
+
+    Attributes:
+        max_cost: Dollars, of what this run pays.
+        max_total_tokens: Prompt and completion tokens by the servers' own count, else by ours.
+        max_errors: Of one system: a number ("20") or a share of its rows ("10%").
+    """
+
+    max_cost: float | None = None
+    max_total_tokens: int | None = None
+    max_errors: str | None = None
+    spent: float = 0.0
+    tokens: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if self.max_errors is not None:
+            try:
+                valid = float(self.max_errors.removesuffix("%")) >= 0
+            except ValueError:
+                valid = False
+            if not valid:
+                raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
+
+    def add(self, row: EvalRow, expected: int | None, *, paid: bool = True) -> str | None:
+        """Take a row in; the reason to stop, if there is one. `expected` is the number of rows of its system."""
+        if row.error is not None:
+            self.errors[row.system] += 1
+            allowed = self._allowed_errors(expected)
+            if allowed is not None and self.errors[row.system] > allowed:
+                return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
+        if paid:
+            self.spent += row.metadata.get("cost") or 0.0
+            own = row.metadata.get("total_tokens")
+            self.tokens += own if isinstance(own, int) else row.input_tokens + row.metadata["response_tokens"]
+        if self.max_cost is not None and self.spent >= self.max_cost:
+            return f"the limit of ${self.max_cost:g} is reached (${self.spent:.4f} spent)"
+        if self.max_total_tokens is not None and self.tokens >= self.max_total_tokens:
+            return f"the limit of {self.max_total_tokens:,} tokens is reached ({self.tokens:,} used)"
+        return None
+
+    def _allowed_errors(self, expected: int | None) -> float | None:
+        if self.max_errors is None:
+            return None
+        if not self.max_errors.endswith("%"):
+            return float(self.max_errors)
+        return None if expected is None else expected * float(self.max_errors[:-1]) / 100
+
+    def exceeded(self, summary: dict[str, dict[str, float]]) -> bool:
+        """Whether a finished run had more errors of one system than allowed."""
+        for values in summary.values():
+            allowed = self._allowed_errors(int(values["num_examples"]))
+            if allowed is not None and values["num_errors"] > allowed:
+                return True
+        return False

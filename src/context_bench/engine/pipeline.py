@@ -1,0 +1,150 @@
+"""One job to one row: known already, or else called, scored, counted and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from context_bench.engine.call import Outcome, call_system, is_endpoint
+from context_bench.engine.recorder import Keys, Recorder, ScoreMemory
+from context_bench.engine.scheduler import Item, Job
+from context_bench.engine.scoring import Judgement, Scorer
+from context_bench.pricing import Prices
+from context_bench.results import EvalRow
+from context_bench.systems.prompts import merge
+from context_bench.utils.tokens import Tokenizer, count_prompt
+
+__all__ = ["Pipeline"]
+
+Emit = Callable[[Job, EvalRow, Outcome], None]
+
+
+class Pipeline:
+    """Turns jobs into rows and hands each to `emit`.
+
+    Args:
+        scorer: Judges what systems return.
+        count: Counts tokens.
+        text_fields: The fields that count as the prompt; None for the usual ones.
+        emit: Takes each finished row.
+        recorder: Finds and keeps results; None keeps nothing.
+        prices: For the cost of a request.
+        threads: For systems that are not asynchronous.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        count: Tokenizer,
+        text_fields: Sequence[str] | None,
+        emit: Emit,
+        recorder: Recorder | None,
+        prices: Prices | None,
+        threads: Executor,
+    ) -> None:
+        self._scorer, self._count, self._text_fields = scorer, count, text_fields
+        self._emit, self._recorder, self._prices = emit, recorder, prices
+        self._threads = threads
+        cores = os.cpu_count() or 1
+        self._scoring = ThreadPoolExecutor(cores, thread_name_prefix="context-bench-score")
+        self._room = asyncio.Semaphore(8 * cores)
+        self._later: set[asyncio.Task[None]] = set()
+
+    async def run(self, job: Job) -> None:
+        """Bring one job to its row. Slow scoring of an endpoint's answer goes on while its next request runs."""
+        recorder, keys = self._recorder, None
+        outcome = None
+        if recorder is not None:
+            keys = recorder.keys(job)
+            row = recorder.known_row(job, keys)
+            if row is not None:
+                job.item.tokens = row.input_tokens
+                self._emit(job, row, Outcome(returns=row.metadata.get("output", "response"), known=True))
+                return
+            outcome = recorder.known_answer(job, keys)
+        if outcome is None:
+            outcome = await call_system(job.system, job.item.example, self._threads)
+            self._price(job, outcome)
+        answer = None
+        if recorder is not None and keys is not None and outcome.error is None:
+            answer = recorder.keep_answer(job, keys, outcome)
+        if outcome.error is None and is_endpoint(job.system) and self._scorer.is_slow(job.item.tag, job.item.example):
+            await self._room.acquire()
+            task = asyncio.ensure_future(self._finish_later(job, outcome, keys, answer))
+            self._later.add(task)
+        else:
+            await self._finish(job, outcome, keys, answer)
+
+    async def _finish_later(self, job: Job, outcome: Outcome, keys: Keys | None, answer: bytes | None) -> None:
+        try:
+            await self._finish(job, outcome, keys, answer)
+        finally:
+            self._room.release()
+
+    async def drain(self) -> None:
+        """Wait for the scoring that is still under way."""
+        while self._later:
+            done, self._later = self._later, set()
+            await asyncio.gather(*done)
+
+    def close(self) -> None:
+        """End the scoring threads."""
+        for task in self._later:
+            task.cancel()
+        self._scoring.shutdown(wait=False, cancel_futures=True)
+
+    async def _finish(self, job: Job, outcome: Outcome, keys: Keys | None, answer: bytes | None) -> None:
+        judgement, recorder = Judgement(), self._recorder
+        example, tag = job.item.example, job.item.tag
+        if outcome.error is None:
+            memory = None
+            if recorder is not None and keys is not None and self._scorer.is_slow(tag, example):
+                memory = ScoreMemory(recorder.store, keys.whole, outcome.processed, reuse=recorder.reuse)
+            judgement = await self._scorer.judge(example, outcome.processed, tag, self._scoring, memory)
+        row = self._row(job, outcome, judgement)
+        if recorder is not None and keys is not None:
+            final = outcome.error is None and not judgement.transient
+            recorder.keep_row(job, keys, answer, row, final=final)
+        self._emit(job, row, outcome)
+
+    def _price(self, job: Job, outcome: Outcome) -> None:
+        price = self._prices.of(getattr(job.system, "model", None)) if self._prices else None
+        cost = price.cost(outcome.metadata) if price else None
+        if cost is not None:
+            outcome.metadata["cost"] = cost
+
+    def _row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
+        example, processed = job.item.example, outcome.processed
+        metadata = {**outcome.metadata, **judgement.details}
+        upstream = metadata.pop("upstream_tokens", None)
+        output_tokens = response_tokens = 0
+        if outcome.error is None:
+            metadata["output"] = outcome.returns
+            if outcome.returns == "context":
+                output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
+                response_tokens = self._count(processed["response"])
+            else:
+                output_tokens = response_tokens = self._count(processed["response"])
+        metadata["response_tokens"] = response_tokens
+        return EvalRow(
+            system=job.system.name,
+            example_id=example["id"],
+            scores=judgement.scores,
+            input_tokens=self._input_tokens(job.item),
+            output_tokens=output_tokens,
+            metadata=metadata,
+            latency=outcome.latency,
+            dataset=job.item.tag,
+            response=processed.get("response", ""),
+            error=outcome.error,
+            repeat=job.repeat,
+            unscored=judgement.unscored,
+            upstream_tokens=upstream,
+        )
+
+    def _input_tokens(self, item: Item) -> int:
+        if item.tokens is None:
+            item.tokens = count_prompt(item.example, self._count, self._text_fields)
+        return item.tokens

@@ -1,0 +1,191 @@
+"""A run under way: its lanes, its rows, its clock, and the ways in which it may be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.limits import Limits
+from context_bench.engine.pipeline import Pipeline
+from context_bench.engine.progress import Progress
+from context_bench.engine.recorder import Recorder
+from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
+from context_bench.engine.scoring import Scorer
+from context_bench.http.transport import join_shared_transport, leave_shared_transport
+from context_bench.pricing import Prices
+from context_bench.results import EvalRow
+from context_bench.summary import Summarizer
+from context_bench.types import Example, Metric, System
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["Plan", "Run"]
+
+
+@dataclass
+class Plan:
+    """Everything that a run needs, checked and ready."""
+
+    systems: list[System]
+    scorer: Scorer
+    metrics: Sequence[Metric]
+    score_field: str
+    count: Tokenizer
+    text_fields: Sequence[str] | None = None
+    repeats: int = 1
+    max_workers: int | None = None
+    keep_rows: bool = True
+    limits: Limits = field(default_factory=Limits)
+    prices: Prices | None = None
+    progress: Progress = field(default_factory=lambda: Progress(None, False))
+    expected: int | None = None
+
+
+class Run:
+    """Takes examples in, keeps what comes out.
+
+    After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `returns` (what
+    each system puts out), `seconds` of each system, `error` of the input, and `stopped` with the reason
+    when it did not come to its end.
+    """
+
+    def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
+        self._plan, self._recorder = plan, recorder
+        self._rows: dict[int, EvalRow] = {}
+        self._spans: dict[str, tuple[float, float]] = {}
+        self._feed: Feed | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
+        self.tags: dict[str, int] = {}
+        self.returns: dict[str, str] = {}
+        self.error: Exception | None = None
+        self.stopped: str | None = None
+        self.interrupted = False
+
+    @property
+    def rows(self) -> list[EvalRow]:
+        """The rows so far, in the order of the examples and, for each, of the systems."""
+        return [self._rows[place] for place in sorted(self._rows)]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """From first start to last return, for each system."""
+        return {each.name: self._span(each.name) for each in self._plan.systems}
+
+    def _span(self, name: str) -> float:
+        first, last = self._spans.get(name, (0.0, 0.0))
+        return last - first
+
+    async def execute(self, examples: Iterator[Example]) -> None:
+        """Work until the examples end, a limit is reached, or the user stops it."""
+        plan = self._plan
+        lanes = _lanes(plan.systems, plan.max_workers)
+        slots = max(lane.slots for lane in lanes)
+        width = len(plan.systems) * plan.repeats
+        self._feed = feed = Feed(examples, lanes, width, plan.repeats, ahead=2 * slots + 2)
+        threads = ThreadPoolExecutor(slots, thread_name_prefix="context-bench-system")
+        pipeline = Pipeline(plan.scorer, plan.count, plan.text_fields, self._take, self._recorder, plan.prices, threads)
+        self._task = asyncio.current_task()
+        join_shared_transport()
+        try:
+            with _interrupts(self._interrupt):
+                await asyncio.gather(*(prepare() for prepare in map(_preparation, plan.systems) if prepare))
+                await run_lanes(feed, lanes, pipeline.run)
+                await pipeline.drain()
+        except asyncio.CancelledError:
+            if not self.interrupted:
+                raise
+        finally:
+            pipeline.close()
+            for system in plan.systems:
+                if hasattr(system, "close"):
+                    system.close()
+            threads.shutdown(wait=False, cancel_futures=True)
+            await leave_shared_transport()
+            plan.progress.close()
+        self.error = feed.error
+
+    def _take(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
+        plan = self._plan
+        if plan.keep_rows:
+            self._rows[job.order] = row
+        self.summarizer.add(row)
+        if job.first:
+            self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1
+        if row.error is None:
+            self.returns[row.system] = outcome.returns
+        if outcome.ended:
+            first, last = self._spans.get(row.system, (outcome.started, outcome.ended))
+            self._spans[row.system] = (min(first, outcome.started), max(last, outcome.ended))
+        plan.progress.add(row)
+        reason = plan.limits.add(row, plan.expected, paid=not outcome.known)
+        if self._recorder is not None and self._recorder.store.failure:
+            reason = str(self._recorder.store.failure)
+        if reason:
+            self.stop(reason)
+
+    def stop(self, reason: str) -> None:
+        """Start nothing more; what is in flight is finished and kept."""
+        if self.stopped is None:
+            self.stopped = reason
+        if self._feed is not None:
+            self._feed.stop()
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: once to finish what is in flight, twice to stop now."""
+        if self.interrupted:
+            if self._task is not None:
+                self._task.cancel()
+            return
+        self.interrupted = True
+        self._plan.progress.close()
+        print("context-bench: finishing what is in flight; Ctrl-C again stops now", file=sys.stderr)
+        self.stop("interrupted")
+
+
+def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """What a system wants to do first; a method of that name that is not asynchronous is the user's own."""
+    prepare = getattr(system, "prepare", None)
+    return prepare if inspect.iscoroutinefunction(prepare) else None
+
+
+async def _prepare(system: Any) -> None:
+    if hasattr(system, "prepare"):
+        await system.prepare()
+
+
+def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
+    """One lane for each endpoint, and one for all systems in this process."""
+    lanes: list[Lane] = []
+    here = Lane(max_workers or 1)
+    for place, system in enumerate(systems):
+        if is_endpoint(system):
+            lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
+        else:
+            here.systems.append((place, system))
+    return [*lanes, here] if here.systems else lanes
+
+
+@contextmanager
+def _interrupts(act: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls `act` on the loop meanwhile; only in the main thread, and only over Python's own handler."""
+    usual = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if not usual:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,54 @@
+"""How answers and rows are written down: once, without what the example holds already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from context_bench.results import EvalRow, dump_json
+
+__all__ = ["pack_processed", "pack_row", "to_bytes", "unpack_processed", "unpack_row"]
+
+_ROW_PARTS = (
+    "system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset",
+    "error", "repeat", "unscored", "upstream_tokens",
+)  # fmt: skip
+
+
+def to_bytes(value: Any) -> bytes:
+    """JSON, whatever the value holds."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return dump_json(value).encode()
+
+
+def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
+    """What a system returned, less what it left as it was."""
+    same = [key for key, value in processed.items() if key in example and example[key] == value]
+    changed = {key: value for key, value in processed.items() if key not in same}
+    if "response" in changed and processed.get("context") == changed["response"]:
+        del changed["response"]
+        same.append("response")
+    return {"same": same, "changed": changed}
+
+
+def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `pack_processed`."""
+    processed = {key: example[key] for key in packed["same"] if key in example}
+    processed.update(packed["changed"])
+    if "response" in packed["same"] and "response" not in example:
+        processed["response"] = processed["context"]
+    return processed
+
+
+def pack_row(row: EvalRow) -> bytes:
+    """A row without its response, which is kept with the answer."""
+    return to_bytes([getattr(row, name) for name in _ROW_PARTS])
+
+
+def unpack_row(body: bytes, response: str) -> EvalRow:
+    """The inverse of `pack_row`."""
+    return EvalRow(response=response, **dict(zip(_ROW_PARTS, orjson.loads(body))))

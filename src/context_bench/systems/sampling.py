@@ -1,0 +1,57 @@
+"""What the systems behind an API share: which settings make answers differ, and what usage says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from context_bench.errors import UsageError
+
+__all__ = ["check_settings", "settings_fingerprint", "usage_numbers"]
+
+
+def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
+    """Refuse a number that no request could be made with, by the name of its parameter."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (value > 0 or (may_be_zero and not value))
+        ):
+            raise UsageError(f"{name} is a number {'from 0 on' if may_be_zero else 'above 0'}, not {value!r}")
+
+
+def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **settings: Any) -> str | None:
+    """One text for all settings; None when the user's function cannot be told from another."""
+    source = None
+    if function is not None:
+        try:
+            source = inspect.getsource(function)
+        except (OSError, TypeError):
+            return None
+        if getattr(function, "__closure__", None):
+            return None
+    described = orjson.dumps([source, settings], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    return f"{kind} {blake2b(described, digest_size=16).hexdigest()}"
+
+
+def usage_numbers(usage: Any) -> dict[str, int]:
+    """Token counts as OpenAI's API reports them, cached prompt tokens included."""
+    if not isinstance(usage, Mapping):
+        return {}
+    numbers = {
+        key: usage[key]
+        for key in ("prompt_tokens", "completion_tokens", "total_tokens")
+        if isinstance(usage.get(key), int)
+    }
+    for name, part in (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details")):
+        details = usage.get(part)
+        if isinstance(details, Mapping) and isinstance(details.get(name), int):
+            numbers[name] = details[name]
+    return numbers
