@@ -1,0 +1,24 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from context_bench.registry import registry
+from context_bench.utils.tokens import set_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _default_tokenizer() -> Iterator[None]:
+    """No test leaves another tokenizer behind."""
+    yield
+    set_tokenizer(None)
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    registered = {kind: dict(components) for kind, components in registry._registered.items()}
+    monkeypatch.setattr(registry, "_registered", registered)

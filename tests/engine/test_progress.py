@@ -1,0 +1,126 @@
+"""The progress line: on a terminal only, at most ten times a second, and gone at the end."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+
+from context_bench.engine.progress import Progress
+from context_bench.results import EvalRow
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def row(error: str | None = None) -> EvalRow:
+    return EvalRow("s", 1, {}, 10, 5, error=error)
+
+
+@pytest.fixture(autouse=True)
+def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
+
+
+def test_silent_where_nobody_looks() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = Progress(10, True, stream, clock)
+    for _ in range(10):
+        clock.now += 1
+        progress.add(row())
+    progress.close()
+    assert stream.getvalue() == ""
+    assert progress.rows == 10
+
+
+def test_silent_when_switched_off() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(10, False, stream, clock)
+    clock.now += 5
+    progress.add(row())
+    progress.close()
+    assert stream.getvalue() == ""
+
+
+def test_nothing_in_the_first_second_and_then_ten_times_a_second_at_most() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(1000, True, stream, clock)
+    for _ in range(90):
+        clock.now += 0.01
+        progress.add(row())
+    assert stream.getvalue() == ""
+    for _ in range(200):
+        clock.now += 0.01
+        progress.add(row())
+    assert 15 <= stream.getvalue().count("\r") <= 21
+
+
+def test_what_it_says() -> None:
+    clock = Clock()
+    progress = Progress(200, True, Terminal(), clock)
+    for number in range(50):
+        progress.add(row("Error" if number < 3 else None))
+    line = progress.line(clock.now + 10)
+    assert "25%" in line
+    assert "50/200" in line
+    assert "5.0/s" in line
+    assert "0:30 left" in line
+    assert "3 errors" in line
+
+
+def test_without_a_total_it_counts() -> None:
+    clock = Clock()
+    progress = Progress(None, True, Terminal(), clock)
+    progress.add(row("Error"))
+    line = progress.line(clock.now + 2)
+    assert "1 row" in line
+    assert "%" not in line
+    assert "left" not in line
+    assert "1 error" in line
+
+
+def test_more_rows_than_expected_do_no_harm() -> None:
+    clock = Clock()
+    progress = Progress(2, True, Terminal(), clock)
+    for _ in range(5):
+        progress.add(row())
+    line = progress.line(clock.now + 1)
+    assert "100%" in line
+    assert "-" not in line
+
+
+def test_no_time_at_all_has_passed() -> None:
+    clock = Clock()
+    assert Progress(5, True, Terminal(), clock).line(clock.now)
+
+
+def test_it_takes_the_line_away_in_the_end() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(10, True, stream, clock)
+    clock.now += 2
+    progress.add(row())
+    progress.close()
+    assert stream.getvalue().endswith("\r\x1b[2K")
+    before = stream.getvalue()
+    progress.close()
+    assert stream.getvalue() == before
+
+
+def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((20, 24)))
+    stream, clock = Terminal(), Clock()
+    progress = Progress(10, True, stream, clock)
+    clock.now += 2
+    progress.add(row())
+    assert len(stream.getvalue().removeprefix("\r\x1b[2K")) < 20

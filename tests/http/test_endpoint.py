@@ -1,0 +1,297 @@
+"""An endpoint: one call, however many attempts it takes, and never more than it says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret
+from context_bench.http.endpoint import encode, shown
+from context_bench.http.transport import join_shared_transport, leave_shared_transport
+from servers import Server, cut, free_port, hang, raw, reply
+
+KEY = "sk-test-0123456789abcdef"
+FAST = RetryPolicy(max_retries=3, base_delay=0.01, deadline=10.0)
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    async def main() -> Any:
+        join_shared_transport()
+        try:
+            return await work
+        finally:
+            await leave_shared_transport()
+
+    return asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def post(server: Server | str, body: Any = None, policy: RetryPolicy = FAST, **options: Any) -> Exchange:
+    url = server if isinstance(server, str) else server.url
+
+    async def main() -> Exchange:
+        return await Endpoint(url, policy=policy, **options).post("/path", {} if body is None else body)
+
+    exchange: Exchange = run(main())
+    return exchange
+
+
+def refusal(server: Server | str, **options: Any) -> RequestFailed:
+    with pytest.raises(RequestFailed) as caught:
+        post(server, **options)
+    return caught.value
+
+
+def test_a_reply_and_its_facts() -> None:
+    with Server(reply(200, {"a": [1, "ü"]})) as server:
+        exchange = post(server, {"q": "ä"}, headers={"X-Mine": "yes", "Authorization": Secret(f"Bearer {KEY}")})
+    assert exchange.document == {"a": [1, "ü"]}
+    assert exchange.attempts == 1
+    assert exchange.waited < 0.5
+    assert 0 < exchange.seconds < 5
+    (request,) = server.requests
+    assert (request.path, request.json) == ("/path", {"q": "ä"})
+    assert request.headers["content-type"] == "application/json"
+    assert (request.headers["x-mine"], request.headers["authorization"]) == ("yes", f"Bearer {KEY}")
+
+
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 529])
+def test_a_passing_fault_is_tried_again(status: int) -> None:
+    with Server(reply(status), reply(status), reply(200, {"ok": 1})) as server:
+        exchange = post(server)
+    assert exchange.attempts == 3
+    assert len(server.requests) == 3
+    assert exchange.waited > 0
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_a_lasting_fault_fails_at_once_with_what_the_server_said(status: int) -> None:
+    with Server(reply(status, {"error": {"message": "model 'x' does not exist"}})) as server:
+        error = refusal(server)
+        assert len(server.requests) == 1
+        assert f"127.0.0.1:{server.port} answered {status}: model 'x' does not exist" in str(error)
+    assert error.status == status
+    assert error.metadata["attempts"] == 1
+
+
+def test_retries_end() -> None:
+    with Server(reply(500, {"error": "out of memory"})) as server:
+        error = refusal(server)
+    assert len(server.requests) == 4
+    assert "out of memory" in str(error)
+    assert "4 attempts" in str(error)
+    assert (error.status, error.metadata["attempts"]) == (500, 4)
+
+
+def test_a_rate_limit_uses_up_no_retry_and_its_wish_is_heeded() -> None:
+    slow_down = reply(429, headers={"Retry-After": "0.2"})
+    with Server(slow_down, slow_down, slow_down, reply(200)) as server:
+        exchange = post(server, policy=RetryPolicy(max_retries=0, base_delay=0.01, deadline=10))
+    moments = [request.moment for request in server.requests]
+    assert all(later - earlier >= 0.19 for earlier, later in pairwise(moments))
+    assert exchange.waited >= 0.55
+    assert exchange.seconds < 0.3
+
+
+def test_a_rate_limit_for_ever_ends_at_the_deadline() -> None:
+    with Server(reply(429)) as server:
+        before = time.monotonic()
+        error = refusal(server, policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=0.6))
+    assert time.monotonic() - before < 3
+    assert error.status == 429
+    assert len(server.requests) >= 2
+
+
+def test_a_wish_beyond_the_deadline_is_not_waited_for() -> None:
+    with Server(reply(429, {"error": "quota exceeded"}, headers={"Retry-After": "86400"})) as server:
+        before = time.monotonic()
+        error = refusal(server, policy=RetryPolicy(base_delay=0.01, deadline=5.0))
+    assert time.monotonic() - before < 3
+    assert "quota exceeded" in str(error)
+
+
+def test_a_rate_limit_slows_down_everyone() -> None:
+    """Eight at once get one refusal: until its time is over nobody else knocks."""
+
+    async def main() -> None:
+        endpoint = Endpoint(server.url, policy=FAST, limit=4)
+        await asyncio.gather(*(endpoint.post("/", {}) for _ in range(12)))
+
+    with Server(reply(429, headers={"Retry-After": "0.4"}), reply(200, delay=0.02)) as server:
+        run(main())
+    first, *others = [request.moment for request in server.requests]
+    early = [moment for moment in others if moment - first < 0.35]
+    assert len(server.requests) == 13
+    assert len(early) <= 3  # those that were on their way
+
+
+@pytest.mark.parametrize("after", [0, 10])
+def test_a_cut_connection_is_tried_again(after: int) -> None:
+    with Server(cut(after), reply(200, {"ok": 1})) as server:
+        assert post(server).document == {"ok": 1}
+
+
+def test_a_connection_that_is_cut_each_time() -> None:
+    with Server(cut(10)) as server:
+        error = refusal(server)
+    assert isinstance(error, ConnectionFailed)
+    assert error.metadata["attempts"] == 4
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"half": ', b"\xff\xfe", b"NaN"])
+def test_garbage_is_tried_again_and_then_shown(body: bytes) -> None:
+    with Server(raw(body), reply(200, {"ok": 1})) as server:
+        assert post(server).document == {"ok": 1}
+    with Server(raw(body)) as server:
+        error = refusal(server)
+    assert "no JSON" in str(error)
+    assert len(server.requests) == 4
+
+
+def test_an_answer_that_comes_too_late() -> None:
+    with Server(hang(5), reply(200)) as server:
+        assert post(server, timeout=0.2).attempts == 2
+    with Server(hang(5)) as server:
+        before = time.monotonic()
+        policy = RetryPolicy(max_retries=1, base_delay=0.01, deadline=5.0)
+        assert isinstance(refusal(server, timeout=0.2, policy=policy), TimedOut)
+        assert time.monotonic() - before < 3
+
+
+def test_a_redirect_is_an_error_that_says_so() -> None:
+    with Server() as elsewhere, Server(reply(307, headers={"Location": f"{elsewhere.url}/new"})) as server:
+        error = refusal(server, headers={"Authorization": Secret(KEY)})
+    assert elsewhere.requests == []
+    assert f"{elsewhere.url}/new" in str(error)
+    assert "not followed" in str(error)
+
+
+def test_no_more_in_flight_than_the_limit() -> None:
+    async def main() -> None:
+        endpoint = Endpoint(server.url, limit=3)
+        await asyncio.gather(*(endpoint.post("/", {}) for _ in range(20)))
+
+    with Server(reply(200, delay=0.01)) as server:
+        run(main())
+    assert server.most_in_flight == 3
+    assert len(server.requests) == 20
+
+
+def test_a_dead_server_is_found_out_before_the_first_example() -> None:
+    async def main() -> tuple[float, list[Any]]:
+        endpoint = Endpoint(f"http://127.0.0.1:{free_port()}")
+        before = time.monotonic()
+        await endpoint.probe()
+        results = await asyncio.gather(*(endpoint.post("/", {}) for _ in range(50)), return_exceptions=True)
+        return time.monotonic() - before, results
+
+    seconds, results = run(main())
+    assert seconds < 4
+    assert all(isinstance(each, ConnectionFailed) and "is down" in str(each) for each in results)
+
+
+@pytest.mark.parametrize("answer", [reply(500), reply(401), hang(0.5)])
+def test_whoever_answers_anything_is_alive(answer: Any) -> None:
+    async def main() -> Exchange:
+        endpoint = Endpoint(server.url, policy=FAST)
+        await endpoint.probe()
+        return await endpoint.post("/", {})
+
+    with Server(reply(200)) as server:
+        assert run(main()).attempts == 1
+
+
+def test_a_server_that_comes_back_is_used_again() -> None:
+    port = free_port()
+    endpoint = Endpoint(f"http://127.0.0.1:{port}", policy=FAST)
+
+    async def attempt() -> Any:
+        await endpoint.probe()
+        return await endpoint.post("/", {})
+
+    with pytest.raises(ConnectionFailed):
+        run(attempt())
+    with Server(reply(200, {"ok": 1}), port=port):
+        assert run(attempt()).document == {"ok": 1}
+
+
+def test_a_server_that_dies_in_the_middle_costs_seconds() -> None:
+    async def main() -> tuple[float, list[Any]]:
+        endpoint = Endpoint(server.url, policy=RetryPolicy(max_retries=3, base_delay=0.05))
+        await endpoint.post("/", {})
+        server.stop()
+        before = time.monotonic()
+        results = [await asyncio.gather(endpoint.post("/", {}), return_exceptions=True) for _ in range(200)]
+        return time.monotonic() - before, [each for (each,) in results]
+
+    server = Server(reply(200))
+    with server:
+        seconds, results = run(main())
+    assert all(isinstance(each, ConnectionFailed) for each in results)
+    assert "is down" in str(results[-1])
+    assert seconds < 8
+
+
+# What is shown and what is not
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b'{"error": {"message": "no such model", "code": 7}}', "no such model"),
+        (b'{"error": "no such model"}', "no such model"),
+        (b'{"message": "no such model"}', "no such model"),
+        (b'{"detail": "no such model"}', '{"detail": "no such model"}'),
+        (b"plain\n  text", "plain text"),
+        (b"", "(empty body)"),
+        (b"[1, 2]", "[1, 2]"),
+        (b'"text"', '"text"'),
+        (b"null", "null"),
+        (b'{"error": null}', '{"error": null}'),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+    ],
+)
+def test_what_a_server_said(body: bytes, text: str) -> None:
+    assert shown(body) == text
+
+
+def test_a_long_answer_is_cut() -> None:
+    assert len(shown(b"x" * 100_000)) <= 400
+
+
+def test_an_error_that_echoes_the_key_does_not_spread_it() -> None:
+    said = {"error": {"message": f"bad header 'Bearer {KEY}' {'x' * 340} {KEY}"}}
+    for status in (401, 500):
+        with Server(reply(status, said)) as server:
+            error = refusal(server, headers={"Authorization": Secret(f"Bearer {KEY}")})
+        assert "bad header" in str(error)
+        assert KEY not in str(error)
+        assert KEY[:12] not in str(error)
+    with Server(raw(f"not json {KEY}".encode())) as server:
+        assert KEY not in str(refusal(server, headers={"Authorization": Secret(f"Bearer {KEY}")}))
+    with Server(raw(b"", 302, {"Location": f"http://elsewhere/?key={KEY}"})) as server:
+        assert KEY not in str(refusal(server, headers={"Authorization": Secret(f"Bearer {KEY}")}))
+
+
+def test_an_endpoint_shows_no_key() -> None:
+    endpoint = Endpoint("https://api.example.com", headers={"Authorization": Secret(f"Bearer {KEY}")})
+    assert KEY not in repr(endpoint)
+    assert KEY not in repr(vars(endpoint))
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        ({"a": "ü"}, '{"a":"ü"}'),
+        ({"a": "\ud800x"}, '{"a":"?x"}'),
+        ({"a": 2**70}, '{"a":"1180591620717411303424"}'),
+    ],
+)
+def test_everything_can_be_sent(body: Any, sent: str) -> None:
+    assert encode(body).decode() == sent

@@ -1,0 +1,192 @@
+"""The gate of an endpoint: how many at once, how fast, and when nobody any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from context_bench.errors import ConnectionFailed
+from context_bench.http.gate import Gate
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 10))
+
+
+class Visits:
+    """People who go through a gate, and how many of them are inside at once."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.inside = self.most = self.served = 0
+        self.moments: list[float] = []
+
+    async def one(self, seconds: float = 0.002) -> None:
+        async with self.gate:
+            self.moments.append(asyncio.get_running_loop().time())
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(seconds)
+            self.inside -= 1
+            self.served += 1
+
+    async def many(self, number: int) -> None:
+        await asyncio.gather(*(self.one() for _ in range(number)))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_no_more_than_the_limit_at_once(limit: int) -> None:
+    async def main() -> Visits:
+        visits = Visits(Gate("here", limit))
+        await visits.many(40)
+        return visits
+
+    visits = run(main())
+    assert (visits.most, visits.served) == (limit, 40)
+
+
+def test_without_a_limit_all_at_once() -> None:
+    async def main() -> Visits:
+        visits = Visits(Gate("here"))
+        await visits.many(50)
+        return visits
+
+    assert run(main()).most == 50
+
+
+def test_requests_per_minute() -> None:
+    async def main() -> Visits:
+        visits = Visits(Gate("here", max_rpm=3000))  # one in 20 ms
+        await visits.many(6)
+        return visits
+
+    moments = sorted(run(main()).moments)
+    assert moments[-1] - moments[0] >= 5 * 0.02 - 0.005
+
+
+def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
+    async def main() -> tuple[float, int]:
+        gate = Gate("here", 8)
+        visits = Visits(gate)
+        loop = asyncio.get_running_loop()
+
+        async def refused() -> None:
+            async with gate:
+                await asyncio.sleep(0.001)
+                gate.refused(0.1)
+
+        await asyncio.gather(*(refused() for _ in range(8)))
+        before = loop.time()
+        await visits.many(12)
+        return min(visits.moments) - before, visits.most
+
+    waited, most = run(main())
+    assert waited >= 0.09
+    assert most == 4
+
+
+def test_the_limit_grows_back_as_the_server_answers() -> None:
+    async def main() -> int:
+        gate = Gate("here", 8)
+        async with gate:
+            gate.refused(0.0)
+        for _ in range(200):
+            gate.answered()
+        visits = Visits(gate)
+        await visits.many(30)
+        return visits.most
+
+    assert run(main()) == 8
+
+
+def test_the_limit_never_falls_below_one() -> None:
+    async def main() -> int:
+        gate = Gate("here", 2)
+        for _ in range(20):
+            gate.refused(0.0)
+        visits = Visits(gate)
+        await visits.many(5)
+        return visits.served
+
+    assert run(main()) == 5
+
+
+def test_twenty_failed_connections_in_a_row_close_it() -> None:
+    async def main() -> Gate:
+        gate = Gate("host:1")
+        for _ in range(19):
+            gate.unreachable("refused")
+        assert not gate.closed
+        gate.unreachable("refused")
+        assert gate.closed
+        with pytest.raises(ConnectionFailed, match="host:1 is down"):
+            await gate.__aenter__()
+        return gate
+
+    run(main())
+
+
+def test_an_answer_in_between_starts_the_count_anew() -> None:
+    async def main() -> None:
+        gate = Gate("here")
+        for _ in range(3):
+            for _ in range(19):
+                gate.unreachable("refused")
+            gate.answered()
+        assert not gate.closed
+
+    run(main())
+
+
+def test_everybody_who_waits_is_told_when_it_closes() -> None:
+    async def main() -> list[Any]:
+        gate = Gate("here", 1)
+
+        async def closer() -> None:
+            async with gate:
+                await asyncio.sleep(0.01)
+                gate.close("here is down: gone")
+
+        visits = Visits(gate)
+        return await asyncio.gather(closer(), *(visits.one() for _ in range(5)), return_exceptions=True)
+
+    first, *others = run(main())
+    assert first is None
+    assert len(others) == 5
+    assert all(isinstance(each, ConnectionFailed) and "gone" in str(each) for each in others)
+
+
+def test_nobody_sits_out_a_pause_before_being_told() -> None:
+    async def main() -> float:
+        gate = Gate("here", 4)
+        gate.refused(30.0)
+        waiting = asyncio.create_task(Visits(gate).one())
+        await asyncio.sleep(0.01)
+        before = asyncio.get_running_loop().time()
+        gate.close("gone")
+        with pytest.raises(ConnectionFailed):
+            await waiting
+        return asyncio.get_running_loop().time() - before
+
+    assert run(main()) < 1
+
+
+def test_one_that_gives_up_waiting_blocks_nobody() -> None:
+    async def main() -> int:
+        gate = Gate("here", 1)
+        visits = Visits(gate)
+        first = asyncio.create_task(visits.one(0.02))
+        await asyncio.sleep(0.005)
+        quitters = [asyncio.create_task(visits.one()) for _ in range(3)]
+        await asyncio.sleep(0.005)
+        patient = asyncio.create_task(visits.one())
+        await asyncio.sleep(0.005)
+        for each in quitters:
+            each.cancel()
+        await asyncio.gather(first, patient)
+        return visits.served
+
+    assert run(main()) == 2

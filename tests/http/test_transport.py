@@ -1,0 +1,228 @@
+"""One request, one reply, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.http import transport as module
+from context_bench.http.transport import Transport
+from servers import Server, completion, cut, free_port, hang, raw, reply
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 20))
+
+
+def post(url: str, body: bytes = b"{}", times: int = 1, **options: Any) -> list[Any]:
+    async def main() -> list[Any]:
+        transport = Transport()
+        try:
+            return [await transport.request("POST", url, body=body, **options) for _ in range(times)]
+        finally:
+            await transport.aclose()
+
+    replies: list[Any] = run(main())
+    return replies
+
+
+def test_what_is_sent_and_what_comes_back() -> None:
+    with Server(raw(b"\x00\xffbytes", 418, {"X-Thing": "one", "x-thing": "two"})) as server:
+        (got,) = post(f"{server.url}/a/b?c=d", b"\x00body\xff", headers=["X-Mine: yes"])
+    (request,) = server.requests
+    assert (request.method, request.path, request.body) == ("POST", "/a/b?c=d", b"\x00body\xff")
+    assert request.headers["x-mine"] == "yes"
+    assert (got.status, got.body) == (418, b"\x00\xffbytes")
+    assert got.header("X-THING") == "two"
+    assert got.header("absent") is None
+    assert 0 < got.seconds < 5
+
+
+def test_connections_are_kept() -> None:
+    async def main() -> None:
+        transport = Transport()
+        for _ in range(5):
+            await transport.request("POST", server.url, body=b"{}")
+        await transport.aclose()
+
+    with Server() as server:
+        opened: list[Any] = []
+        original = server.opened
+        server.opened = lambda connection: (opened.append(connection), original(connection))[1]  # type: ignore[method-assign]
+        run(main())
+    assert len(server.chats) == 5
+    assert len(opened) == 1
+
+
+def test_a_get_after_a_post_is_a_get() -> None:
+    async def main() -> None:
+        transport = Transport()
+        await transport.request("POST", server.url, body=b"{}")
+        await transport.request("GET", server.url)
+        await transport.request("POST", server.url, body=b"[]")
+        await transport.aclose()
+
+    with Server() as server:
+        run(main())
+    assert [(each.method, each.body) for each in server.requests] == [("POST", b"{}"), ("GET", b""), ("POST", b"[]")]
+
+
+def test_a_compressed_reply_is_unpacked() -> None:
+    with Server(raw(gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})) as server:
+        assert post(server.url)[0].body == b"plain"
+
+
+def test_a_large_body_is_sent_without_asking_first() -> None:
+    body = b"x" * 3_000_000
+    with Server() as server:
+        post(server.url, body, headers=["Expect:"])
+    assert server.requests[0].body == body
+    assert "expect" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with Server() as elsewhere, Server(raw(b"", status, {"Location": elsewhere.url})) as server:
+        (got,) = post(server.url, headers=["Authorization: Bearer secret"])
+    assert got.status == status
+    assert elsewhere.requests == []
+
+
+def test_nobody_listens() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    before = time.monotonic()
+    with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1"):
+        post(url)
+    assert time.monotonic() - before < 5
+
+
+def test_no_such_host() -> None:
+    with pytest.raises(ConnectionFailed, match=r"nowhere\.invalid"):
+        post("http://nowhere.invalid", timeout=5)
+
+
+def test_an_address_that_never_answers_is_a_failed_connection() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        address = deaf.getsockname()
+        fillers = []
+        for _ in range(3):  # fill the queue, so that the next one hears nothing
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(address)
+            fillers.append(filler)
+        try:
+            with pytest.raises(ConnectionFailed):
+                post(f"http://127.0.0.1:{address[1]}", timeout=0.5)
+        finally:
+            for filler in fillers:
+                filler.close()
+
+
+@pytest.mark.parametrize("after", [0, 10])
+def test_a_connection_that_is_cut(after: int) -> None:
+    with Server(cut(after)) as server, pytest.raises(ConnectionFailed):
+        post(server.url)
+
+
+def test_something_that_does_not_speak_http() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+
+        async def main() -> None:
+            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await reader.read(10)
+                writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+                await writer.drain()
+                writer.close()
+
+            server = await asyncio.start_server(talk, sock=listener.dup())
+            transport = Transport()
+            try:
+                with pytest.raises(RequestFailed):
+                    await transport.request("POST", f"http://127.0.0.1:{port}", body=b"{}", timeout=5)
+            finally:
+                await transport.aclose()
+                server.close()
+                await server.wait_closed()
+
+        run(main())
+
+
+def test_no_answer_in_time() -> None:
+    with Server(hang(5)) as server:
+        before = time.monotonic()
+        with pytest.raises(TimedOut, match=r"within 0\.2 s"):
+            post(server.url, timeout=0.2)
+        assert time.monotonic() - before < 2
+
+
+def test_a_reply_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BODY", 2**20)
+    with Server(raw(b"x" * (2**20 + 1))) as server, pytest.raises(RequestFailed, match="larger than 1 MB"):
+        post(server.url)
+
+
+def test_after_a_failure_the_transport_still_works() -> None:
+    async def main() -> int:
+        transport = Transport()
+        for url in (f"http://127.0.0.1:{free_port()}", server.url):
+            with pytest.raises(ConnectionFailed):
+                await transport.request("POST", url, body=b"{}")
+        got = await transport.request("POST", server.url, body=b"{}")
+        await transport.aclose()
+        return int(got.status)
+
+    with Server(cut(), reply(201)) as server:
+        assert run(main()) == 201
+
+
+def test_a_request_that_is_given_up_leaves_the_others_alone() -> None:
+    async def main() -> list[int]:
+        transport = Transport()
+        slow = asyncio.create_task(transport.request("POST", server.url, body=b"{}"))
+        await asyncio.sleep(0.05)
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+        replies = await asyncio.gather(*(transport.request("POST", server.url, body=b"{}") for _ in range(5)))
+        await transport.aclose()
+        return [each.status for each in replies]
+
+    with Server(hang(5), completion()) as server:
+        assert run(main()) == [200] * 5
+
+
+def test_many_at_once() -> None:
+    async def main() -> set[int]:
+        transport = Transport()
+        replies = await asyncio.gather(*(transport.request("POST", server.url, body=b"{}") for _ in range(100)))
+        await transport.aclose()
+        return {each.status for each in replies}
+
+    with Server(completion(delay=0.05)) as server:
+        assert run(main()) == {200}
+    assert len(server.chats) == 100
+    assert server.most_in_flight > 30
+
+
+def test_when_each_chunk_came() -> None:
+    with Server(completion()) as server:
+        (got,) = post(server.url, timed=True)
+    assert b"".join(part for _, part in got.chunks) == got.body
+    assert all(0 <= moment <= got.seconds + 0.1 for moment, _ in got.chunks)
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    with Server(completion()) as server:
+        assert post(server.url)[0].status == 200

@@ -1,0 +1,68 @@
+"""CSV: a record for each row, whatever is in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from context_bench import EvalResult, EvalRow
+from context_bench.reporters import CsvReporter
+
+
+def read(*rows: EvalRow) -> list[dict[str, str]]:
+    text = CsvReporter().render(EvalResult(list(rows), {}))
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_the_fields_of_a_row_and_a_column_for_each_score() -> None:
+    first = EvalRow("s", 1, {"f1": 0.5, "a": 1.0}, 10, 5, {"x": [1]}, 0.25, "d", response="r", upstream_tokens=7)
+    second = EvalRow("s", "2", {}, 3, 0, error="E: x", repeat=1, unscored={"e": "why"})
+    one, two = read(first, second)
+    assert list(one)[:7] == [
+        "system",
+        "example_id",
+        "input_tokens",
+        "output_tokens",
+        "metadata",
+        "latency",
+        "dataset",
+    ]
+    assert (one["score:f1"], one["score:a"], one["upstream_tokens"]) == ("0.5", "1.0", "7")
+    assert json.loads(one["metadata"]) == {"x": [1]}
+    assert (two["score:f1"], two["upstream_tokens"], two["error"], two["repeat"]) == ("", "", "E: x", "1")
+    assert json.loads(two["unscored"]) == {"e": "why"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b",
+        'say "x"',
+        "two\nlines",
+        "two\r\nlines",
+        "old\rmac",
+        "tab\t",
+        " space ",
+        "日本 🎉",
+        ";",
+        "'",
+        "\\",
+        "\u2028",
+    ],
+)
+def test_any_text_comes_back(text: str) -> None:
+    rows = read(EvalRow("s", text, {}, 1, 1, response=text), EvalRow("s", 2, {}, 1, 1))
+    assert len(rows) == 2
+    assert (rows[0]["response"], rows[0]["example_id"]) == (text, text)
+
+
+def test_a_lone_surrogate_can_be_written() -> None:
+    text = CsvReporter().render(EvalResult([EvalRow("\ud800", "\ud800", {}, 1, 1, {"k": "\ud800"})], {}))
+    text.encode("utf-8")
+
+
+def test_no_rows_are_a_header() -> None:
+    assert CsvReporter().render(EvalResult([], {})).count("\n") == 1

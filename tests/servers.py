@@ -1,0 +1,231 @@
+"""A real HTTP server on loopback for tests: it does what its script says, and remembers every request.
+
+with Server(reply(500), completion("Paris")) as server:
+    ...                       # the first request gets a 500, all later ones the completion
+    server.chats[0].json      # what was sent
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+__all__ = ["Request", "Server", "completion", "cut", "free_port", "hang", "raw", "reply"]
+
+
+@dataclass
+class Request:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    moment: float
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Reply:
+    """What the server does with one request."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    cut_after: int | None = None
+
+
+Behaviour = Reply | Callable[[Request], Reply]
+
+
+def reply(status: int = 200, body: Any = None, headers: dict[str, str] | None = None, delay: float = 0.0) -> Reply:
+    """A reply with a JSON body."""
+    return Reply(status, json.dumps({} if body is None else body).encode(), headers or {}, delay)
+
+
+def raw(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+    """A reply with any bytes."""
+    return Reply(status, body, headers or {})
+
+
+def completion(
+    text: str | None = "ok",
+    usage: dict[str, int] | None = None,
+    delay: float = 0.0,
+    **message: Any,
+) -> Reply:
+    """A chat completion; further keywords go into its message."""
+    document: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+        ],
+    }
+    if usage is not None:
+        document["usage"] = usage
+    return reply(200, document, delay=delay)
+
+
+def cut(after: int = 0) -> Reply:
+    """Close the connection after so many bytes of a longer body; with 0 before anything is said."""
+    return Reply(200, b"x" * 1000, cut_after=after)
+
+
+def hang(seconds: float) -> Reply:
+    """Say nothing for a while, then answer."""
+    return completion("late", delay=seconds)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """Serves the behaviours of its script one after the other; the last one for all requests after that."""
+
+    def __init__(self, *script: Behaviour, port: int = 0) -> None:
+        self.script = list(script) or [completion()]
+        self.requests: list[Request] = []
+        self.most_in_flight = 0
+        self._in_flight = 0
+        self._served = 0
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._connections: set[socket.socket] = set()
+        self._http = _HTTP(("127.0.0.1", port), _Handler)
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._http.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def chats(self) -> list[Request]:
+        """The POST requests."""
+        return [request for request in self.requests if request.method == "POST"]
+
+    @property
+    def last(self) -> Any:
+        """The body of the last POST request."""
+        return self.chats[-1].json
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Listen no more, and close every connection."""
+        self._released.set()
+        self._http.shutdown()
+        self._http.server_close()
+        with self._lock:
+            open_connections = list(self._connections)
+        for connection in open_connections:
+            _shut(connection)
+        self._thread.join()
+
+    def serve(self, handler: _Handler, request: Request) -> None:
+        if request.method != "POST":  # somebody looks whether we are there
+            with self._lock:
+                self.requests.append(request)
+            handler.send(Reply(404, b"not found"))
+            return
+        with self._lock:
+            self.requests.append(request)
+            behaviour = self.script[min(self._served, len(self.script) - 1)]
+            self._served += 1
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            answer = behaviour(request) if callable(behaviour) else behaviour
+            if answer.delay:
+                self._released.wait(answer.delay)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+        handler.send(answer)
+
+    def opened(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.add(connection)
+
+    def closed(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+
+class _HTTP(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+    owner: Server
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _HTTP
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.owner.opened(self.connection)
+
+    def finish(self) -> None:
+        self.server.owner.closed(self.connection)
+        super().finish()
+
+    def handle_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.owner.serve(self, Request(self.command, self.path, headers, body, time.monotonic()))
+
+    do_GET = do_POST = do_PUT = do_HEAD = handle_any
+
+    def send(self, answer: Reply) -> None:
+        if answer.cut_after == 0:
+            self.close_connection = True
+            _shut(self.connection)
+            return
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body[: answer.cut_after])
+        if answer.cut_after is not None:
+            self.close_connection = True
+            _shut(self.connection)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent: tests look at `requests`."""
+
+
+def _shut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass

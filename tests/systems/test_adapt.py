@@ -1,0 +1,97 @@
+"""Whatever a user hands over as a system becomes one, or one sentence says why not."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.systems import adapt, named
+from context_bench.types import System
+
+
+class Proper:
+    name = "proper"
+    extra = 5
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": example["context"].upper()}
+
+
+def test_a_system_is_taken_as_it_is() -> None:
+    system = Proper()
+    assert adapt(system) is system
+
+
+def test_a_function_is_called_with_the_example() -> None:
+    def shout(example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": example["context"].upper()}
+
+    system = adapt(shout)
+    assert isinstance(system, System)
+    assert system.name == "shout"
+    assert system.process({"id": 1, "context": "x"}) == {"response": "X"}
+
+
+def test_a_text_from_a_function_is_the_new_context() -> None:
+    assert adapt(lambda example: example["context"][:2]).process({"id": 1, "context": "abc"}) == {"context": "ab"}
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(lambda example: "", "<lambda>"), (functools.partial(max, key=len), "partial"), (Proper().process, "process")],
+)
+def test_any_callable_has_a_name(function: Any, name: str) -> None:
+    assert adapt(function).name == name
+
+
+class NoName:
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return example
+
+
+class NoProcess:
+    name = "n"
+
+
+class EmptyName(Proper):
+    name = ""
+
+
+class NumberName(Proper):
+    name = 7  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        (Proper, "Proper is a class: pass an instance of it, Proper(...)"),
+        (NoName(), "a NoName is no system: it has no .name"),
+        (NoProcess(), "a NoProcess is no system: it has no .process"),
+        (EmptyName(), "a EmptyName has no usable name: .name must be a text"),
+        (NumberName(), "a NumberName has no usable name: .name must be a text"),
+        ("truncate", "a str is no system: it has no .name and .process"),
+        (None, "a NoneType is no system: it has no .name and .process"),
+    ],
+)
+def test_what_is_no_system_is_told_what_it_lacks(thing: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        adapt(thing)
+    assert str(caught.value) == message
+
+
+def test_another_name_changes_nothing_else() -> None:
+    system = named(Proper(), "mine")
+    assert isinstance(system, System)
+    assert system.name == "mine"
+    assert system.process({"id": 1, "context": "x"}) == {"response": "X"}
+    assert system.extra == 5  # type: ignore[attr-defined]
+    assert not hasattr(system, "aprocess")
+    assert Proper.name == "proper"
+
+
+def test_the_same_name_needs_no_wrapper() -> None:
+    system = Proper()
+    assert named(system, "proper") is system

@@ -1,0 +1,160 @@
+"""Which part of the package may import which, as data. Imports point one way; nothing imports the CLI.
+
+Every import counts, also those inside functions and under TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import context_bench
+
+ROOT = Path(context_bench.__file__).parent
+
+BASE = {"_version", "errors", "types", "results", "summary", "registry", "refs", "golds"}
+"""What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
+
+TOKENS = {"utils"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    # the base, from the bottom
+    "_version": set(),
+    "errors": set(),
+    "golds": {"errors"},
+    "registry": {"errors"},
+    "refs": {"errors", "registry"},
+    "types": {"results"},  # for annotations alone
+    "summary": {"errors", "registry", "types", "results"},
+    "results": {"errors", "summary", "types"},
+    # what counts, asks, keeps and runs
+    "utils": {"errors"},
+    "pricing": BASE | TOKENS,
+    "http": BASE | TOKENS,
+    "store": BASE | TOKENS,
+    "sandbox": BASE,
+    # the components, side by side: none knows another kind
+    "metrics": BASE | TOKENS,
+    "datasets": BASE | TOKENS,
+    "evaluators": BASE | TOKENS | {"http", "sandbox"},
+    "systems": BASE | TOKENS | {"http"},
+    # what runs them
+    "engine": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"},
+    "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
+    # what shows the result
+    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
+    "cli": BASE
+    | TOKENS
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"},
+    # the front door
+    "__init__": BASE | TOKENS | {"systems", "runner"},
+    "__main__": {"cli"},
+}
+
+REQUIRED = {"orjson", "pycurl", "rapidfuzz", "splintr", "tomli"}
+"""Installed with the package, so that a module may import them at its top; all else is imported where it is used."""
+
+
+@cache
+def _sources() -> list[tuple[str, ast.Module]]:
+    paths = sorted(ROOT.rglob("*.py"))
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+
+
+def _part(source: str) -> str:
+    return source.split("/")[0].removesuffix(".py")
+
+
+def _modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        if node.module == "context_bench":
+            return [f"context_bench.{alias.name}" for alias in node.names]
+        return [node.module or ""]
+    return []
+
+
+def _inner(tree: ast.Module) -> Iterator[str]:
+    """Every module of ours that a source imports, without the leading `context_bench.`."""
+    for node in ast.walk(tree):
+        for module in _modules(node):
+            if module.split(".")[0] == "context_bench":
+                yield module.partition(".")[2]
+
+
+def _allowed(module: str, allowed: set[str]) -> bool:
+    return any(module == each or module.startswith(f"{each}.") for each in allowed)
+
+
+def test_every_part_is_in_the_table() -> None:
+    assert {_part(source) for source, _ in _sources()} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_a_part_imports_only_what_it_may(part: str) -> None:
+    wrong = [
+        f"{source} imports {module}"
+        for source, tree in _sources()
+        if _part(source) == part
+        for module in _inner(tree)
+        if not _allowed(module, MAY_IMPORT[part] | {part})
+    ]
+    assert wrong == []
+
+
+def test_the_table_itself_points_one_way() -> None:
+    order = list(MAY_IMPORT)
+    above = [
+        (part, other)
+        for part in order
+        for other in MAY_IMPORT[part] - BASE
+        if order.index(other.split(".")[0]) > order.index(part) and part not in ("__init__", "__main__")
+    ]
+    assert above == []
+    assert not any("cli" in allowed for part, allowed in MAY_IMPORT.items() if part != "__main__")
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        source
+        for source, tree in _sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def _at_the_top(tree: ast.Module) -> Iterator[str]:
+    """Modules that are imported as soon as the source is; `if TYPE_CHECKING` is not run."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If):
+            if "TYPE_CHECKING" not in ast.unparse(node.test):
+                waiting += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            waiting += node.body
+        else:
+            yield from _modules(node)
+
+
+def test_optional_libraries_are_imported_where_they_are_used() -> None:
+    known = REQUIRED | {"context_bench"} | set(sys.stdlib_module_names) | {"tomllib"}
+    eager = [
+        f"{source} imports {module}"
+        for source, tree in _sources()
+        for module in _at_the_top(tree)
+        if module.split(".")[0] not in known
+    ]
+    assert eager == []
+
+
+@pytest.mark.parametrize("name", ["helpers", "common", "manager", "base", "misc"])
+def test_nothing_is_called_a_home_for_whatever_has_none(name: str) -> None:
+    assert not [source for source, _ in _sources() if Path(source).stem == name]

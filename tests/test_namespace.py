@@ -1,0 +1,121 @@
+"""The public namespace is what `__all__` says, and costs nothing before it is used."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import context_bench
+
+PUBLIC = {
+    "ContextBenchError",
+    "DataError",
+    "EvalResult",
+    "EvalRow",
+    "Evaluator",
+    "MemorySystem",
+    "Metric",
+    "MissingExtra",
+    "OpenAIProxy",
+    "Reporter",
+    "Scores",
+    "System",
+    "SystemFailure",
+    "UnknownName",
+    "UsageError",
+    "__version__",
+    "aevaluate",
+    "count_tokens",
+    "evaluate",
+    "get_metric",
+    "load_dataset",
+    "register_dataset",
+    "register_metric",
+    "set_tokenizer",
+}
+"""Taking a name away breaks users: it has to be taken away here too."""
+
+PACKAGES = (
+    "metrics",
+    "evaluators",
+    "systems",
+    "datasets",
+    "reporters",
+    "http",
+    "registry",
+    "results",
+    "types",
+    "errors",
+)
+
+
+def _modules() -> list[str]:
+    found = pkgutil.walk_packages(context_bench.__path__, "context_bench.")
+    return [module.name for module in found if not module.name.endswith("__main__")]
+
+
+def test_the_flat_namespace() -> None:
+    assert set(context_bench.__all__) >= PUBLIC
+    assert sorted(context_bench.__all__) == list(context_bench.__all__)
+
+
+@pytest.mark.parametrize("name", context_bench.__all__)
+def test_every_public_name_can_be_had(name: str) -> None:
+    assert getattr(context_bench, name) is not None
+
+
+def test_no_public_name_is_a_module_as_well() -> None:
+    # `from context_bench import x` would give the one or the other, depending on what was imported before.
+    modules = {module.name for module in pkgutil.iter_modules(context_bench.__path__)}
+    assert not modules & set(context_bench.__all__)
+
+
+def test_dir_shows_every_public_name() -> None:
+    assert set(context_bench.__all__) <= set(dir(context_bench))
+
+
+def test_a_star_import_brings_exactly_the_public_names() -> None:
+    code = "from context_bench import *\nprint(*sorted(name for name in dir() if not name.startswith('__')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == set(context_bench.__all__) - {"__version__"}
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'context_bench' has no attribute 'evalute'"):
+        context_bench.evalute  # noqa: B018
+    with pytest.raises(ImportError):
+        importlib.import_module("context_bench.evalute")
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import context_bench; new = set(sys.modules) - before; "
+        "print(*sorted(name for name in new if name.split('.')[0] not in sys.stdlib_module_names), 'asyncio' in new)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["context_bench", "context_bench._version", "False"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_lists_what_it_has(package: str) -> None:
+    module = importlib.import_module(f"context_bench.{package}")
+    assert len(set(module.__all__)) == len(module.__all__)
+    missing = [name for name in module.__all__ if not hasattr(module, name)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_every_module_can_be_imported_on_its_own_terms(name: str) -> None:
+    module = importlib.import_module(name)
+    assert isinstance(module, ModuleType)
+    assert module.__doc__, "a module says what it is for"
+    assert [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)] == []
+
+
+def test_the_version_is_a_release_number() -> None:
+    assert context_bench.__version__[0].isdigit()

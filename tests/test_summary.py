@@ -1,0 +1,152 @@
+"""From rows to a summary: counts beside every number, ranks between systems, metrics rebuilt from data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.metrics import CostOfPass, MeanScore, ParetoRank, PassRate, default_metrics
+from context_bench.registry import register_metric
+from context_bench.results import EvalRow
+from context_bench.summary import describe_metric, rebuild_metrics, summarize
+from rows import failed_row, make_row
+
+
+def _counts(rows: list[EvalRow], score_field: str = "score") -> dict[str, float]:
+    return summarize(rows, ["s"], [], score_field)["s"]
+
+
+def test_counts_stand_in_every_summary() -> None:
+    rows = [make_row(1.0), make_row(None), failed_row(), make_row(0.0)]
+    assert _counts(rows) == {"num_examples": 4.0, "num_errors": 1.0, "error_rate": 0.25, "num_unscored": 1.0}
+
+
+def test_counts_of_nothing() -> None:
+    assert _counts([]) == {"num_examples": 0.0, "num_errors": 0.0, "error_rate": 0.0, "num_unscored": 0.0}
+
+
+def test_unscored_means_without_the_score_that_counts() -> None:
+    assert _counts([make_row(1.0, field="f1")])["num_unscored"] == 1.0
+    assert _counts([make_row(1.0, field="f1")], "f1")["num_unscored"] == 0.0
+
+
+def test_each_system_has_its_own_rows_and_the_order_of_the_run() -> None:
+    rows = [make_row(1.0, system="b"), make_row(0.0, system="a"), make_row(0.5, system="b")]
+    summary = summarize(rows, ["b", "a"], [MeanScore()])
+    assert list(summary) == ["b", "a"]
+    assert (summary["b"]["mean_score"], summary["a"]["mean_score"]) == (0.75, 0.0)
+
+
+def test_a_system_without_rows_has_a_summary_too() -> None:
+    summary = summarize([], ["a"], default_metrics())
+    assert summary["a"]["num_examples"] == 0.0
+    assert summary["a"]["mean_score"] == 0.0
+    assert summary["a"]["cost_of_pass"] == math.inf
+
+
+def _rows(**points: tuple[float, int]) -> list[EvalRow]:
+    return [make_row(score, system=name, output_tokens=tokens) for name, (score, tokens) in points.items()]
+
+
+def test_real_ranks_are_put_in_for_two_systems() -> None:
+    metrics = [MeanScore(), CostOfPass(), ParetoRank()]
+    summary = summarize(_rows(a=(0.8, 100), b=(0.9, 50)), ["a", "b"], metrics)
+    assert {name: values["pareto_rank"] for name, values in summary.items()} == {"a": 2.0, "b": 1.0}
+
+
+def test_one_system_keeps_the_placeholder() -> None:
+    assert summarize(_rows(a=(1.0, 1)), ["a"], [MeanScore(), CostOfPass(), ParetoRank()])["a"]["pareto_rank"] == 0.0
+
+
+def test_a_system_that_cannot_be_ranked_has_no_rank() -> None:
+    summary = summarize(_rows(a=(1.0, 1), b=(1.0, 2)), ["a", "b"], [MeanScore(), ParetoRank()])  # no cost_of_pass
+    assert not any("pareto_rank" in values for values in summary.values())
+
+
+def test_ranking_contexts_against_answers_is_warned_of() -> None:
+    rows = _rows(a=(1.0, 100), b=(1.0, 50))
+    rows[0].metadata["output"], rows[1].metadata["output"] = "context", "response"
+    with pytest.warns(UserWarning, match="their output tokens count different things"):
+        summarize(rows, ["a", "b"], [MeanScore(), CostOfPass(), ParetoRank()])
+
+
+def test_ranking_rows_of_one_kind_is_silent() -> None:
+    rows = _rows(a=(1.0, 100), b=(1.0, 50))
+    rows += [failed_row(system="a", metadata={})]
+    for row in rows:
+        row.metadata["output"] = "context"
+    rows[-1].metadata["output"] = "response"  # of an errored row: it spent nothing
+    assert summarize(rows, ["a", "b"], [MeanScore(), CostOfPass(), ParetoRank()])["b"]["pareto_rank"] == 1.0
+
+
+def test_a_metric_that_returns_no_dict_is_named() -> None:
+    class Broken:
+        name = "broken"
+
+        def compute(self, rows: list[EvalRow]) -> float:
+            return 1.0
+
+    with pytest.raises(UsageError, match="metric 'broken' returned float"):
+        summarize([], ["a"], [Broken()])  # type: ignore[list-item]
+
+
+def test_metrics_are_rebuilt_from_their_description() -> None:
+    metrics = default_metrics("f1", 0.3, datasets=2, systems=2)
+    assert rebuild_metrics([describe_metric(metric) for metric in metrics]) == metrics
+
+
+def test_the_description_is_name_and_parameters() -> None:
+    assert describe_metric(PassRate(0.5, "f1")) == {
+        "name": "pass-rate",
+        "params": {"threshold": 0.5, "score_field": "f1"},
+    }
+
+
+def test_metrics_of_any_make_can_be_described() -> None:
+    class Slotted:
+        __slots__ = ("k",)
+        name = "slotted"
+
+        def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+            return {}
+
+    class Plain:
+        name = "plain"
+
+        def __init__(self, k: int) -> None:
+            self.k = k
+
+        def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+            return {}
+
+    assert describe_metric(Slotted()) == {"name": "slotted", "params": {}}
+    assert describe_metric(Plain(3)) == {"name": "plain", "params": {"k": 3}}
+
+
+def test_metrics_that_nobody_knows_are_left_out() -> None:
+    described = [{"name": "max-score", "params": {}}, {"name": "latency", "params": {}}]
+    assert [metric.name for metric in rebuild_metrics(described)] == ["latency"]
+
+
+def test_parameters_of_another_version_are_left_out() -> None:
+    assert rebuild_metrics([{"name": "latency", "params": {"from_the_future": 1}}]) == []
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_registered_metrics_are_rebuilt_class_and_object_alike() -> None:
+    @dataclass(frozen=True)
+    class Best:
+        field: str = "score"
+        name = "best"
+
+        def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+            return {"best": max(row.scores[self.field] for row in rows)}
+
+    register_metric("best", Best)
+    assert rebuild_metrics([describe_metric(Best("f1"))]) == [Best("f1")]
+    ready = Best("f1")
+    register_metric("best", ready)
+    assert rebuild_metrics([{"name": "best", "params": {}}]) == [ready]
