@@ -17,7 +17,7 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_version", "errors", "types", "results", "summary", "registry", "refs", "golds"}
+BASE = {"_version", "errors", "types", "results", "summary", "registry", "refs", "golds", "words"}
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
 TOKENS = {"utils"}
@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "errors": set(),
     "golds": {"errors"},
+    "words": set(),
     "registry": {"errors"},
     "refs": {"errors", "registry"},
     "types": {"results"},  # for annotations alone

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import functools
+import pickle
 from typing import Any
 
 import pytest
 
+from context_bench import evaluate
 from context_bench.errors import UsageError
-from context_bench.systems import adapt, named
+from context_bench.systems import Truncate, adapt, named
 from context_bench.types import System
 
 
@@ -92,6 +96,30 @@ def test_another_name_changes_nothing_else() -> None:
     assert Proper.name == "proper"
 
 
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_system_under_another_name_can_be_copied_and_sent_to_another_process(clone: Any) -> None:
+    system = clone(named(Truncate(budget=3), "mine"))
+    assert (system.name, system.keep) == ("mine", "head")
+
+
 def test_the_same_name_needs_no_wrapper() -> None:
     system = Proper()
     assert named(system, "proper") is system
+
+
+def test_an_async_function_is_a_system_whose_calls_overlap() -> None:
+    running = most = 0
+
+    async def shorten(example):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.02)
+        running -= 1
+        return example["context"][:2]
+
+    examples = [{"id": number, "context": "abcd", "answer": "ab"} for number in range(8)]
+    result = evaluate(shorten, examples, max_workers=4, progress=False)
+    assert [row.response for row in result.rows] == ["ab"] * 8
+    assert most == 4
+    assert adapt(shorten).process({"id": 1, "context": "xyz"}) == {"context": "xy"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
 from typing import Any
 
 from context_bench.golds import Gold, gold_answers, response_text
@@ -17,17 +16,33 @@ from context_bench.results import Scores
 __all__ = ["AnswerQuality", "normalize", "token_f1"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize(text: str) -> str:
     """SQuAD v1.1: lower case, no punctuation, no articles, single spaces."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+    return " ".join(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    plain = text.lower().translate(_WITHOUT_PUNCTUATION)
+    if plain.isascii() and not _CONTROL.search(plain):  # words then end at spaces only: no need to search for them
+        return [word for word in plain.split() if word not in _ARTICLE_WORDS]
+    return _ARTICLES.sub(" ", plain).split()
 
 
 def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
     """F1 and recall of two bags of words."""
-    common = sum((Counter(prediction) & Counter(gold)).values())
+    left: dict[str, int] = {}
+    for word in gold:
+        left[word] = left.get(word, 0) + 1
+    common = 0
+    for word in prediction:
+        if left.get(word):
+            left[word] -= 1
+            common += 1
     if not common:
         return 0.0, 0.0
     precision, recall = common / len(prediction), common / len(gold)
@@ -50,19 +65,19 @@ class AnswerQuality:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
-        response = normalize(response_text(processed))
-        words = response.split()
-        best = [0.0, 0.0, 0.0, 0.0]
-        for gold in golds:
-            best = [max(pair) for pair in zip(best, _compare(gold, response, words))]
-        return Scores(dict(zip(self.score_fields, best)))
+        words = _words(response_text(processed))
+        response = " ".join(words)
+        best = _compare(golds[0], response, words)
+        for gold in golds[1:]:
+            best = tuple(map(max, best, _compare(gold, response, words)))
+        return Scores(zip(self.score_fields, best))
 
 
-def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, float, float, float]:
-    parts = [normalize(part) for part in gold]
-    whole = " ".join(parts)
-    exact = float(response == whole)
-    if not whole.strip():  # the gold was nothing but articles and punctuation: only equality can be judged
+def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
+    parts = [_words(part) for part in gold]
+    whole = parts[0] if len(parts) == 1 else [word for part in parts for word in part]
+    exact = float(words == whole)
+    if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
         return exact, exact, exact, exact
-    f1, recall = token_f1(words, whole.split())
-    return f1, exact, recall, float(all(part in response for part in parts))
+    f1, recall = token_f1(words, whole)
+    return f1, exact, recall, float(all(" ".join(part) in response for part in parts))

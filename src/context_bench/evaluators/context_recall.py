@@ -7,23 +7,19 @@ word: layout, case and punctuation may change (a minified JSON keeps its facts),
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.golds import evidence_texts, gold_answers
 from context_bench.results import Scores
+from context_bench.words import split_words
 
 __all__ = ["ContextRecall", "words"]
-
-# Scripts without spaces between words count by character.
-_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
 
 def words(text: str) -> str:
     """The words of a text, case-folded, each between single spaces: `in` then finds whole words only."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
+    return f" {' '.join(split_words(text))} "
 
 
 class ContextRecall:
@@ -52,16 +48,19 @@ class ContextRecall:
         scores: dict[str, float] = {}
         if documents is not None and original.get("relevant_ids"):
             scores |= rank_scores([_id(item) for item in documents], original["relevant_ids"], self.k)
-        haystack = words(context)
-        evidence = [needle for needle in map(words, evidence_texts(original)) if needle.strip()]
+        evidence, golds = evidence_texts(original), gold_answers(original)
+        haystack = words(context) if evidence or golds else ""
         if evidence:
-            scores["evidence_recall"] = sum(needle in haystack for needle in evidence) / len(evidence)
-        golds = [[words(part) for part in gold] for gold in gold_answers(original)]
+            scores["evidence_recall"] = _share(evidence, context, haystack)
         if golds:
-            scores["answer_in_context"] = max(
-                sum(bool(part.strip()) and part in haystack for part in gold) / len(gold) for gold in golds
-            )
+            scores["answer_in_context"] = max(_share(gold, context, haystack) for gold in golds)
         return Scores(scores, reason=None if scores else "no evidence, no gold answer and no relevant ids")
+
+
+def _share(needles: Sequence[str], context: str, haystack: str) -> float:
+    """How many of the texts are there; one without any word (a sign, an emoji) is looked for as it is."""
+    wanted = [(words(needle), needle.strip()) for needle in needles]
+    return sum(plain in haystack if plain.strip() else raw in context for plain, raw in wanted) / len(wanted)
 
 
 def rank_scores(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.http.loop import run_sync
 from context_bench.types import Example, System
 
-__all__ = ["FunctionSystem", "Named", "adapt", "named"]
+__all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "named"]
 
 
 class FunctionSystem:
@@ -18,10 +20,28 @@ class FunctionSystem:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
+    @property
+    def parts(self) -> list[Any]:
+        """What its answers depend on."""
+        return [self.function]
+
     def process(self, example: Example) -> Example:
         """Call the function."""
         result = self.function(example)
         return {"context": result} if isinstance(result, str) else result
+
+
+class AsyncFunctionSystem(FunctionSystem):
+    """An `async def` function as a system; many of its calls may be in flight at once."""
+
+    async def aprocess(self, example: Example) -> Example:
+        """Await the function."""
+        result = await self.function(example)
+        return {"context": result} if isinstance(result, str) else result
+
+    def process(self, example: Example) -> Example:
+        """The same, for callers without an event loop."""
+        return run_sync(self.aprocess(example))
 
 
 class Named:
@@ -32,7 +52,14 @@ class Named:
         self.name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute == "_system":  # asked for before it is set, as copying and unpickling do
+            raise AttributeError(attribute)
         return getattr(self._system, attribute)
+
+    @property
+    def parts(self) -> list[Any]:
+        """What its answers depend on."""
+        return [self._system]
 
     def process(self, example: Example) -> Example:
         """Call the system."""
@@ -48,6 +75,8 @@ def adapt(system: Any) -> System:
         if not isinstance(system.name, str) or not system.name:
             raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
         return system
+    if inspect.iscoroutinefunction(system):
+        return AsyncFunctionSystem(system)
     if callable(system):
         return FunctionSystem(system)
     missing = " and ".join(f".{part}" for part in ("name", "process") if not hasattr(system, part))

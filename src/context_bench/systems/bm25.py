@@ -7,17 +7,15 @@ learned compressor should show that it does.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 
 from context_bench.errors import UsageError
 from context_bench.systems.budget import Budget
 from context_bench.systems.pieces import pick, split
 from context_bench.types import Example
+from context_bench.words import split_words
 
 __all__ = ["BM25"]
-
-_TERM = re.compile(r"\w+")
 
 
 class BM25:
@@ -40,7 +38,7 @@ class BM25:
 
     def process(self, example: Example) -> Example:
         """Return the best pieces that fit; for documents, all of them, best first."""
-        query = _terms(_query(example))
+        query = split_words(_query(example))
         documents = example.get("documents")
         if documents:
             texts = [f"{item.get('title') or ''} {item['text']}" for item in documents]
@@ -51,7 +49,7 @@ class BM25:
 
     def _order(self, query: list[str], texts: list[str]) -> list[int]:
         """Indexes of the texts, best first; equals in their own order."""
-        bags = [Counter(_terms(text)) for text in texts]
+        bags = [Counter(split_words(text)) for text in texts]
         sizes = [bag.total() for bag in bags]
         mean = sum(sizes) / len(sizes) if sizes else 0.0
         scores = [0.0] * len(texts)
@@ -70,7 +68,3 @@ def _query(example: Example) -> str:
         return str(example["question"])
     asked = [turn.get("content") for turn in example.get("turns") or () if turn.get("role") == "user"]
     return str(asked[-1]) if asked else ""
-
-
-def _terms(text: str) -> list[str]:
-    return _TERM.findall(text.casefold())

@@ -1,0 +1,138 @@
+"""`context-bench judge-check`: how often a judge accepts wrong answers and rejects right ones.
+
+The package ships questions with a gold answer and four answers each, of which is known whether they are
+right. The judge rates them all; what it gets wrong is counted, with an interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import Parser, add_judge, positive
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalResult, EvalRow
+
+__all__ = ["Rate", "bank", "main", "rates", "wilson"]
+
+PASS = 0.7
+TOLERATED = 0.1
+WORKERS = 8
+
+KINDS = {"right": True, "paraphrased": True, "vague-wrong": False, "wrong": False}
+"""The kinds of answers, and whether a good judge passes them."""
+
+_EXAMPLE = """\
+example:
+  context-bench judge-check --judge-url http://localhost:9090 --judge-model gpt-4
+"""
+
+_NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers that got a rating. {1}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Have the bank judged and print the rates."""
+    parser = Parser(
+        prog="context-bench judge-check",
+        description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_judge(parser, required=True)
+    parser.add_argument(
+        "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
+    )
+    options = parser.parse_args(arguments[1:])
+
+    from context_bench.cli.build import build_judge
+    from context_bench.http.loop import run_sync
+    from context_bench.reporters.table import markdown
+    from context_bench.runner import evaluate
+
+    judge = build_judge(options)
+    run_sync(judge.prepare())
+    result = evaluate(_candidate, list(bank()), evaluators=[judge], max_workers=options.max_workers)
+    lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
+    lines += [rate.cells() for rate in rates(result.rows)]
+    sys.stdout.write(f"{markdown(lines)}\n\n{_NOTE.format(PASS, _tokens(result.rows)).strip()}\n")
+    return _tell_unscored(result)
+
+
+def _candidate(example: dict[str, Any]) -> dict[str, Any]:
+    """The system under judgement: it gives the answer that the bank has."""
+    return {"response": example["meta"]["given"]}
+
+
+def bank() -> Iterator[dict[str, Any]]:
+    """Four examples for each question, one for each kind of answer; the kind is the dataset."""
+    from importlib.resources import files
+
+    import orjson
+
+    source = files("context_bench.evaluators") / "data" / "judge_bank.jsonl"
+    for line in source.read_text(encoding="utf-8").splitlines():
+        item = orjson.loads(line)
+        asked = {"context": "", "question": item["question"], "answer": item["answer"]}
+        for kind in KINDS:
+            yield {"id": item["id"], "dataset": kind, **asked, "meta": {"given": item[kind]}}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often a judge was wrong about answers of some kinds."""
+
+    kinds: tuple[str, ...]
+    n: int
+    mistakes: int
+    unscored: int
+
+    def cells(self) -> list[str]:
+        """A line of the table; without a rating there is no rate."""
+        mistake = "false reject" if KINDS[self.kinds[0]] else "false accept"
+        shown = ["–", "–"]
+        if self.n:
+            low, high = wilson(self.mistakes, self.n)
+            shown = [f"{self.mistakes / self.n:.1%}", f"{low:.1%} to {high:.1%}"]
+        return [" + ".join(self.kinds), mistake, str(self.n), str(self.unscored), str(self.mistakes), *shown]
+
+
+def rates(rows: Sequence[EvalRow]) -> list[Rate]:
+    """One rate for each kind, then both kinds of false rejects and of false accepts together."""
+    groups: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
+    groups += [tuple(kind for kind in KINDS if KINDS[kind] is good) for good in (True, False)]
+    return [_rate(group, rows) for group in groups]
+
+
+def _rate(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> Rate:
+    own = [row for row in rows if row.dataset in kinds]
+    scored = [row for row in own if "judge_score" in row.scores]
+    mistakes = sum((row.scores["judge_score"] >= PASS) is not KINDS[row.dataset] for row in scored)
+    return Rate(kinds, len(scored), mistakes, len(own) - len(scored))
+
+
+def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95% interval of a share by Wilson's score method, which holds for 0 and 1 too."""
+    share = hits / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _tokens(rows: Sequence[EvalRow]) -> str:
+    """What the judge spent by its own count, where it tells."""
+    spent = [row.metadata.get("llm-judge", {}) for row in rows]
+    prompt, completion = (sum(each.get(f"{part}_tokens", 0) for each in spent) for part in ("prompt", "completion"))
+    return f"The judge read {prompt:,} tokens and wrote {completion:,}." if prompt else ""
+
+
+def _tell_unscored(result: EvalResult) -> int:
+    """Say why ratings are missing; the exit code tells whether too many are."""
+    reasons = [row.error or row.unscored.get("llm-judge", "") for row in result.rows if not row.scores]
+    if reasons:
+        print(f"context-bench: {len(reasons)} of {len(result.rows)} unscored, first: {reasons[0]}", file=sys.stderr)
+    return 3 if len(reasons) > TOLERATED * len(result.rows) else 0

@@ -1,0 +1,180 @@
+"""How people say which option they mean: the wording around a letter that settles it, or rules it out.
+
+Each pattern looks at the text just before a letter (and ends there) or just after it (and starts there).
+They are kept apart from the code that applies them, so that a new wording is one more line here.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "ABANDONED",
+    "CONNECTIVE",
+    "HYPOTHETICAL",
+    "NAMED_BEFORE",
+    "REJECTED_AFTER",
+    "REJECTED_BEFORE",
+    "REVISION",
+    "STATED_AFTER",
+    "STATED_BEFORE",
+    "SUGGESTED_AFTER",
+    "SUGGESTED_BEFORE",
+    "VERB_AFTER_A",
+    "VERB_AFTER_I",
+]
+
+
+def _any(*patterns: str) -> str:
+    return "(?:" + "|".join(patterns) + ")"
+
+
+_OPENING = r"[\s:\"'(\[{«<,>=*-]*"
+_FILL = (
+    r"(?:\s*\b(?:the|letter|option|choice|answer|number|statement|response|most|more|likely|probably|clearly|definitely"
+    r"|certainly|indeed|actually|really|simply|just|only|therefore|thus|hence|then|obviously|either|both|is|in|fact"
+    r"|given|by|labell?ed|marked|as|follows|best|correct|right|final|one|be|to|surely|plainly)\b[:,]?)*"
+)
+_IS = r"(?:is|was|are|were|be|being|becomes|remains|seems|appears|would\s+be|should\s+be|must\s+be|will\s+be)"
+_LEAD = _OPENING + _FILL + _OPENING + "$"
+_ADVERBS = r"(?:(?:also|both|all|indeed|thus|therefore|then|still|now|clearly|\w+ly|in\s+fact|of\s+course)\s+)*"
+
+STATED_BEFORE = re.compile(
+    _any(
+        # "the correct answer to this question is", "Answer:", "final choice -", '"answer": '
+        r"\b(?:answers?|ans|choice|option|selection|pick|verdict|guess|letter|conclusion)\b[\"']?\.?"
+        r"(?:[ \t]+(?!choices\b|options\b|not\b)(?-i:(?![A-Z]\b))[\w'/-]+){0,12}?[ \t]*(?:\([^()\n]{0,40}\)[ \t]*)?"
+        rf"(?:\s*(?::|=>?|->|→|⇒|–|—|-)|[ \t]+{_IS}\b)",
+        r"(?:^|\n)\W*(?:(?:the|my|final|correct|best)\s+)*answer\W*\n",
+        r"\b(?:correct|final|best|right|my|chosen|selected)\s+(?:answer|choice|option)(?:\s+here)?",
+        r"\b(?:choos(?:e|es|ing)|chose|pick(?:s|ed|ing)?|select(?:s|ed|ing)?|go(?:es|ing)?\s+(?:with|for)|went\s+with"
+        r"|opt(?:s|ed|ing)?\s+for|settl(?:e|es|ed|ing)\s+(?:on|for)|vot(?:e|ing)\s+for|stick(?:ing)?\s+with"
+        r"|commit(?:ting)?\s+to|lean(?:ing)?\s+towards?|answer(?:ing)?\s+with)\b",
+        r"\b(?:I|we)(?:'d|'ll|'m)?(?:\s+\w+){0,3}?\s+(?:answer|say|guess|bet(?:\s+on)?|conclude)\b(?:\s+that)?",
+        r"\b(?:correct|right)\s+one\s+is",
+        r"\b(?:respuesta|réponse|antwort|resposta|risposta|correcta|correcte|correta|ответ)\b(?:[ \t]+\w+){0,4}?"
+        r"\s*(?::|[–—-]|\b(?:es|est|ist|é|è|is)\b)\s*(?:(?:la|le|el|die|der|das|a|o|opción|option|lettre|letra)\b)?",
+        r"(?:答案|正确选项|正解|答え|정답)(?:应该)?[是为选は은는:]*|选择?",
+    )
+    + _LEAD,
+    re.IGNORECASE,
+)
+"""The letter that follows is said to be the answer."""
+
+SUGGESTED_BEFORE = re.compile(
+    _any(
+        r"\b(?:it|that|this|which|there|he|she)(?:'s|\s+is|\s+was|\s+would\s+be|\s+must\s+be|\s+has\s+to\s+be)",
+        r"\b(?:is|must\s+be|has\s+to\s+be|should\s+be|would\s+be|'s)",
+        r"\bonly(?:\s+(?:option|choice))?",
+        r"\b(?:so|therefore|thus|hence|consequently|definitely|certainly|clearly|probably|obviously)\b",
+        r"\b(?:leaving|leaves|left\s+with|remaining|remains|narrow\w*\s+(?:\w+\s+){0,3}to)(?:\s+(?:us|me|only|with))*",
+        r"\b(?:match(?:es|ing)?|correspond(?:s|ing)?\s+to|points?\s+to|supports|favou?rs?|prefer|equals?|we\s+get"
+        r"|gives(?:\s+us)?|believe|think|suggests|indicates|means|yes)\b(?:\s+(?:that|it's|it\s+is))*",
+        r"\bnot\b[^.;\n]{0,60}\bbut(?:\s+rather)?|而是",
+        r"\b(?:no[,.!]|actually,?|sorry,?|mean|meant|make\s+(?:that|it)|correction:?)",
+        r"[→⇒✓✅✔]",
+    )
+    + _LEAD,
+    re.IGNORECASE,
+)
+"""The letter that follows is where an argument arrives."""
+
+REJECTED_BEFORE = re.compile(
+    _any(
+        r"\b(?:not|isn't|wasn't|aren't|never|neither|nor|cannot\s+be|can't\s+be|can\s+not\s+be|couldn't\s+be"
+        r"|wouldn't\s+be|won't\s+be|not\s+be|unlikely\s+to\s+be|without|except(?:\s+for)?|unlike|excluding)",
+        r"\b(?:eliminat|exclud|discard|reject|dismiss|remov|disregard|ignor)(?:e|es|ed|s|ing)?",
+        r"\b(?:rul(?:e|es|ed|ing)|cross(?:es|ed|ing)?|strik(?:e|es|ing)|throw(?:ing)?)\s+out",
+        r"\b(?:rather\s+than|instead\s+of|other\s+than|as\s+opposed\s+to|over|than)",
+        r"\b(?:incorrect|wrong|eliminated)\s+(?:options|choices|answers|ones)(?:\s+(?:are|include))?",
+        r"\b(?:don't|do\s+not|doesn't|didn't|can't|cannot|won't|wouldn't)\s+(?:\w+\s+)?(?:think|believe|choose|pick"
+        r"|select|go\s+with|agree\s+with|support)(?:\s+(?:that|it's|it\s+is|the\s+answer\s+is))*",
+        r"不是|并非|不选|排除|ではなく|\bno\s+es(?:\s+la)?|\bn'est\s+pas(?:\s+la)?|\bist\s+nicht|\bdescart\w+",
+        r"\bdoubt(?:\s+(?:that|it's|it\s+is|the\s+answer\s+is))*",
+    )
+    + r"(?:\s+(?:the|option|options|choice|choices|answer|answers|letter|statement|either|both|be|necessarily|is|are"
+    r"|really|actually|quite))*[\s:\"'(\[«]*$",
+    re.IGNORECASE,
+)
+"""The letter that follows is ruled out."""
+
+NAMED_BEFORE = re.compile(r"\b(?:option|choice|answer|letter|alternative|statement)s?[\s:\"'(\[«]*$", re.IGNORECASE)
+"""The letter that follows is the name of an option."""
+
+_CLOSE = r"[)\]}\"'».:]*\s*(?:\([^()\n]{0,80}\)\s*)?[,:–—-]?\s*"
+_BAD = (
+    r"(?:wrong|incorrect|invalid|inaccurate|irrelevant|unlikely|impossible|implausible|inconsistent|incompatible"
+    r"|unsupported|unrelated|eliminated|excluded|ruled\s+out|rejected|dismissed|discarded|out\b|off\b|less\s+\w+|too\s+\w+"
+    r"|(?:a|the)\s+(?:wrong|incorrect|worse|distractor)|contradicted|not\b(?!\s+(?:only|just|wrong|incorrect|bad)))"
+)
+REJECTED_AFTER = re.compile(
+    _CLOSE
+    + _any(
+        rf"(?:is|are|was|were|seems?|looks?|sounds?|appears?(?:\s+to\s+be)?|would\s+be|must\s+be|can\s+be)\s+{_ADVERBS}{_BAD}",
+        r"(?:is|are|was|were|do|does|did|ca|wo|would|could|should|must|has|have)n't\b",
+        r"(?:can\s?not|does\s+not|do\s+not|did\s+not|will\s+not|would\s+not|could\s+not|fails?|contradicts?|misses|ignores)\b",
+        r"(?:incorrect|wrong|no|not)\b(?=\s*(?:[.,;:!)–—-]|because|since|$))",
+        r"(?:❌|✗|✘|✖)",
+    ),
+    re.IGNORECASE,
+)
+"""The letter before is ruled out."""
+
+_GOOD = (
+    r"(?:correct|right|best|accurate|valid|appropriate|supported|suitable|better|likely|probable|plausible|consistent"
+    r"|more\s+(?:accurate|appropriate|likely|consistent|plausible|suitable|precise|specific|complete|correct|reasonable)"
+    r"|(?:the\s+)?most\s+\w+|the\s+(?:best|closest|only|correct|right|one)\b)"
+)
+STATED_AFTER = re.compile(
+    _CLOSE + _any(rf"{_IS}(?:\s+to\s+be)?", r"looks\s+like", "as") + rf"\s+{_ADVERBS}(?:the|my|our)\s+"
+    r"(?:(?:most|correct|right|best|only|final|likely|appropriate|accurate|suitable|logical|reasonable|probable"
+    r"|plausible|valid|proper|true|closest|better|clear|single|possible|remaining)\s+){0,3}"
+    r"(?:answer|choice|option|pick|selection)\b",
+    re.IGNORECASE,
+)
+"""The letter before is said to be the answer."""
+
+SUGGESTED_AFTER = re.compile(
+    _CLOSE
+    + _any(
+        rf"{_IS}(?:\s+to\s+be)?\s+{_ADVERBS}(?:not\s+(?:wrong|incorrect)|{_GOOD})",
+        r"(?:looks|sounds|feels)\s+(?:like\s+)?" + _GOOD,
+        r"(?:best\s+|better\s+|correctly\s+|accurately\s+|exactly\s+)?(?:fits?|match(?:es)?|works?|remains?|wins?|holds?|stands?)\b",
+        r"(?:best|correctly|accurately)\s+\w+",
+        r"makes?\s+(?:the\s+)?(?:most\s+|more\s+)?sense",
+        r"(?:is|does|are)\s*(?:[.,;!]|$)",
+        r"(?:correct|right|yes)\b",
+        r"(?:✓|✅|✔)",
+    ),
+    re.IGNORECASE,
+)
+"""The letter before is where an argument arrives."""
+
+REVISION = re.compile(
+    r"\b(?:wait|correction|corrected|scratch\s+that|on\s+second\s+thought|reconsider\w*|re-?evaluat\w*"
+    r"|double[- ]check\w*|re-?check\w*|oops|my\s+mistake|i\s+made\s+(?:a|an)\s+(?:mistake|error)|sorry|actually|hmm"
+    r"|hold\s+on|no,)",
+    re.IGNORECASE,
+)
+"""The writer takes something back."""
+
+HYPOTHETICAL = re.compile(
+    r"\b(?:if|had|were|unless)\b(?!\s+(?:to\s+(?:choose|pick|guess|answer|select)|forced|i\s+(?:had|have)|you))"
+    r"(?!\s+(?:i|we)\s+must\b)",
+    re.IGNORECASE,
+)
+ABANDONED = re.compile(r"\bwould(?:\s+have)?\s+(?:be|been)\b", re.IGNORECASE)
+"""Together: "if it had asked for the largest, the answer would be A" says nothing about this question."""
+
+CONNECTIVE = re.compile(
+    r"\s+(?:because|since|as|and|or|but|due|given|for|though|while|based|which|where|by|rather\s+than|instead\s+of|not|over|to|through)\b",
+    re.IGNORECASE,
+)
+"""Words that can follow a letter, but not the article `a` or the pronoun `I`."""
+
+VERB_AFTER_A = re.compile(
+    r"\s+(?:is|are|was|were|isn't|aren't|wasn't|seems|looks|sounds|appears|would|wouldn't|must|can|can't|cannot|does"
+    r"|doesn't|did|didn't|fits|matches|makes|remains|works|fails|should|could|has|will|won't|contradicts|holds|best)\b"
+)
+VERB_AFTER_I = re.compile(r"\s+(?:is|isn't|does|doesn't|fits|matches|seems|looks|makes|remains|works|fails|has)\b")
+"""Verbs that can follow the letter A, but not the article, and the letter I, but not the pronoun."""

@@ -1,0 +1,153 @@
+"""A language model as judge: it rates an answer from 1 to 5, and `judge_score` is that on a scale from 0 to 1.
+
+A judge that is down, fails, or says nothing that can be read gives no score and a reason; that is never
+a 0, and it is asked again next time. `context-bench judge-check` measures how far a judge can be trusted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from context_bench.errors import RequestFailed, describe
+from context_bench.evaluators.judge_prompt import PROMPT, content_text, judge_messages, read_case
+from context_bench.evaluators.judge_reply import read_verdict
+from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
+from context_bench.http.loop import run_sync
+from context_bench.http.secrets import check_url
+from context_bench.results import Scores
+
+__all__ = ["LLMJudge"]
+
+_KEPT = 20_000
+"""Characters of a reply that a row keeps; a longer one is no verdict of two sentences anyway."""
+
+
+class LLMJudge:
+    """Scores `judge_score`: a model rates the answer against the gold answers, (rating - 1) / 4.
+
+    Without a gold answer it rates how well the answer serves the question; with neither there is no score.
+
+    Args:
+        base_url: A server that speaks OpenAI's chat completions, with or without `/v1`.
+        model: The model that judges.
+        api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
+        timeout: Seconds for one attempt.
+        max_retries: Attempts after the first.
+        retry_base_delay: Seconds before the first retry; doubled each time.
+        temperature: None leaves it to the server, as happens by itself where the server takes none.
+        extra_body: More fields for each request, such as `response_format`; None removes one.
+        max_connections: The most requests in flight.
+        max_rpm: The most requests in a minute.
+    """
+
+    name = "llm-judge"
+    version = 1
+    score_fields = ("judge_score",)
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | Secret | None = None,
+        *,
+        timeout: float = 60.0,
+        max_retries: int = 3,
+        retry_base_delay: float = 1.0,
+        temperature: float | None = 0.0,
+        extra_body: Mapping[str, Any] | None = None,
+        max_connections: int | None = None,
+        max_rpm: float | None = None,
+    ) -> None:
+        key = find_key(check_url(base_url), api_key)
+        self._endpoint = Endpoint(
+            base_url,
+            headers={"Authorization": Secret(f"Bearer {key.reveal()}")} if key else None,
+            timeout=timeout,
+            policy=RetryPolicy(max_retries, retry_base_delay, deadline=10 * timeout),
+            limit=max_connections,
+            max_rpm=max_rpm,
+        )
+        self.base_url = self._endpoint.base_url
+        self.model = model
+        self.temperature = temperature
+        self.extra_body = dict(extra_body or {})
+        self._takes_temperature = True
+        self._path = "/chat/completions" if self.base_url.endswith("/v1") else "/v1/chat/completions"
+
+    def __repr__(self) -> str:
+        return f"LLMJudge({self.base_url!r}, model={self.model!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that makes its verdicts differ; no secret is part of it."""
+        settings = [self.base_url, self.model, PROMPT, self.temperature, self.extra_body]
+        described = orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+        return f"{self.name}/{self.version} {blake2b(described, digest_size=16).hexdigest()}"
+
+    async def prepare(self) -> None:
+        """Find out whether the judge is there; one that is not is then not waited for again and again."""
+        await self._endpoint.probe()
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
+        """The same as `ascore`, for callers without an event loop."""
+        return run_sync(self.ascore(original, processed))
+
+    async def ascore(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
+        """Ask the judge; its rationale, its whole reply and its tokens are in `details`."""
+        case = read_case(original, processed)
+        if not case.task and not case.references:
+            return Scores(reason="no question and no gold answer to judge by")
+        if not case.answer.strip():
+            return Scores({"judge_score": 0.0}, details={"rationale": "an empty answer, the judge was not asked"})
+        try:
+            document = await self._ask(judge_messages(case))
+        except RequestFailed as error:
+            return Scores(reason=f"the judge did not answer: {describe(error)}", transient=True)
+        return _scores(document, self.model)
+
+    async def _ask(self, messages: list[dict[str, str]]) -> Any:
+        body = self._body(messages)
+        try:
+            return (await self._endpoint.post(self._path, body)).document
+        except RequestFailed as error:
+            # Reasoning models refuse any temperature but their own.
+            refused = error.status == 400 and "temperature" in str(error) and "temperature" in body
+            if not refused or "temperature" in self.extra_body:
+                raise
+            if self._takes_temperature:
+                warnings.warn(f"the judge {self.model} takes no temperature: it judges with its own", stacklevel=2)
+            self._takes_temperature = False
+            return (await self._endpoint.post(self._path, self._body(messages))).document
+
+    def _body(self, messages: list[dict[str, str]]) -> dict[str, Any]:
+        temperature = self.temperature if self._takes_temperature else None
+        body = {"model": self.model, "messages": messages, "temperature": temperature, **self.extra_body}
+        return {key: value for key, value in body.items() if value is not None}
+
+
+def _scores(document: Any, model: str) -> Scores:
+    """What a chat completion says, or why it says nothing."""
+    try:
+        choice = document["choices"][0]
+        reply, ending = content_text(choice["message"]), choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return Scores(reason="the judge's reply is no chat completion", transient=True)
+    details: dict[str, Any] = {"model": model, "reply": reply[:_KEPT], **_tokens(document.get("usage"))}
+    try:
+        if ending == "length":
+            raise ValueError("it was cut off")
+        verdict = read_verdict(reply)
+    except ValueError as error:
+        return Scores(reason=f"the judge's reply cannot be read: {error}", details=details, transient=True)
+    details = {"rating": verdict.rating, "rationale": verdict.rationale[:_KEPT], **details}
+    return Scores({"judge_score": (verdict.rating - 1) / 4}, details=details)
+
+
+def _tokens(usage: Any) -> dict[str, int]:
+    counted = usage if isinstance(usage, Mapping) else {}
+    return {key: counted[key] for key in ("prompt_tokens", "completion_tokens") if isinstance(counted.get(key), int)}
