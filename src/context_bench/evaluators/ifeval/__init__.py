@@ -1,0 +1,6 @@
+"""IFEval: verifiable instructions, checked by the published rules."""
+
+from context_bench.evaluators.ifeval.checker import IFEvalChecker
+from context_bench.evaluators.ifeval.official import IFEvalOfficial
+
+__all__ = ["IFEvalChecker", "IFEvalOfficial"]

@@ -1,0 +1,41 @@
+"""IFEval in two numbers: are all instructions followed, and is a majority of them?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from context_bench.evaluators.ifeval.checks import checks_of, provenance
+from context_bench.golds import response_text
+from context_bench.results import Scores
+
+__all__ = ["IFEvalChecker"]
+
+
+class IFEvalChecker:
+    """Scores `ifeval_strict`, all instructions hold, and `ifeval_loose`, more than half of them do.
+
+    `ifeval_strict` is the published prompt-level strict accuracy. The published loose accuracy is another
+    thing than this `ifeval_loose`: it comes from `IFEvalOfficial`. An empty reply follows nothing.
+    """
+
+    name = "ifeval-checker"
+    version = 1
+    score_fields = ("ifeval_strict", "ifeval_loose")
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Check the reply against each instruction of the example."""
+        checks = checks_of(original)
+        if not checks:
+            return Scores(reason="no instruction_id_list")
+        reply = response_text(processed)
+        followed = [(name, check(reply)) for name, check in checks]
+        count = sum(holds for _, holds in followed)
+        return Scores(
+            {"ifeval_strict": float(count == len(followed)), "ifeval_loose": float(2 * count > len(followed))},
+            details={
+                "followed": count,
+                "total": len(followed),
+                "failed": [name for name, holds in followed if not holds],
+                **provenance(name for name, _ in checks),
+            },
+        )

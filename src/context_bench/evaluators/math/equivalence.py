@@ -1,0 +1,85 @@
+r"""Mathematical answers against gold answers: equal in value, however they are written.
+
+Numbers, tuples, intervals, sets and words are compared exactly and at once; what needs algebra goes to
+math-verify (extra `math`) in a process of its own, which is stopped when it takes too long.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+from context_bench.errors import MissingExtra
+from context_bench.evaluators.math.answer import final_answer, gold_text
+from context_bench.evaluators.math.compare import compare
+from context_bench.evaluators.math.notation import canonical
+from context_bench.evaluators.worker import WorkerFailed, WorkerPool
+from context_bench.golds import gold_answers, response_text
+from context_bench.results import Scores
+
+__all__ = ["MathEquivalence"]
+
+_EQUIVALENT = "context_bench.evaluators.math.symbolic:equivalent"
+
+
+class MathEquivalence:
+    r"""Scores `math_equiv`: 1.0 when the final answer of the reply equals an accepted answer.
+
+    Integers and fractions compare exactly; where a decimal point is written, a difference of a millionth
+    passes. A percentage stands for both of its readings: `50%` equals 50 and 0.5. Units, currencies and
+    degree signs are passed over. `1,234` is a number, `1,2` a list of two.
+
+    An answer that cannot be settled within the limits counts as wrong, as it does in math-verify, and
+    the details say so.
+
+    Args:
+        seconds: How long one comparison by algebra may take.
+        megabytes: How much memory it may take.
+    """
+
+    name = "math-equivalence"
+    version = 1
+    score_fields = ("math_equiv",)
+    slow = True
+
+    def __init__(self, seconds: float = 10.0, megabytes: int = 2048) -> None:
+        self.seconds = seconds
+        self.megabytes = megabytes
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Find the final answer, and compare it with each accepted one."""
+        golds = [gold_text(", ".join(gold)) for gold in gold_answers(original)]
+        if not golds:
+            return Scores(reason="no gold answer")
+        answer = final_answer(response_text(processed))
+        verdicts = {gold: compare(gold, answer) for gold in golds}
+        details: dict[str, Any] = {"answer": answer}
+        open_golds = [gold for gold, verdict in verdicts.items() if verdict is None]
+        if True in verdicts.values() or not open_golds:
+            return self._scores(True in verdicts.values(), details)
+        if not _has_math_verify():
+            reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
+            return Scores(reason=reason, details=details, transient=True)
+        return self._scores(any(self._by_algebra(gold, answer, details) for gold in open_golds), details)
+
+    def _scores(self, right: bool, details: dict[str, Any]) -> Scores:
+        return Scores({"math_equiv": float(right)}, details=details)
+
+    def _by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:
+        try:
+            return bool(_pool(self.seconds, self.megabytes).call(canonical(gold), canonical(answer)))
+        except WorkerFailed as failure:
+            details["undecided"] = str(failure)
+            return False
+
+
+@cache
+def _pool(seconds: float, megabytes: int) -> WorkerPool:
+    """One pool for all evaluators with the same limits: a worker takes a second or two to start."""
+    return WorkerPool(_EQUIVALENT, seconds=seconds, megabytes=megabytes)
+
+
+@cache
+def _has_math_verify() -> bool:
+    return importlib.util.find_spec("math_verify") is not None

@@ -1,0 +1,218 @@
+"""Exact numbers: what a written number stands for, as a fraction.
+
+Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals,
+scientific notation, and arithmetic on those. No floating point is involved, and no input makes it slow:
+what grows beyond a few thousand digits is left to others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+__all__ = ["Number", "equal", "number"]
+
+_LONGEST = 400
+_DEEPEST = 30
+_MOST_BITS = 10_000
+
+_CURRENCY = re.compile(r"(?i)(?:US|CA?|A)?[$€£¥₹]|\b(?:USD|EUR|GBP|Rs\.?|INR)(?![a-z])")
+_APPROXIMATELY = re.compile(r"(?i)^(?:\\approx|\\sim|~|about|approximately|roughly|exactly|around)\s*")
+_PERCENT = re.compile(r"(?i)\s*(?:%|percent(?:age points?)?|per cent)$")
+_SCALE = re.compile(r"(?i)\s*\b(hundred|thousand|million|billion|trillion)s?$")
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+# A unit is a word that can be told from a product of variables, or a character of a script without spaces.
+_UNIT = re.compile(
+    r"(?<=[\d)}%\s])(?:(?:[ckm]m|[km]g|[dmc][lL]|in|ft|yd|mi|oz|lbs?|mph|hrs?|secs?|[ap]m|th|st|nd|rd|km/h)(?![A-Za-z])"
+    r"|(?<=\s)(?:[mglLshJNWVKCF](?![A-Za-z])|(?=[A-Za-z]*[aeiouAEIOU])[A-Za-z]{3})|(?=[A-Za-z]*[aeiou])[A-Za-z]{4}|[^\W\d_a-zA-Z])"
+    r"(?:[^\W\d_]|[\s./^*()'-]|\^\s?\{[23]\}|[23](?!\d))*$"
+)
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])|(?<![\d.,])\d{1,3}(?: \d{3})+(?! ?\d)")
+_MIXED = re.compile(r"(\d+)\s*\\frac\{(\d+)\}\{(\d+)\}|(?<![\d.])(\d+) (\d+)\s?/\s?(\d+)")
+_TOKEN = re.compile(
+    r"\d+(?:\.\d*)?(?:[eE][-+]?\d{1,4}(?!\d))?|\.\d+(?:[eE][-+]?\d{1,4}(?!\d))?|\\frac|\\sqrt|[-+*/^(){}]|\s+"
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as written. With a percent sign or a word like million it can be read in two ways."""
+
+    value: Fraction
+    factor: Fraction
+    decimal: bool
+
+    @property
+    def readings(self) -> set[Fraction]:
+        return {self.value, self.value * self.factor}
+
+
+def equal(gold: Number, given: Number) -> bool:
+    """Whether two numbers are the same.
+
+    Exact, except where one of them is written with a decimal point: then they may differ by a millionth,
+    or by that share of themselves where they are below 1. `50%` stands for 50 and for 0.5, and compares
+    with `20%` and with `2 million` by what it is worth.
+    """
+    if gold.factor != 1 and given.factor != 1:
+        pairs = [(gold.value * gold.factor, given.value * given.factor)]
+    else:
+        pairs = [(one, other) for one in gold.readings for other in given.readings]
+    if gold.decimal or given.decimal:
+        return any(abs(one - other) <= min(Fraction(1), max(abs(one), abs(other))) / 1_000_000 for one, other in pairs)
+    return any(one == other for one, other in pairs)
+
+
+def number(text: str) -> Number | None:
+    """The number that a canonical answer is, or None."""
+    if len(text) > _LONGEST or not any(char.isdigit() for char in text):
+        return None
+    text = _APPROXIMATELY.sub("", text).strip()
+    text = _CURRENCY.sub("", text)
+    text = _UNIT.sub(_kept_unit, text).strip()
+    factor = Fraction(1)
+    if found := _PERCENT.search(text):
+        text, factor = text[: found.start()], Fraction(1, 100)
+    elif found := _SCALE.search(text):
+        text, factor = text[: found.start()], Fraction(10 ** _SCALES[found[1].lower()])
+    text = _GROUPED.sub(lambda each: re.sub("[, ]", "", each.group()), text.strip())
+    text = _MIXED.sub(_sum_of_mixed, text)
+    value = _Arithmetic(text).value()
+    return None if value is None else Number(value, factor, "." in text)
+
+
+def _kept_unit(found: re.Match[str]) -> str:
+    """Of a unit, what changes the number: percent, million."""
+    words = found.group().split()
+    return f" {words[0]}" if words and (_PERCENT.match(words[0]) or _SCALE.match(words[0])) else ""
+
+
+def _sum_of_mixed(found: re.Match[str]) -> str:
+    whole, top, bottom = (part for part in found.groups() if part is not None)
+    return rf"({whole}+\frac{{{top}}}{{{bottom}}})"
+
+
+class _TooHard(Exception):
+    """Not a number that this file can work out."""
+
+
+class _Arithmetic:
+    """A recursive-descent reader of exact arithmetic."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = []
+        self._place = 0
+        self._depth = 0
+        end = 0
+        for found in _TOKEN.finditer(text):
+            if found.start() != end:
+                return
+            end = found.end()
+            if not found.group().isspace():
+                self._tokens.append(found.group())
+        self._complete = end == len(text)
+
+    _complete = False
+
+    def value(self) -> Fraction | None:
+        """The value, or None when the text is anything else than arithmetic that can be done exactly."""
+        if not self._complete or not self._tokens:
+            return None
+        try:
+            value = self._sum()
+        except (_TooHard, ZeroDivisionError, ValueError):
+            return None
+        return value if self._place == len(self._tokens) else None
+
+    def _next(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _take(self, *wanted: str) -> str:
+        token = self._next()
+        if wanted and token not in wanted:
+            raise _TooHard
+        self._place += 1
+        return token
+
+    def _sum(self) -> Fraction:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _TooHard
+        total = self._product()
+        while self._next() in ("+", "-"):
+            sign = 1 if self._take() == "+" else -1
+            total = _bounded(total + sign * self._product())
+        self._depth -= 1
+        return total
+
+    def _product(self) -> Fraction:
+        total = self._power()
+        while token := self._next():
+            if token in ("*", "/"):
+                self._take()
+                factor = self._power()
+                total = _bounded(total * factor if token == "*" else total / factor)
+            elif token in ("(", "\\frac", "\\sqrt"):  # 2(3)
+                total = _bounded(total * self._power())
+            else:
+                break
+        return total
+
+    def _power(self) -> Fraction:
+        sign = 1
+        while self._next() in ("+", "-"):
+            sign = -sign if self._take() == "-" else sign
+        base = self._atom()
+        if self._next() == "^":
+            self._take()
+            exponent = self._group() if self._next() == "{" else Fraction(self._take_sign() * self._atom())
+            base = _raised(base, exponent)
+        return sign * base
+
+    def _take_sign(self) -> int:
+        return -1 if self._next() == "-" and self._take() else 1
+
+    def _atom(self) -> Fraction:
+        token = self._take()
+        if token == "\\frac":
+            top = self._group()
+            return _bounded(top / self._group())
+        if token == "\\sqrt":
+            return _root(self._group())
+        if token in ("(", "{"):
+            value = self._sum()
+            self._take(")" if token == "(" else "}")
+            return value
+        if token and (token[0].isdigit() or token[0] == "."):
+            return _bounded(Fraction(token if token[-1] != "." else token[:-1]))
+        raise _TooHard
+
+    def _group(self) -> Fraction:
+        self._take("{")
+        value = self._sum()
+        self._take("}")
+        return value
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if value.numerator.bit_length() + value.denominator.bit_length() > _MOST_BITS:
+        raise _TooHard
+    return value
+
+
+def _raised(base: Fraction, exponent: Fraction) -> Fraction:
+    size = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if exponent.denominator != 1 or size * abs(exponent.numerator) > _MOST_BITS:
+        raise _TooHard
+    return base**exponent.numerator
+
+
+def _root(value: Fraction) -> Fraction:
+    if value < 0:
+        raise _TooHard
+    top, bottom = isqrt(value.numerator), isqrt(value.denominator)
+    if top * top != value.numerator or bottom * bottom != value.denominator:
+        raise _TooHard
+    return Fraction(top, bottom)

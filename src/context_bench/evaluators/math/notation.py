@@ -1,0 +1,129 @@
+"""One notation for the many ways to write mathematics: digits of any script, Unicode signs, LaTeX variants.
+
+`unify` works on a whole reply and changes no meaning; `canonical` works on an answer and drops what does
+not matter to it (spacing, sizes of brackets, degree signs, the box around it).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+__all__ = ["canonical", "is_words", "unify"]
+
+_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
+_VULGAR = re.compile(r"[¼-¾⅐-⅞]")
+_SIGNS = str.maketrans({"，": ",", "．": ".", "：": ":", "％": "%", "٪": "%", "−": "-", "－": "-", "﹣": "-", "＝": "=",
+                        "＋": "+", "（": "(", "）": ")", "＄": "$", "￥": "¥", "٫": ".", "٬": ",", "\u00a0": " ",
+                        "\u202f": " ", "\u2009": " ", "\u200b": "", "\u2060": "", "\ufeff": ""})  # fmt: skip
+_DASH_AS_SIGN = re.compile(r"(?<![\w)])[–‒](?=[$€£]?\d)")
+# Where the euro is, a comma before two digits is a decimal one and a point before three parts thousands.
+_EURO = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{3})+|\d+)(?:,(\d{1,2}))?(?=\s?(?:€|Euro\b|EUR\b))")
+_POINTS_AS_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
+_MYRIADS = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)?)万(\d{1,4}(?!\d))?")
+
+_SYMBOLS = {
+    "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ",
+    "≤": r"\leq ", "≥": r"\geq ", "≠": r"\neq ", "≈": r"\approx ", "±": r"\pm ", "∪": r"\cup ", "∩": r"\cap ",
+    "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "°": r"^\circ ",
+    "⁰": "^0", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9",
+}  # fmt: skip
+_SYMBOL = re.compile("|".join(_SYMBOLS))
+_ROOT_SIGN = re.compile(r"√\s*(?:\(([^()]*)\)|(\w+))")
+
+_REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"(?<=\d),\\!(?=\d{3})", ","),
+        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits)(?![a-zA-Z])\s*\.?", ""),
+        (r"(?<=\d)(?:\\[,!; ]|\{,\}|\\thinspace)(?=\d{3}(?!\d))", ","),
+        (r"(?<!\\)\\(?:[,!;: ]|quad\b|qquad\b)|~", " "),
+        (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\(?:text(?:bf|it|rm|normal)?|math(?:rm|bf|it|sf)|mbox|operatorname|boldsymbol)\s*\{([^{}]*)\}", r" \1 "),
+        (r"\^\s*\{?\s*\\(?:circ|degree)\s*\}?|\\degree\b", ""),
+        (r"\\([%$#&])", r"\1"),
+        (r"\\lbrace\b", r"\\{"),
+        (r"\\rbrace\b", r"\\}"),
+        (r"\\(l|g|n)e(?![a-zA-Z])", r"\\\1eq"),
+        (r"\\(?:cdot|times|ast)(?![a-zA-Z])", "*"),
+        (r"\\div(?![a-zA-Z])", "/"),
+        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
+        (r"(\\frac\s*\{[^{}]*\})\s*(\w)", r"\1{\2}"),
+        (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
+        (r"\s+", " "),
+    )
+)
+
+_WRAPPINGS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ('"', '"'))
+_NO_WORDS = {
+    "sin",
+    "cos",
+    "tan",
+    "cot",
+    "sec",
+    "csc",
+    "log",
+    "ln",
+    "exp",
+    "sqrt",
+    "pi",
+    "max",
+    "min",
+    "gcd",
+    "and",
+    "or",
+}
+_LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+
+
+def unify(text: str) -> str:
+    """The text with ASCII digits and signs, mathematical symbols as LaTeX, and numbers grouped the English way."""
+    if not text.isascii():
+        text = _VULGAR.sub(_spelled_fraction, text)
+        text = _FOREIGN_DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), text)
+        text = _DASH_AS_SIGN.sub("-", text.translate(_SIGNS))
+        text = _MYRIADS.sub(_myriads, text)
+        text = _ROOT_SIGN.sub(lambda found: rf"\sqrt{{{found[1] or found[2]}}}", text)
+        text = _SYMBOL.sub(lambda found: _SYMBOLS[found.group()], text)
+    text = _EURO.sub(lambda found: found[1].replace(".", "") + (f".{found[2]}" if found[2] else ""), text)
+    return _POINTS_AS_GROUPS.sub(lambda found: found.group().replace(".", ""), text)
+
+
+def _spelled_fraction(found: re.Match[str]) -> str:
+    return " " + unicodedata.normalize("NFKD", found.group()).replace("⁄", "/")
+
+
+def _myriads(found: re.Match[str]) -> str:
+    whole, _, part = found[1].replace(",", "").partition(".")
+    if len(part) > 4:
+        return found.group()
+    return str(int(whole + part.ljust(4, "0")) + int(found[2] or 0)) if len(whole) < 20 else found.group()
+
+
+@lru_cache(maxsize=4096)
+def canonical(answer: str) -> str:
+    """An answer in one notation, in single-spaced LaTeX."""
+    text = unwrap(unify(answer))
+    for pattern, replacement in _REWRITES:
+        text = pattern.sub(replacement, text)
+    return unwrap(text)
+
+
+def unwrap(text: str) -> str:
+    """Without the dollars, asterisks and quotes around it, and without the mark that ends the sentence."""
+    previous = None
+    while text != previous:
+        previous = text
+        text = text.strip().strip("*_").rstrip(".,;:").strip()
+        for opening, closing in _WRAPPINGS:
+            inner = text[len(opening) : len(text) - len(closing)]
+            if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
+                text = inner
+    return text
+
+
+def is_words(text: str) -> bool:
+    """Whether a canonical answer has words in it, other than names of functions and what joins a list."""
+    return any(word.lower() not in _NO_WORDS for word in _LATIN_WORD.findall(text))

@@ -1,0 +1,55 @@
+"""Replies as language models write them, each with the verdict a careful reader would give.
+
+The cases live in ``replies/*.jsonl``, one per line: ``example``, ``response``, ``expected`` (0 or 1) and ``why``.
+They were written without sight of the extractors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_bench.registry import registry
+
+REPLIES = Path(__file__).parent / "replies"
+
+
+def cases(name: str) -> list[Any]:
+    path = REPLIES / name
+    with path.open(encoding="utf-8") as lines:
+        return [
+            pytest.param(json.loads(line), id=f"{path.stem}-{number}")
+            for number, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+
+
+def check(evaluator: str, key: str, case: dict[str, Any]) -> None:
+    scores = registry.get("evaluator", evaluator)().score(case["example"], {"response": case["response"]})
+    assert scores[key] == case["expected"], (
+        f"{case['why']}: {case['example']!r} with reply {case['response']!r} "
+        f"scored {scores[key]}, expected {case['expected']}"
+    )
+
+
+@pytest.mark.parametrize("case", cases("multiple_choice.jsonl"))
+def test_multiple_choice(case: dict[str, Any]) -> None:
+    check("multiple-choice-accuracy", "mc_accuracy", case)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("math_verify") is None,
+    reason="the optional package math_verify is not installed",
+)
+@pytest.mark.parametrize("case", cases("math.jsonl"))
+def test_math(case: dict[str, Any]) -> None:
+    check("math-equivalence", "math_equiv", case)
+
+
+@pytest.mark.parametrize("case", cases("nli.jsonl"))
+def test_nli(case: dict[str, Any]) -> None:
+    check("nli-label-match", "nli_accuracy", case)
