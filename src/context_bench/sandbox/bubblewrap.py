@@ -1,0 +1,161 @@
+"""Interpreters in bubblewrap sandboxes: namespaces of their own, in which little is to be seen.
+
+Inside there is no network, no home directory, no environment, no /proc and no other process; the
+only place to write to is a small file system in memory. All of it is gone when `end` returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from context_bench.sandbox.interpreter import (
+    LIMITS,
+    MEMORY,
+    Child,
+    command,
+    environment,
+    job_file,
+    library_folders,
+)
+
+__all__ = ["Bubblewrap"]
+
+DISK = 32 << 20
+PROCESSES = 32
+
+_TRANSIENT_USERS = (61184, 65519)
+"""User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""
+
+
+class Bubblewrap:
+    """Starts interpreters through the `bwrap` program at a path."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._command = [*_options(), *command()]
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        """Start an interpreter in a sandbox of its own."""
+        told, tells = os.pipe()
+        try:
+            with job_file(main, {**job, **_bounds(seconds)}) as stdin:
+                process = subprocess.Popen(
+                    [self._program, "--info-fd", str(tells), *self._command],
+                    stdin=stdin,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[*files, tells],
+                    env={},
+                )
+        except BaseException:
+            os.close(told)
+            raise
+        finally:
+            os.close(tells)
+        return _Sandboxed(process, told)
+
+    def complaint(self) -> str | None:
+        """What goes wrong when a sandbox is set up here; None when it works."""
+        with job_file("settle", _bounds(10)) as stdin:
+            try:
+                tried = subprocess.run(
+                    [self._program, *self._command], stdin=stdin, capture_output=True, env={}, timeout=60, check=False
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return str(error)
+        lines = tried.stderr.decode("utf-8", "replace").strip().splitlines()
+        return None if tried.returncode == 0 else (lines or [f"exit status {tried.returncode}"])[-1]
+
+
+class _Sandboxed:
+    def __init__(self, process: subprocess.Popen[bytes], told: int) -> None:
+        self._process, self._told = process, told
+        self._first: int | None = None
+        self._followed = False
+
+    def follow(self) -> None:
+        """Get a handle of the namespace's first process, whose end is the end of all others in it."""
+        if self._followed:
+            return
+        self._followed = True
+        facts = b""
+        while b"}" not in facts and select.select([self._told], [], [], 5.0)[0]:
+            chunk = os.read(self._told, 4096)
+            if not chunk:
+                break
+            facts += chunk
+        number = re.search(rb'"child-pid": (\d+)\D', facts)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended already
+            self._first = os.pidfd_open(int(number[1])) if number else None
+
+    def end(self) -> None:
+        """Kill the first process, and wait for the kernel to have ended the others."""
+        self.follow()
+        try:
+            if self._first is None:
+                self._process.kill()
+            else:
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+                select.select([self._first], [], [], 10.0)
+        except ProcessLookupError:
+            pass
+        finally:
+            if self._first is not None:
+                os.close(self._first)
+            os.close(self._told)
+            self._process.wait()
+
+
+def _bounds(seconds: int) -> dict[str, Any]:
+    """Limits, and the user to become. Root is exempt from the limit on processes, so it becomes another."""
+    limits = {**LIMITS, "RLIMIT_AS": MEMORY, "RLIMIT_CPU": seconds}
+    low, high = _TRANSIENT_USERS
+    user = low + int.from_bytes(os.urandom(4), "big") % (high - low) if os.geteuid() == 0 else None
+    if user is not None or _counts_by_namespace():
+        limits["RLIMIT_NPROC"] = PROCESSES
+    return {"limits": limits, "user": user}
+
+
+def _counts_by_namespace() -> bool:
+    """Whether the limit counts the processes of the sandbox alone, and not all those of the user."""
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
+
+
+def _options() -> list[str]:
+    options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    options += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:  # kept until the user is changed, which is the first thing done inside
+        options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        options += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
+    for key, value in environment("/tmp").items():
+        options += ["--setenv", key, value]
+    options += ["--perms", "1777", "--size", str(DISK), "--tmpfs", "/tmp"]  # first: Python may be installed below it
+    devices = ["/dev/null", "/dev/urandom"]
+    for folder in _folders_above([*_visible(), *devices]):  # else they are made for the first user only
+        options += ["--dir", folder]
+    for path in _visible():
+        options += ["--ro-bind", path, path]
+    for device in devices:
+        options += ["--dev-bind", device, device]
+    return [*options, "--chdir", "/tmp", "--remount-ro", "/"]
+
+
+def _visible() -> list[str]:
+    """What Python needs to run: its binary, its library, and the system's shared libraries."""
+    system = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"]
+    found = [path for path in dict.fromkeys([*system, *library_folders(), command()[0]]) if os.path.exists(path)]
+    return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
+
+
+def _folders_above(paths: list[str]) -> list[str]:
+    steps = [path.split("/") for path in paths]
+    return sorted({"/".join(parts[:end]) for parts in steps for end in range(2, len(parts))})

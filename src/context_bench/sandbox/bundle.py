@@ -1,0 +1,50 @@
+"""What is sent into a fresh interpreter: the modules of `inside`, compiled once, and a job.
+
+Sent through standard input, so that the sandbox needs no view of this package and no compiled files
+on disk, and nothing shows in a process list.
+"""
+
+from __future__ import annotations
+
+import marshal
+from functools import cache
+from types import CodeType
+from typing import Any
+
+__all__ = ["BOOT", "bundle"]
+
+_PACKAGE = "context_bench.sandbox.inside"
+_CONVERSATION = ("settle", "standard", "wire", "mirror", "peer")
+_USED_BY = {
+    "settle": ("settle",),
+    "candidate": (*_CONVERSATION, "program", "candidate"),
+    "tester": (*_CONVERSATION, "tester"),
+}
+"""Modules in the order in which they import each other, for each that has a `main`."""
+
+BOOT = """\
+import marshal, sys
+modules, job = marshal.loads(sys.stdin.buffer.read())
+for name, code in marshal.loads(modules):
+    module = sys.modules[name] = type(sys)(name)
+    exec(code, module.__dict__)
+module.main(job)
+"""
+"""The command of the interpreter (`python -c`): set the modules up, and run `main` of the last."""
+
+
+def bundle(main: str, job: dict[str, Any]) -> bytes:
+    """The bytes that BOOT reads; `main` names the module that gets the job."""
+    return marshal.dumps((_compiled(main), job))
+
+
+@cache
+def _compiled(main: str) -> bytes:
+    return marshal.dumps([(f"{_PACKAGE}.{name}", _code(name)) for name in _USED_BY[main]])
+
+
+def _code(name: str) -> CodeType:
+    from importlib import resources
+
+    file = resources.files(_PACKAGE).joinpath(f"{name}.py")
+    return compile(file.read_text("utf-8"), f"<{name}>", "exec", dont_inherit=True, optimize=2)

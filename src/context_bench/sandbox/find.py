@@ -1,0 +1,48 @@
+"""Finds a sandbox that works on this machine, or says in one sentence what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from functools import cache
+
+from context_bench.errors import UsageError
+from context_bench.sandbox.bubblewrap import Bubblewrap
+from context_bench.sandbox.interpreter import Isolation
+from context_bench.sandbox.plain import Plain
+
+__all__ = ["SANDBOXES", "find_isolation"]
+
+SANDBOXES = ("auto", "bubblewrap", "none")
+
+_OTHERWISE = "or accept the risk with CodeExecution(sandbox='none') or --unsafe-code"
+
+
+def find_isolation(sandbox: str) -> Isolation:
+    """The isolation of that name; "auto" is the best that there is, and never none.
+
+    Raises:
+        UsageError: When there is no such isolation here.
+    """
+    if os.name != "posix":
+        raise UsageError("code cannot be run on this system: use Linux, a container or WSL")
+    if sandbox == "none":
+        return Plain()
+    found = _bubblewrap()
+    if isinstance(found, str):
+        raise UsageError(f"running code from a model needs a sandbox: {found}, {_OTHERWISE}")
+    return found
+
+
+@cache
+def _bubblewrap() -> Bubblewrap | str:
+    """The sandbox, tried out once; or what to do to get it."""
+    if sys.platform != "linux":
+        return "there is none for this system, so use Linux or a container"
+    program = shutil.which("bwrap")
+    if program is None:
+        return "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+    isolation = Bubblewrap(program)
+    complaint = isolation.complaint()
+    return isolation if complaint is None else f"bubblewrap 0.7 or newer has to work here, and it says {complaint!r}"

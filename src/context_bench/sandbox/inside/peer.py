@@ -1,0 +1,309 @@
+"""Two processes that call each other's functions, and get values back, over one stream.
+
+What an answer holds is data. An object that is no data stays where it is, and the other side holds a
+`Remote`, which asks for its results, attributes and items. A Remote equals nothing but itself and has
+no order and no arithmetic: the owner of an object is asked for values, never for the outcome of a
+comparison.
+"""
+
+from __future__ import annotations
+
+import builtins
+import posix
+
+from context_bench.sandbox.inside.mirror import mirror
+from context_bench.sandbox.inside.wire import MINE, YOURS, WireError, decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Allowed = Callable[[object, str, tuple[Any, ...]], bool]
+
+__all__ = ["Gone", "Peer", "ProgramError", "Remote", "Unsupported"]
+
+FRAME = 16 << 20
+"""The longest message in bytes."""
+
+PLAIN = (str, int, float, bool, type(None))
+"""What the arguments of an exception are sent as; others as their text."""
+
+NONSENSE = "the program broke the protocol"
+ENDED = "the program ended before its tests"
+
+
+class Gone(BaseException):
+    """The other side has ended, or talks nonsense. No test may catch it, so it is no Exception."""
+
+
+class Unsupported(WireError):
+    """An object that may not be handed over."""
+
+
+class ProgramError(Exception):
+    """An exception of the other side that is of no built-in type."""
+
+
+class Remote:
+    """An object of the other side."""
+
+    __slots__ = ("_number", "_peer")
+
+    def __init__(self, peer: Peer, number: int) -> None:
+        object.__setattr__(self, "_peer", peer)
+        object.__setattr__(self, "_number", number)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._peer.ask("call", self._number, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._peer.ask("getattr", self._number, (name,))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask("setattr", self._number, (name, value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._peer.ask("getitem", self._number, (key,))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._peer.ask("setitem", self._number, (key, value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._peer.ask("iter", self._number)  # type: ignore[no-any-return]
+
+    def __next__(self) -> Any:
+        return self._peer.ask("next", self._number)
+
+    def __len__(self) -> int:
+        return int(self._peer.ask("len", self._number))
+
+    def __bool__(self) -> bool:
+        return self._peer.ask("bool", self._number) is True
+
+    def __str__(self) -> str:
+        return str(self._peer.ask("str", self._number))
+
+    def __repr__(self) -> str:
+        return str(self._peer.ask("repr", self._number))
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "getattr": getattr,
+    "setattr": setattr,
+    "getitem": lambda target, key: target[key],
+    "setitem": lambda target, key, value: target.__setitem__(key, value),
+    "iter": iter,
+    "next": next,
+    "len": len,
+    "bool": bool,
+    "str": str,
+    "repr": repr,
+}
+
+
+class Reference:
+    """Sends an object as a reference, even where its value could be sent."""
+
+    def __init__(self, target: object) -> None:
+        self.target = target
+
+
+class Peer:
+    """This side of the conversation.
+
+    Args:
+        stream: A file descriptor to read from and write to.
+        allowed: Whether the other side may do an operation on an object that it was handed.
+        exported: Whether an object that is no data may be handed over as a reference.
+    """
+
+    def __init__(self, stream: int, allowed: Allowed, exported: Callable[[object], bool]) -> None:
+        self._stream, self._allowed, self._exported = stream, allowed, exported
+        self._objects: list[object] = []  # handed over; kept alive, so that their ids stay theirs
+        self._numbers: dict[int, int] = {}
+        self._remotes: dict[int, Remote] = {}
+        self.broken: str | None = None
+
+    def ask(self, operation: str, number: int, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Have the other side do something with an object of its own; serve what it asks meanwhile."""
+        if self.broken is not None:
+            raise Gone(self.broken)
+        try:
+            self.send(("ask", operation, number, args, kwargs or {}))
+        except Unsupported as error:
+            if operation == "call":
+                raise
+            # Asked of an object that the other side chose to return: no reason to leave it unjudged.
+            raise TypeError(str(error)) from None
+        while True:
+            message = self.receive()
+            if message[0] != "ask":
+                return self._settle(message, operation, args)
+            self.serve(message)
+
+    def serve(self, message: tuple[Any, ...]) -> None:
+        """Do what the other side asked, and send the outcome."""
+        _, operation, number, args, kwargs = self.checked(message, str, str, int, tuple, dict)
+        target = self._object(number)
+        before = self._encode(args)
+        try:
+            outcome: tuple[Any, ...] = ("ok", self._perform(operation, target, args, kwargs))
+        except Gone:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever is raised is the answer
+            outcome = self._raised(operation, error)
+        self._answer((*outcome, self._changed(args, before)))
+
+    def _perform(self, operation: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not self._allowed(target, operation, args):
+            raise TypeError(f"{operation} is not possible on this object")
+        if operation == "call":
+            result = target(*args, **kwargs)
+            # The instances of a class have its methods: they stay with it.
+            return Reference(result) if isinstance(target, type) and target.__module__ != "builtins" else result
+        return _OPERATIONS[operation](target, *args)
+
+    def _raised(self, operation: str, error: BaseException) -> tuple[Any, ...]:
+        if operation == "next" and isinstance(error, StopIteration):
+            return "stop", None
+        names = [kind.__name__ for kind in type(error).__mro__]
+        return "raise", (names, tuple(_plain(part) for part in error.args))
+
+    def _changed(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
+        """The arguments as the call left them, when that is not as they came."""
+        try:
+            return args if self._encode(args) != before else None
+        except Exception:  # noqa: BLE001 - then they cannot be sent either
+            return None
+
+    def _answer(self, outcome: tuple[Any, ...]) -> None:
+        try:
+            self.send(outcome)
+        except Exception as error:  # noqa: BLE001 - an object that cannot even be looked at
+            self.send(("raise", (["ValueError"], (f"the result cannot be sent: {error}",)), None))
+
+    def _settle(self, message: tuple[Any, ...], operation: str, args: tuple[Any, ...]) -> Any:
+        kind, content, changed = self.checked(message, str, object, object)
+        if type(changed) is tuple:
+            mirror(args, changed)
+        if kind == "ok":
+            return content
+        if kind == "stop" and operation == "next":
+            raise StopIteration
+        names, parts = self.checked(content, list, tuple)
+        if (
+            kind != "raise"
+            or any(type(name) is not str for name in names)
+            or any(type(part) not in PLAIN for part in parts)
+        ):
+            raise self.gone(NONSENSE)
+        error = _rebuilt(names, parts)
+        if error is None:
+            raise self.gone("the program exited")
+        raise error
+
+    def send(self, message: tuple[Any, ...]) -> None:
+        """Write one message."""
+        data = self._encode(message)
+        if len(data) > FRAME:
+            raise WireError(f"over {FRAME >> 20} MiB in one value")
+        data = len(data).to_bytes(4, "big") + data
+        try:
+            while data:
+                data = data[posix.write(self._stream, data) :]
+        except OSError:
+            raise self.gone(ENDED) from None
+
+    def receive(self) -> tuple[Any, ...]:
+        """Read one message: a tuple that begins with a word."""
+        size = int.from_bytes(self._read(4), "big")
+        if size > FRAME:
+            raise self.gone(NONSENSE)
+        data = self._read(size)
+        try:
+            message = decode(data, self._resolve)
+        except WireError:
+            raise self.gone(NONSENSE) from None
+        if type(message) is not tuple or not message:
+            raise self.gone(NONSENSE)
+        return message
+
+    def gone(self, reason: str) -> Gone:
+        """Note that the conversation is over, for good; the exception to raise."""
+        self.broken = self.broken or reason
+        return Gone(self.broken)
+
+    def _read(self, size: int) -> bytes:
+        chunks = []
+        while size:
+            try:
+                chunk = posix.read(self._stream, min(size, 1 << 20))
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise self.gone(ENDED)
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+
+    def checked(self, message: Any, *kinds: type) -> tuple[Any, ...]:
+        """The parts of a message, if they are of these types."""
+        if type(message) is not tuple or len(message) != len(kinds):
+            raise self.gone(NONSENSE)
+        if not all(kind is object or type(part) is kind for part, kind in zip(message, kinds)):
+            raise self.gone(NONSENSE)
+        return message
+
+    def _object(self, number: Any) -> object:
+        if type(number) is not int or not 0 <= number < len(self._objects):
+            raise self.gone(NONSENSE)
+        return self._objects[number]
+
+    def _encode(self, value: object) -> bytes:
+        return encode(value, self._refer)
+
+    def _refer(self, value: object) -> tuple[bytes, int]:
+        if type(value) is Remote:
+            return YOURS, value._number
+        if type(value) is Reference:
+            value = value.target
+        elif not self._exported(value):
+            raise Unsupported(f"a {type(value).__name__} cannot be handed to the program")
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return MINE, self._numbers[id(value)]
+
+    def _resolve(self, tag: bytes, number: int) -> object:
+        if tag == YOURS:
+            return self._object(number)
+        if number not in self._remotes:
+            self._remotes[number] = Remote(self, number)
+        return self._remotes[number]
+
+
+def _plain(part: object) -> object:
+    return part if type(part) in PLAIN else str(part)
+
+
+def _rebuilt(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
+    """An exception like the one that was raised; None for one that ends a program.
+
+    StopIteration never crosses: raised by a function it would end a loop of the tests early.
+    """
+    for name in names:
+        kind = getattr(builtins, name, None)
+        if not isinstance(kind, type) or kind in (StopIteration, StopAsyncIteration):
+            continue
+        if issubclass(kind, Exception):
+            try:
+                return kind(*parts)
+            except (TypeError, ValueError):  # it takes other arguments than the usual ones
+                return ProgramError(*parts)
+        if kind is BaseException or not issubclass(kind, BaseException):
+            break
+        return None
+    return ProgramError(*parts)

@@ -1,0 +1,133 @@
+"""From the pieces of a reply to a loaded program: which of them to run, and how they fit the prompt.
+
+This runs in the process of the program itself, so that neither hostile source text (the parser can be
+crashed) nor a wrong choice can harm anything but the program.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+__all__ = ["load"]
+
+_TREE_ONLY = 0x400  # ast.PyCF_ONLY_AST, without importing ast
+_DEFINITIONS = {"FunctionDef", "AsyncFunctionDef", "ClassDef"}
+_HARMLESS = _DEFINITIONS | {"Import", "ImportFrom", "Assign", "AnnAssign"}
+_BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) -> None:
+    """Run the first arrangement of the blocks that is Python and defines the entry point.
+
+    Args:
+        blocks: Pieces of the reply, the likeliest first.
+        prompt: The code that the reply continues, or "".
+        entry: The name that the tests call.
+        namespace: Where the program's names go.
+
+    Raises:
+        SyntaxError: When nothing in the reply is Python.
+    """
+    parsed = [(block, _parse(block)) for block in blocks]
+    for index, (_, tree) in enumerate(parsed):
+        if tree is not None and _defines(tree, entry):
+            others = [other for at, (_, other) in enumerate(parsed) if at != index]
+            _prepare(prompt, [other for other in reversed(others) if _only_defines(other, entry)], namespace)
+            _run(tree, namespace)
+            return
+    for text in _continuations(prompt, blocks):
+        tree = _parse(text)
+        if tree is not None:
+            _run(tree, namespace)
+            return
+    _run(next((tree for _, tree in parsed if tree is not None), None) or _fail(blocks), namespace)
+
+
+def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
+    """Run what the reply may rely on: the prompt's imports and helpers, and its own other blocks."""
+    stub = _parse(prompt) or _parse(f"{prompt}\n{_indent_of(prompt)}pass\n")
+    for tree in [stub, *others]:
+        if tree is not None:
+            try:
+                _run(tree, namespace)
+            except Exception:  # noqa: BLE001, S110 - a help, not a need: the main block may do without
+                pass
+
+
+def _continuations(prompt: str, blocks: list[str]) -> Iterator[str]:
+    """The prompt with each block as the body that it asks for, indented in the ways that models use."""
+    if not prompt:
+        return
+    head = prompt if prompt.endswith("\n") else f"{prompt}\n"
+    indent = _indent_of(prompt)
+    for block in blocks:
+        if block[:1] in (" ", "\t"):
+            yield head + block
+            yield head + _indented(_dedented(block), indent)
+        else:
+            yield head + indent + block  # only the first line lost its indentation
+            yield head + _indented(block, indent)
+
+
+def _indent_of(prompt: str) -> str:
+    """The indentation of the last function of the prompt, which is the one to complete."""
+    indent = ""
+    for line in prompt.splitlines():
+        if line.startswith(("def ", "async def ")):
+            indent = ""
+        elif not indent and line.strip():
+            indent = line[: len(line) - len(line.lstrip())]
+    return indent or "    "
+
+
+def _dedented(text: str) -> str:
+    lines = text.splitlines()
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines)
+
+
+def _indented(text: str, indent: str) -> str:
+    return "\n".join(indent + line if line.strip() else line for line in text.splitlines()) + "\n"
+
+
+def _parse(text: str) -> Any:
+    try:
+        tree = compile(text, "<program>", "exec", _TREE_ONLY, dont_inherit=True)
+        compile(tree, "<program>", "exec", dont_inherit=True)  # finds a return outside of a function, too
+    except _BROKEN:
+        return None
+    return tree
+
+
+def _run(tree: Any, namespace: dict[str, Any]) -> None:
+    exec(compile(tree, "<program>", "exec", dont_inherit=True), namespace)
+
+
+def _fail(blocks: list[str]) -> Any:
+    return compile(blocks[0], "<program>", "exec", dont_inherit=True)
+
+
+def _defines(tree: Any, name: str) -> bool:
+    return any(name in _bound(statement) for statement in tree.body)
+
+
+def _only_defines(tree: Any, entry: str) -> bool:
+    return (
+        tree is not None
+        and all(type(statement).__name__ in _HARMLESS for statement in tree.body)
+        and not _defines(tree, entry)
+    )
+
+
+def _bound(statement: Any) -> list[str]:
+    kind = type(statement).__name__
+    if kind in _DEFINITIONS:
+        return [statement.name]
+    if kind == "Assign":
+        return [target.id for target in statement.targets if hasattr(target, "id")]
+    if kind in ("Import", "ImportFrom"):
+        return [alias.asname or alias.name for alias in statement.names]
+    return []

@@ -1,0 +1,69 @@
+"""A fresh Python for code that is not trusted: its command, its environment, its limits, its input.
+
+It has the standard library and nothing else, so that a verdict does not depend on what happens to be
+installed; the fixed hash seed makes it repeatable.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import IO, Any, Protocol
+
+from context_bench.sandbox.bundle import BOOT, bundle
+
+__all__ = ["LIMITS", "MEMORY", "Child", "Isolation", "command", "environment", "job_file", "library_folders"]
+
+MEMORY = 1 << 30
+LIMITS = {"RLIMIT_FSIZE": 16 << 20, "RLIMIT_NOFILE": 64, "RLIMIT_CORE": 0}
+
+
+class Child(Protocol):
+    """A running interpreter."""
+
+    def follow(self) -> None:
+        """Get hold of it, once it has had time to start; needed before it may end by itself."""
+
+    def end(self) -> None:
+        """Kill it and all that it started, and wait until they are gone."""
+
+
+class Isolation(Protocol):
+    """A way to start interpreters."""
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        """Start module `main` of `inside` with a job, some open files and so many seconds of CPU time."""
+
+
+def command() -> list[str]:
+    """Python without site packages, user directory and compiled files, about to read its job."""
+    found = getattr(sys, "_base_executable", None) or sys.executable
+    return [os.path.realpath(found), "-s", "-S", "-B", "-X", "utf8", "-c", BOOT]
+
+
+def library_folders() -> list[str]:
+    """Where this Python keeps its standard library, and shared libraries that came with it."""
+    return [os.path.join(sys.base_prefix, name) for name in ("lib", "lib64")]
+
+
+def environment(home: str) -> dict[str, str]:
+    """All that a program gets to see of an environment.
+
+    Of its own accord the C library reserves so much address space for each thread that few would fit.
+    """
+    return {
+        "HOME": home,
+        "LD_LIBRARY_PATH": library_folders()[0],
+        "MALLOC_ARENA_MAX": "1",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
+    """An anonymous file to read the job from: unlike a pipe it takes any length without a reader."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(bundle(main, job))
+    file.seek(0)
+    return file

@@ -1,0 +1,88 @@
+"""One program against its tests: two processes, one stream between them, one pipe for the verdict."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import socket
+import time
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+
+from context_bench.sandbox.interpreter import Isolation
+from context_bench.sandbox.task import Task
+
+__all__ = ["Verdict", "run"]
+
+_LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How it went. `passed` is None when nothing was found out; `reason` is "" for a pass."""
+
+    passed: bool | None
+    reason: str = ""
+
+
+def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
+    """Run a program, given as the pieces of a reply, against the tests of a task.
+
+    The program's process gets its source and the stream; the tests' process gets the tests, the stream
+    and the pipe. Only what comes out of the pipe counts, and it has to come in time.
+    """
+    deadline = time.monotonic() + timeout
+    seconds = math.ceil(timeout) + 1
+    facts = asdict(task)
+    with ExitStack() as stack:
+        ours, theirs = (stack.enter_context(closing(end)) for end in socket.socketpair())
+        pipe, verdict = os.pipe()
+        stack.callback(os.close, pipe)
+        try:
+            job = {key: facts[key] for key in ("entry", "prompt", "names")}
+            job |= {"blocks": blocks, "stream": theirs.fileno()}
+            candidate = isolation.start("candidate", job, [theirs.fileno()], seconds)
+            stack.callback(candidate.end)
+            job = {**facts, "stream": ours.fileno(), "verdict": verdict}
+            tester = isolation.start("tester", job, [ours.fileno(), verdict], seconds)
+            stack.callback(tester.end)
+        finally:
+            os.close(verdict)
+        ours.close()
+        theirs.close()
+        candidate.follow()
+        tester.follow()
+        said, in_time = _listen(pipe, deadline)
+    return _judge(said, in_time, timeout)
+
+
+def _listen(pipe: int, deadline: float) -> tuple[bytes, bool]:
+    """What the tests' process says: two lines at most, and whether they came before the deadline."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    said = b""
+    while said.count(b"\n") < 2 and len(said) < _LONGEST:
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            return said, False
+        chunk = os.read(pipe, _LONGEST)
+        if not chunk:
+            break
+        said += chunk
+    return said, True
+
+
+def _judge(said: bytes, in_time: bool, timeout: float) -> Verdict:
+    started, _, last = said.decode("utf-8", "replace").partition("\n")
+    word, _, reason = last.strip("\n").partition(" ")
+    reason = "".join(char if char.isprintable() else " " for char in reason)
+    if started != "ready":
+        return Verdict(None, "the sandbox did not start" + ("" if in_time else f" within {timeout:g} s"))
+    if not in_time:
+        return Verdict(False, f"timed out after {timeout:g} s")
+    if word == "unusable":
+        return Verdict(None, reason)
+    if word == "pass":
+        return Verdict(True)
+    return Verdict(False, reason or "the tests did not run to their end")
