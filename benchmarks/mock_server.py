@@ -22,7 +22,7 @@ _HEADERS = [("content-type", "application/json")]
 _DELAY = float(os.environ.get("MOCK_DELAY", "0"))
 
 
-async def app(scope: Any, protocol: Any) -> None:
+async def app(_scope: Any, protocol: Any) -> None:
     """Answer every request with the same completion, after MOCK_DELAY seconds."""
     await protocol()
     if _DELAY:

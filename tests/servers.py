@@ -16,7 +16,19 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Request", "Server", "completion", "cut", "free_port", "hang", "raw", "reply"]
+__all__ = [
+    "Request",
+    "Server",
+    "chunk",
+    "completion",
+    "cut",
+    "free_port",
+    "hang",
+    "message",
+    "raw",
+    "reply",
+    "stream",
+]
 
 
 @dataclass
@@ -28,6 +40,8 @@ class Request:
     headers: dict[str, str]
     body: bytes
     moment: float
+    answered: float | None = None
+    """When the last byte of its reply was written."""
 
     @property
     def json(self) -> Any:
@@ -43,6 +57,9 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut_after: int | None = None
+    pieces: tuple[bytes, ...] = ()
+    pause: float = 0.0
+    ended: bool = True
 
 
 Behaviour = Reply | Callable[[Request], Reply]
@@ -75,6 +92,26 @@ def completion(
     if usage is not None:
         document["usage"] = usage
     return reply(200, document, delay=delay)
+
+
+def message(text: str | None = "ok", usage: dict[str, Any] | None = None, **more: Any) -> Reply:
+    """A message in Anthropic's form; further keywords replace its fields."""
+    blocks = [] if text is None else [{"type": "text", "text": text}]
+    document = {"id": "msg_1", "type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn"}
+    return reply(200, {**document, "usage": usage or {"input_tokens": 3, "output_tokens": 1}, **more})
+
+
+def chunk(content: str | None = None, finish: str | None = None, **delta: Any) -> bytes:
+    """One event of a streamed chat completion; further keywords go into its delta."""
+    delta = {**({} if content is None else {"content": content}), **delta}
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    document = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice], "usage": None}
+    return b"data: " + json.dumps(document, ensure_ascii=False).encode() + b"\n\n"
+
+
+def stream(*pieces: bytes, pause: float = 0.0, ended: bool = True, headers: dict[str, str] | None = None) -> Reply:
+    """A body in pieces with a pause before each after the first. `ended=False` breaks off after the last one."""
+    return Reply(200, headers=headers or {}, pieces=pieces, pause=pause, ended=ended)
 
 
 def cut(after: int = 0) -> Reply:
@@ -166,6 +203,7 @@ class Server:
             with self._lock:
                 self._in_flight -= 1
         handler.send(answer)
+        request.answered = time.monotonic()
 
     def opened(self, connection: socket.socket) -> None:
         with self._lock:
@@ -210,6 +248,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             _shut(self.connection)
             return
+        if answer.pieces:
+            self.send_pieces(answer)
+            return
         self.send_response(answer.status)
         self.send_header("Content-Length", str(len(answer.body)))
         for name, value in answer.headers.items():
@@ -217,6 +258,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body[: answer.cut_after])
         if answer.cut_after is not None:
+            self.close_connection = True
+            _shut(self.connection)
+
+    def send_pieces(self, answer: Reply) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "text/event-stream")
+        framed = answer.headers.get("Connection") != "close"  # else the end of the connection ends the body
+        if framed:
+            self.send_header("Transfer-Encoding", "chunked")
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for number, piece in enumerate(answer.pieces):
+            if number and answer.pause:
+                time.sleep(answer.pause)
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if framed else piece)
+        if framed and answer.ended:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
             self.close_connection = True
             _shut(self.connection)
 

@@ -190,7 +190,8 @@ def plugin(tmp_path: Path) -> Path:
 
 def _run(plugin: Path, code: str) -> str:
     environment = {"PYTHONPATH": f"{plugin}:{':'.join(filter(None, sys.path))}"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, cwd=plugin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -227,7 +228,8 @@ except UsageError as error:
 def test_a_plugin_works_from_the_command_line(plugin: Path) -> None:
     code = """
 from context_bench.cli import main
-main(["--system", "acme-shrink", "--dataset", "acme-data:n=3", "--output", "json", "--quiet"])
+import sys
+sys.exit(main(["--system", "acme-shrink", "--dataset", "acme-data:n=3", "--output", "json", "--quiet", "--no-store"]))
 """
     document = json.loads(_run(plugin, code))
     assert [row["response"] for row in document["rows"]] == ["from"] * 3

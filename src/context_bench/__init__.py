@@ -7,8 +7,9 @@ Names are imported when they are first used, so that the command line starts fas
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from context_bench._lazy import lazy_names
 from context_bench._version import __version__
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _HOMES = {
     "types": ("Evaluator", "MemorySystem", "Metric", "Reporter", "System"),
     "utils.tokens": ("count_tokens", "set_tokenizer"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ContextBenchError",
@@ -77,17 +77,4 @@ __all__ = [
     "set_tokenizer",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module(f"{__name__}.{_HOME[name]}")
-    value = getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

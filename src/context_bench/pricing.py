@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Price:
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if not isinstance(prompt, int) or not isinstance(completion, int):
             return None
-        cached = min(prompt, int(usage.get("cached_tokens") or 0))
+        told = usage.get("cached_tokens")
+        cached = max(0, min(prompt, told)) if isinstance(told, int) else 0
         cached_price = self.input if self.cached_input is None else self.cached_input
         return (self.input * (prompt - cached) + cached_price * cached + self.output * completion) / 1e6
 
@@ -54,6 +56,8 @@ class Prices:
             raise UsageError(f"cannot read the prices in {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise UsageError(f"the prices in {path} are broken: {error}") from error
+        if not isinstance(document, Mapping):
+            raise UsageError(f"the prices in {path} are broken: it needs a table for each model")
         return cls({str(model): _price(path, str(model), values) for model, values in document.items()})
 
     def of(self, model: str | None) -> Price | None:
@@ -65,6 +69,6 @@ def _price(path: Path, model: str, values: Any) -> Price:
     known = {"input", "output", "cached_input"}
     if not isinstance(values, Mapping) or not {"input", "output"} <= values.keys() <= known:
         raise UsageError(f"the price of {model!r} in {path} needs input and output, and may have cached_input")
-    if not all(isinstance(value, int | float) and value >= 0 for value in values.values()):
+    if not all(type(value) in (int, float) and 0 <= value < math.inf for value in values.values()):
         raise UsageError(f"the price of {model!r} in {path}: dollars per million tokens are numbers from 0 on")
     return Price(**values)

@@ -42,6 +42,8 @@ class Ref:
 def parse(kind: str, text: str) -> list[Ref]:
     """Split a reference into target and parameters; several when it is a sweep."""
     target, arguments = _split(kind, text)
+    if arguments and ":" not in target and getattr(registry.get(kind, target), "verbatim", False):
+        return [Ref(text, target, arguments, {})]  # a command line has commas and equals signs of its own
     positional, swept = _arguments(text, arguments)
     refs: list[Ref] = []
     for values in itertools.product(*swept.values()):

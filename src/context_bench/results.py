@@ -34,16 +34,16 @@ class Scores(dict[str, float]):
 
     def __init__(
         self,
-        scores: Mapping[str, float] | None = None,
+        scores: Mapping[str, float] | Iterable[tuple[str, float]] = (),
         *,
         reason: str | None = None,
         details: Mapping[str, Any] | None = None,
         transient: bool = False,
     ) -> None:
-        super().__init__(scores or {})
+        super().__init__(scores)
         self.reason = reason
         self.transient = transient
-        self.details = dict(details or {})
+        self.details = dict(details) if details else {}
 
 
 @dataclass(slots=True)

@@ -18,13 +18,13 @@ from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.run import Plan, Run
 from context_bench.engine.scoring import Scorer
-from context_bench.errors import ContextBenchError, DataError, Interrupted, UsageError
+from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import default_metrics
 from context_bench.pricing import Prices
 from context_bench.results import EvalResult
 from context_bench.store import Store
-from context_bench.store.keys import fingerprint_of
+from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
 from context_bench.types import Evaluator, Example, Metric, System
@@ -82,6 +82,7 @@ def evaluate(
     Raises:
         UsageError: Something cannot be right, before anything was sent.
         DataError: An example cannot be used. What was finished before it is in the error's `result`.
+        StoreError: The store cannot be used, or not any more. What was finished is in `result`, if anything was.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
     arguments = {name: value for name, value in locals().items() if name not in ("systems", "dataset")}
@@ -148,6 +149,8 @@ async def aevaluate(
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
     if not keep_rows:
         _need_tallies(metrics)
+    if limits is not None and limits.max_cost is not None:
+        _need_prices(members, prices)
     check = getattr(dataset, "check", None)
     if callable(check):
         check()
@@ -162,7 +165,7 @@ async def aevaluate(
         repeats=repeats,
         max_workers=max_workers,
         keep_rows=keep_rows,
-        limits=limits or Limits(),
+        limits=(limits or Limits()).fresh(),
         prices=prices,
         progress=Progress(None if expected is None else expected * len(members) * repeats, progress),
         expected=None if expected is None else expected * repeats,
@@ -186,21 +189,26 @@ async def aevaluate(
         return await _recorded(plan, examples, described, store, reuse, cache_tag)
     if cache_dir is None:
         return await _executed(plan, examples, described, None)
-    with Store(cache_dir) as opened:
-        return await _recorded(plan, examples, described, opened, reuse, cache_tag)
+    result = None
+    try:
+        with Store(cache_dir) as opened:
+            result = await _recorded(plan, examples, described, opened, reuse, cache_tag)
+    except StoreError as error:
+        raise (error if result is None else _with_result(error, result)) from None
+    return result
 
 
 async def _recorded(
     plan: Plan, examples: Iterator[Example], config: dict[str, Any], store: Store, reuse: bool, cache_tag: str | None
 ) -> EvalResult:
     """The run with a store: what is known is reused, what is new is kept, and the run is listed."""
-    run_id = store.start_run(config)
-    config["run"] = run_id
+    record = store.start_run(config)
+    config["run"] = record.id
     counting = None if config["tokenizer"] is None else f"{config['tokenizer']} {config['text_fields']}"
-    recorder = Recorder(store, run_id, plan.scorer, counting, reuse=reuse, tag=cache_tag)
-    recorder.announce(plan.systems)
     status, result = "failed", EvalResult([], {}, {}, config)
     try:
+        recorder = Recorder(store, record, plan.scorer, counting, reuse=reuse, tag=cache_tag)
+        recorder.announce(plan.systems)
         result = await _executed(plan, examples, config, recorder)
         status = "stopped" if result.config.get("stopped") else "done"
     except (ContextBenchError, Interrupted) as error:
@@ -208,7 +216,7 @@ async def _recorded(
         result = getattr(error, "result", result)
         raise
     finally:
-        store.end_run(run_id, status, result.config, result.summary)
+        store.end_run(record, status, result)
     return result
 
 
@@ -281,6 +289,16 @@ def _need_tallies(metrics: Sequence[Metric]) -> None:
     for metric in metrics:
         if not hasattr(metric, "start"):
             raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
+
+
+def _need_prices(systems: Sequence[System], prices: Prices | None) -> None:
+    """A limit on money that nothing counts against would never stop a run."""
+    for system in systems:
+        model = getattr(system, "model", None)
+        if prices is not None and isinstance(model, str) and prices.of(model) is None:
+            raise UsageError(
+                f"no price for {model!r}, so that the limit on cost could not be kept: add it, or `default`"
+            )
 
 
 def _at_least(least: int, **values: int | None) -> None:

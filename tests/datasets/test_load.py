@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from context_bench import register_dataset
-from context_bench.datasets.load import open_datasets
+from context_bench.datasets.files import parse_mapping
+from context_bench.datasets.load import Choices, open_datasets
 from context_bench.errors import DataError, UnknownName, UsageError
 
 
@@ -31,7 +32,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def rows(*texts: str, seed: int | None = 0, limit: int | None = None) -> list[dict[str, Any]]:
-    datasets = open_datasets(texts, seed, limit)
+    datasets = open_datasets(texts, Choices(seed, limit))
     datasets.check()
     return list(datasets)
 
@@ -54,7 +55,7 @@ def test_the_seed_reaches_the_loader_unless_it_is_named(own: str) -> None:
 
 
 def test_several_datasets_follow_each_other_each_cut_to_the_limit(own: str, file: Path) -> None:
-    datasets = open_datasets([f"{own}:n=5", str(file)], 0, 3)
+    datasets = open_datasets([f"{own}:n=5", str(file)], Choices(0, 3))
     assert datasets.tags == [f"{own}:n=5", "mine"]
     datasets.check()
     assert [row["id"] for row in datasets] == [0, 1, 2, 0, 1, 2]
@@ -72,7 +73,7 @@ def test_an_endless_loader_is_read_as_far_as_needed(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(registry, "_registered", {kind: dict(own) for kind, own in registry._registered.items()})
     register_dataset("test-endless", lambda: ({"id": number, "context": ""} for number in iter(int, 1)))
-    datasets = open_datasets(["test-endless"], 0, 2)
+    datasets = open_datasets(["test-endless"], Choices(0, 2))
     assert len(list(islice(datasets, 5))) == 2
 
 
@@ -117,7 +118,7 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path, file: Path) -> Non
 )
 def test_a_mistake_is_an_error_before_anything_is_read(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        open_datasets([text], 0)
+        open_datasets([text], Choices(0))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -149,3 +150,63 @@ def test_a_bad_file_is_found_before_anything_is_read(tmp_path: Path) -> None:
     datasets = open_datasets([str(path)])
     with pytest.raises(DataError, match="line 2"):
         datasets.check()
+
+
+# one's own names of fields, samples, and what is recorded of a source
+
+
+def mapped(folder: Path, text: str, mapping: str, name: str = "m.jsonl") -> list[dict[str, Any]]:
+    path = folder / name
+    path.write_text(text)
+    datasets = open_datasets([str(path)], Choices(mapping=parse_mapping(mapping)))
+    datasets.check()
+    return list(datasets)
+
+
+def test_fields_by_the_names_that_they_have_in_a_file(tmp_path: Path) -> None:
+    text = '{"prompt": "Who?", "gold": "Ada", "text": "Ada did it."}\n{"prompt": "When?", "gold": "1815", "text": ""}\n'
+    assert mapped(tmp_path, text, "question=prompt,answer=gold,context=text") == [
+        {"id": 1, "question": "Who?", "answer": "Ada", "context": "Ada did it.", "dataset": "m"},
+        {"id": 2, "question": "When?", "answer": "1815", "context": "", "dataset": "m"},
+    ]
+
+
+def test_fields_that_are_not_mapped_stay(tmp_path: Path) -> None:
+    (row,) = mapped(tmp_path, "id\tcontext\tgold\nx\ty\tz\n", "answer = gold", "m.tsv")
+    assert row == {"id": "x", "context": "y", "answer": "z", "dataset": "m"}
+
+
+def test_a_mapped_field_that_a_record_lacks(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 2: no 'gold' \(from --map answer=gold\); it has id"):
+        mapped(tmp_path, '{"gold": 1}\n{"id": 1}\n', "answer=gold")
+
+
+@pytest.mark.parametrize("mapping", ["question", "question=", "=prompt", "a=b,,c=d", "a=b,a=c", ""])
+def test_a_mapping_that_says_nothing(mapping: str) -> None:
+    with pytest.raises(UsageError, match="--map"):
+        parse_mapping(mapping)
+
+
+def test_a_mapping_without_a_file(own: str) -> None:
+    with pytest.raises(UsageError, match="--map is for files"):
+        open_datasets([own], Choices(mapping={"question": "prompt"}))
+
+
+def test_a_sample_of_each_dataset(own: str, file: Path) -> None:
+    def ids(seed: int) -> list[Any]:
+        return [row["id"] for row in open_datasets([f"{own}:n=50", str(file)], Choices(seed, 3, "random"))]
+
+    assert len(ids(0)) == 6
+    assert ids(0) == ids(0) != ids(1)
+
+
+def test_a_revision_is_for_public_datasets(own: str) -> None:
+    with pytest.raises(UsageError, match="--revision is for public datasets"):
+        open_datasets([own], Choices(revision="main"))
+
+
+def test_the_facts_of_a_file_tell_its_versions_apart(own: str, file: Path) -> None:
+    before = open_datasets([own, str(file)]).facts()
+    assert list(before) == ["mine"]
+    file.write_text('{"id": 1, "context": "new"}')
+    assert open_datasets([str(file)]).facts() != before

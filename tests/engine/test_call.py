@@ -180,6 +180,13 @@ def test_the_facts_of_a_failed_request_are_kept() -> None:
     assert outcome.latency == 0.0
 
 
+@pytest.mark.parametrize("metadata", ["text", [("a", 1)], 5, {1, 2}])
+def test_metadata_of_somebody_elses_error_does_no_harm(metadata: Any) -> None:
+    error = ValueError("no")
+    error.metadata = metadata  # type: ignore[attr-defined]
+    assert call(raising(error)).error == "ValueError: no"
+
+
 def test_error_text_is_one_line_that_says_nothing_to_a_terminal() -> None:
     outcome = call(raising(ValueError("a\x1b[31mred\r\nb\u2028c\u202edesrever\x00")))
     assert outcome.error is not None

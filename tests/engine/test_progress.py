@@ -124,3 +124,16 @@ def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now += 2
     progress.add(row())
     assert len(stream.getvalue().removeprefix("\r\x1b[2K")) < 20
+
+
+def test_retries_tokens_and_money_show_when_there_are_any() -> None:
+    clock = Clock()
+    progress = Progress(None, True, Terminal(), clock)
+    paid = {"attempts": 3, "total_tokens": 1_200, "cost": 0.25}
+    for metadata in (paid, paid, {}):
+        progress.add(EvalRow("s", 1, {}, input_tokens=100, output_tokens=1, metadata=metadata))
+    line = progress.line(clock.now + 1)
+    assert "4 retries" in line
+    assert "2.5k tokens" in line
+    assert "$0.50" in line
+    assert "retries" not in Progress(None, True, Terminal(), clock).line(clock.now + 1)

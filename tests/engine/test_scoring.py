@@ -189,6 +189,28 @@ def test_the_fields_that_can_come_up() -> None:
     assert Scorer([Says({})]).fields_for(["needle"]) is None  # it does not say
 
 
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"correct_letter": "A"}, "multiple-choice-accuracy"),
+        ({"test": "def check(f): pass"}, "code-execution"),
+        ({"test_list": ["assert True"]}, "code-execution"),
+        ({"instruction_id_list": ["punctuation:no_comma"]}, "ifeval-checker"),
+    ],
+)
+def test_ones_own_data_is_wired_by_its_fields(fields: dict[str, Any], name: str) -> None:
+    scorer = Scorer()
+    assert name in [each.name for each in scorer.evaluators_for("my-file", {"id": 1, **fields})]
+    assert name not in [each.name for each in scorer.evaluators_for("my-file", {"id": 2})]
+
+
+def test_those_who_judged_nothing_are_not_named() -> None:
+    scorer = Scorer()
+    assert "mc_accuracy" in (scorer.fields_for(["my-file"]) or set())
+    judged(scorer, {"id": 1, "context": ""}, {"response": ""}, "my-file")
+    assert scorer.names == ["answer-quality", "context-recall"]
+
+
 def test_an_example_without_gold_has_no_score_and_a_reason() -> None:
     judgement = judged(Scorer(), {"id": 1, "context": ""}, {"response": "", "context": ""})
     assert judgement.scores == {}

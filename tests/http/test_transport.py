@@ -209,7 +209,7 @@ def test_many_at_once() -> None:
         await transport.aclose()
         return {each.status for each in replies}
 
-    with Server(completion(delay=0.05)) as server:
+    with Server(completion(delay=1.0)) as server:
         assert run(main()) == {200}
     assert len(server.chats) == 100
     assert server.most_in_flight > 30

@@ -17,7 +17,8 @@ COMMANDS = {
     "run": "run what a TOML file says",
     "runs": "list, show, export or remove recorded runs",
     "score": "judge a recorded run again, without asking any system anything",
-    "datasets": "list the datasets",
+    "judge-check": "measure how often a judge accepts wrong answers and rejects right ones",
+    "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems that ship with the package",
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
@@ -28,7 +29,8 @@ _MODULES = {
     "run": "run_file",
     "runs": "runs",
     "score": "score",
-    "datasets": "listings",
+    "judge-check": "judge_check",
+    "datasets": "datasets",
     "systems": "listings",
     "evaluators": "listings",
     "metrics": "listings",
@@ -78,6 +80,7 @@ def _discard_output() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    sys.path.append(os.getcwd())  # so that `--system my_module:f` finds what `python -m` would find
     if arguments and arguments[0] in COMMANDS:
         from importlib import import_module
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from context_bench.datasets.catalog import card_for
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import UsageError
+from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import default_metrics
+from context_bench.metrics import OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
 from context_bench.systems.load import build_systems
 from context_bench.types import Evaluator, Metric
 
-__all__ = ["build_evaluators", "build_metrics", "build_scorer", "build_system_list"]
+__all__ = ["build_evaluators", "build_judge", "build_metrics", "build_scorer", "build_system_list"]
 
 PROXY_WORKERS = 8
 
@@ -29,6 +32,8 @@ def build_system_list(options: argparse.Namespace) -> list[Any]:
     systems: list[Any] = []
     for place, url in enumerate(options.proxy):
         systems.append(_server(url, options, options.name[place] if place < len(options.name) else None))
+    if options.reader and not options.system:
+        raise UsageError("--reader reads what a --system made: add --system NAME")
     reader = _server(options.reader, options, None) if options.reader else None
     for text in options.system:
         built = build_systems(text, options.seed)
@@ -80,8 +85,8 @@ def _headers(lines: Sequence[str]) -> dict[str, Secret]:
     headers = {}
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not name.strip() or not value.strip() or not (name + value).isprintable():
-            raise UsageError(f"--header {name!r} is no NAME:VALUE")
+        if not colon or not name.strip() or not value.strip():
+            raise UsageError("a --header is no NAME:VALUE" if not colon else f"--header {name!r} is no NAME:VALUE")
         headers[name.strip()] = Secret(value.strip())
     return headers
 
@@ -96,9 +101,34 @@ def build_evaluators(texts: Sequence[str]) -> list[Evaluator]:
     return evaluators
 
 
+def build_judge(options: argparse.Namespace) -> LLMJudge:
+    """The judge that the flags name."""
+    if not options.judge_url or not options.judge_model:
+        raise UsageError("a judge needs both --judge-url URL and --judge-model NAME")
+    key = find_key(check_url(options.judge_url), variable=options.judge_key_env)
+    return LLMJudge(options.judge_url, options.judge_model, key)
+
+
+def _judges(options: argparse.Namespace) -> list[Evaluator]:
+    """The judge as one more evaluator, with a warning where its scores say less than they seem to."""
+    if not (options.judge_url or options.judge_model or options.judge_key_env):
+        return []
+    answering = getattr(options, "proxy", None) or getattr(options, "reader", None)
+    if answering and options.judge_model == options.model:
+        warnings.warn(f"{options.judge_model} judges its own answers: models favour what they wrote", stacklevel=2)
+    if getattr(options, "system", None) and not options.reader:
+        warnings.warn(
+            "the judge gets the contexts of each --system as answers: --reader URL has them read", stacklevel=2
+        )
+    return [build_judge(options)]
+
+
 def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
     """What scores the rows; a score field that nobody emits is an error here, before anything is sent."""
-    scorer = Scorer(extra=build_evaluators(options.evaluator))
+    settings = {"code-execution": {"sandbox": "none"}} if options.unsafe_code else {}
+    scorer = Scorer(extra=[*build_evaluators(options.evaluator), *_judges(options)], settings=settings)
+    for tag in tags:  # evaluators that cannot go together are found here too
+        scorer.evaluators_for(tag)
     if options.score_field != "auto":
         known = scorer.fields_for(tags)
         if known is not None and options.score_field not in known:
@@ -108,10 +138,12 @@ def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
     return scorer
 
 
-def build_metrics(options: argparse.Namespace, datasets: int, systems: int) -> list[Metric]:
-    """The metrics of every run, and those that were asked for."""
+def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:
+    """The metrics of every run, the official number where that is no mean of rows, and those that were asked for."""
     field = "score" if options.score_field == "auto" else options.score_field
-    metrics: list[Metric] = default_metrics(field, options.threshold, datasets=datasets, systems=systems)
+    metrics: list[Metric] = default_metrics(field, options.threshold, datasets=len(tags), systems=systems)
+    if any((card := card_for(tag)) and card.aggregate for tag in tags):
+        metrics.append(OfficialScore(field))
     for text in options.metric:
         for ref in parse("metric", text):
             found = resolve("metric", ref)

@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.datasets.load import open_datasets
+    from context_bench.cli.output import destination
+    from context_bench.datasets.load import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
     from context_bench.reporters import TableReporter
@@ -57,14 +58,15 @@ def main(arguments: Sequence[str]) -> int:
 
     systems = [system for text in SYSTEMS for system in build_systems(text, seed=0)]
     metrics = default_metrics(datasets=len(DATASETS), systems=len(systems))
-    print(_ABOUT, file=sys.stderr)
-    result = evaluate(systems, open_datasets(DATASETS, seed=0), metrics=metrics)
     saved = Path(options.out)
     try:
         saved.parent.mkdir(parents=True, exist_ok=True)
-        saved.write_text(result.to_json(), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write to --out {saved}: {error.strerror or error}") from error
+    with destination(options.out) as write:
+        print(_ABOUT, file=sys.stderr)
+        result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics)
+        write(result.to_json())
     sys.stdout.write(TableReporter().render(result))
     sys.stdout.flush()
     print(_NEXT.format(saved=saved), file=sys.stderr)

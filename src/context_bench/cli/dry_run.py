@@ -6,13 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from context_bench.datasets.catalog import card_for
+from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.call import is_endpoint
 from context_bench.pricing import Prices
 from context_bench.reporters.table import plain_table
-from context_bench.utils.tokens import count_tokens
+from context_bench.systems.prompts import build_messages, open_turns
+from context_bench.utils.tokens import count_value, get_tokenizer
 
 __all__ = ["dry_run"]
 
@@ -20,66 +23,79 @@ _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
 
 
+@dataclass
+class _Total:
+    """What one server would get, once."""
+
+    examples: int = 0
+    requests: int = 0
+    tokens: int = 0
+    first: dict[str, Any] | None = None
+
+
 def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> int:
     """Count what would be sent, estimate its cost and time, and show the first prompt."""
     datasets.check()
-    examples, tokens, first = _count(datasets)
+    total = _count(datasets, options.system_prompt)
     endpoints = [system for system in systems if is_endpoint(system)]
-    requests = examples * len(endpoints) * options.repeats
+    times = len(endpoints) * options.repeats
     lines = [
-        ["examples", f"{examples:,}"],
+        ["examples", f"{total.examples:,}"],
         ["systems", f"{len(systems)}, of which {len(endpoints)} over the network"],
-        ["requests", f"{requests:,}"],
-        ["input tokens", f"{tokens * len(endpoints) * options.repeats:,} before any compression"],
-        ["cost", _cost(options, endpoints, examples, tokens)],
-        ["time", _time(options, requests // max(1, len(endpoints)), tokens)],
+        ["requests", f"{total.requests * times:,}"],
+        ["input tokens", f"{total.tokens * times:,} before any compression"],
+        ["cost", _cost(options, endpoints, total)],
+        ["time", _time(options, total) if endpoints else "no requests"],
     ]
     sys.stdout.write(plain_table(lines) + "\n")
-    if first is not None:
-        body = _first_body(endpoints, first)
+    if total.first is not None:
+        body = _first_body(endpoints, total.first, options.system_prompt)
         sys.stdout.write(f"\nthe first prompt:\n{json.dumps(body, indent=2, ensure_ascii=False)}\n")
     return 0
 
 
-def _count(datasets: Iterable[dict[str, Any]]) -> tuple[int, int, dict[str, Any] | None]:
-    examples = tokens = 0
-    first = None
+def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None) -> _Total:
+    total, count, check = _Total(), get_tokenizer(), ExampleCheck()
     for example in datasets:
+        total.examples += 1
+        check(example, f"example {total.examples}")
         card = card_for(str(example.get("dataset") or ""))
         example = {"instruction": card.instruction if card else "", **example}
-        first = first or example
-        examples += 1
-        tokens += sum(count_tokens(str(example.get(field) or "")) for field in ("context", "question", "instruction"))
-    return examples, tokens, first
+        total.first = total.first or example
+        total.requests += max(1, open_turns(example.get("turns") or ()))
+        total.tokens += count_value(build_messages(example, system_prompt), count)
+        total.tokens += count_value(example.get("tools"), count)
+    return total
 
 
-def _cost(options: argparse.Namespace, endpoints: list[Any], examples: int, tokens: int) -> str:
+def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> str:
+    if not endpoints:
+        return "nothing"
     if not options.prices:
         return "not known without --prices FILE"
     prices, reply = Prices.from_file(options.prices), options.max_tokens or _GUESSED_REPLY
-    total = 0.0
+    dollars = 0.0
     for system in endpoints:
         price = prices.of(getattr(system, "model", None))
         if price is None:
             return f"not known: no price for {getattr(system, 'model', None)!r}"
-        total += price.cost({"prompt_tokens": tokens, "completion_tokens": reply * examples}) or 0.0
-    return f"about ${total * options.repeats:,.2f}, with {reply} tokens a reply"
+        dollars += price.cost({"prompt_tokens": total.tokens, "completion_tokens": reply * total.requests}) or 0.0
+    return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
 
-def _time(options: argparse.Namespace, requests: int, tokens: int) -> str:
+def _time(options: argparse.Namespace, total: _Total) -> str:
+    requests, tokens = total.requests * options.repeats, total.tokens * options.repeats
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)
     if options.max_rpm:
         seconds = max(seconds, requests * 60 / options.max_rpm)
     if options.max_tpm:
-        seconds = max(seconds, tokens * options.repeats * 60 / options.max_tpm)
-    return f"about {seconds / 60:,.1f} min, at {_GUESSED_SECONDS:g} s a request" if requests else "no requests"
+        seconds = max(seconds, tokens * 60 / options.max_tpm)
+    return f"about {seconds / 60:,.1f} min, at {_GUESSED_SECONDS:g} s a request"
 
 
-def _first_body(endpoints: list[Any], example: dict[str, Any]) -> Any:
-    from context_bench.systems.prompts import build_messages
-
+def _first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: str | None) -> Any:
     for system in endpoints:
         sender = getattr(system, "reader", system)
         if hasattr(sender, "request_body"):
             return sender.request_body(example)
-    return build_messages(example)
+    return build_messages(example, system_prompt)

@@ -8,33 +8,36 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser
+from context_bench.cli.parser import Parser, add_import
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.reporters.table import plain_table
 
-__all__ = ["main"]
+__all__ = ["listing_parser", "main", "print_listing"]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print one listing."""
     command = arguments[0]
+    options = listing_parser(command).parse_args(arguments[1:])
+    print_listing(command, options.imports)
+    return 0
+
+
+def listing_parser(command: str) -> Parser:
+    """The flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
-    parser.add_argument(
-        "--import",
-        dest="imports",
-        action="append",
-        default=[],
-        metavar="MODULE|FILE",
-        help="load code that registers components first",
-    )
-    options = parser.parse_args(arguments[1:])
-    for code in options.imports:
+    add_import(parser)
+    return parser
+
+
+def print_listing(command: str, imports: Sequence[str]) -> None:
+    """Load what was asked for, and print what there is."""
+    for code in imports:
         import_code(code)
     sys.stdout.write(plain_table(list(_LISTINGS[command]())) + "\n")
-    return 0
 
 
 def _datasets() -> Iterator[list[str]]:

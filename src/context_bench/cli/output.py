@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,56 @@ def destination(path: str | None) -> Iterator[Callable[[str], Any]]:
         return
     from context_bench.errors import UsageError
 
-    target = Path(path).resolve()  # what a link points at is replaced, not the link
-    if target.exists() and not target.is_file() and not target.is_dir():  # a pipe, a device: nothing to replace
-        yield partial(target.write_text, encoding="utf-8", errors="replace")
-        return
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        with _device(Path(path)) if _is_device(Path(path)) else _file(Path(path).resolve()) as write:
+            yield write
+    except _CannotWrite as error:
+        raise UsageError(f"cannot write to --out {path}: {error}") from error
+
+
+class _CannotWrite(Exception):
+    """Told apart from what goes wrong in the run itself."""
+
+
+@contextlib.contextmanager
+def _file(target: Path) -> Iterator[Callable[[str], Any]]:
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    with _said():
         if target.is_dir():
             raise IsADirectoryError(None, "it is a directory")
+        draft.touch()
         if target.exists():
             target.open("a").close()
-        draft.touch()
-    except OSError as error:
-        raise UsageError(f"cannot write to --out {path}: {error.strerror or error}") from error
+            draft.chmod(target.stat().st_mode & 0o777)
     try:
-        yield partial(draft.write_text, encoding="utf-8", errors="replace")
+        yield lambda text: _write(draft, text)
         if draft.stat().st_size:
             draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _is_device(target: Path) -> bool:
+    """Whether it is there and no file: a pipe, a terminal, /dev/null. Those are written to, not replaced."""
+    return target.exists() and not target.is_file() and not target.is_dir()
+
+
+@contextlib.contextmanager
+def _device(target: Path) -> Iterator[Callable[[str], Any]]:
+    yield lambda text: _write(target, text)
+
+
+def _write(target: Path, text: str) -> None:
+    with _said():
+        target.write_text(text, encoding="utf-8", errors="replace")
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _CannotWrite(error.strerror or str(error)) from error
 
 
 def _print(text: str) -> None:
@@ -52,14 +82,32 @@ def _print(text: str) -> None:
 
 @contextlib.contextmanager
 def notes(options: argparse.Namespace) -> Iterator[None]:
-    """Warnings as one line each, and the wire when it is asked for."""
-    if options.verbose:
-        logging.basicConfig(stream=sys.stderr, format="%(message)s")
-        logging.getLogger("context_bench").setLevel(logging.DEBUG)
-    with warnings.catch_warnings():
+    """Warnings as one line each, once, and the wire when it is asked for."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            _say(message)
+
+    with warnings.catch_warnings(), _wire() if options.verbose else contextlib.nullcontext():
         warnings.simplefilter("ignore" if options.quiet else "default")
-        warnings.showwarning = lambda message, *_, **__: _say(message)
+        warnings.showwarning = show
         yield
+
+
+@contextlib.contextmanager
+def _wire() -> Iterator[None]:
+    """Requests and replies on stderr meanwhile."""
+    logger, handler = logging.getLogger("context_bench"), logging.StreamHandler(sys.stderr)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def tell(result: Any) -> None:

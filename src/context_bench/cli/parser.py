@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from context_bench._version import __version__
 from context_bench.cli import COMMANDS
 
-__all__ = ["Parser", "add_import", "add_report", "add_store", "run_parser"]
+__all__ = ["Parser", "add_data", "add_import", "add_judge", "add_report", "add_store", "run_parser"]
 
 _EXAMPLE = """\
 example:
@@ -18,10 +18,18 @@ example:
 _EXIT_CODES = "exit codes: 0 done, 2 wrong usage or input, 3 too many errors or a limit reached, 130 interrupted"
 
 STORE = ".context-bench"
+MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
+"""What is asked when the user names no model."""
 
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where to read on."""
+
+    @property
+    def flags(self) -> dict[str, argparse.Action]:
+        """Every flag that says something of a run, by its long name."""
+        flags = {name[2:]: action for name, action in self._option_string_actions.items() if name.startswith("--")}
+        return {name: action for name, action in flags.items() if name not in ("help", "version")}
 
     def error(self, message: str) -> NoReturn:
         from context_bench.errors import printable
@@ -85,6 +93,7 @@ def run_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"context-bench {__version__}")
     _add_what(parser)
     _add_requests(parser)
+    add_judge(parser.add_argument_group("who judges"))
     _add_how(parser)
     _add_limits(parser)
     add_store(parser.add_argument_group("what is kept"), reuse=True)
@@ -99,7 +108,8 @@ def run_parser() -> Parser:
 
 
 def _add_what(parser: Parser) -> None:
-    add = parser.add_argument_group("what is measured").add_argument
+    group = parser.add_argument_group("what is measured")
+    add = group.add_argument
     add(
         "--proxy",
         action="append",
@@ -135,6 +145,18 @@ def _add_what(parser: Parser) -> None:
     )
     add("-n", "--max-examples", type=count, metavar="N", help="examples of each dataset (default: all)")
     add(
+        "--sample",
+        choices=("first", "random", "stratified"),
+        default="first",
+        help="which of them, by --seed; stratified takes as many of each category (default: %(default)s)",
+    )
+    add_data(group)
+    add(
+        "--map",
+        metavar="FIELD=COLUMN,...",
+        help="the fields of one's own files by the names that they have there: question=prompt,answer=gold",
+    )
+    add(
         "--evaluator",
         action="append",
         default=[],
@@ -147,12 +169,11 @@ def _add_what(parser: Parser) -> None:
 
 def _add_requests(parser: Parser) -> None:
     add = parser.add_argument_group("what is sent").add_argument
-    add(
-        "--model", default="gpt-3.5-turbo", metavar="NAME", help="for every --proxy and --reader (default: %(default)s)"
-    )
+    models = " or ".join(f"{model} with --api {api}" for api, model in MODELS.items())
+    add("--model", metavar="NAME", help=f"for every --proxy and --reader (default: {models})")
     add(
         "--api",
-        choices=("openai", "anthropic"),
+        choices=tuple(MODELS),
         default="openai",
         help="what every --proxy speaks (default: %(default)s)",
     )
@@ -189,6 +210,7 @@ def _add_how(parser: Parser) -> None:
     add(
         "--repeats", type=positive, default=1, metavar="K", help="run each example so many times (default: %(default)s)"
     )
+    add_unsafe_code(parser)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     add("--seed", type=int, default=0, metavar="N", help="for generated data and random systems (default: %(default)s)")
 
@@ -207,8 +229,7 @@ def _add_limits(parser: Parser) -> None:
     add(
         "--max-errors",
         type=error_limit,
-        
-        metavar="N|P%%",
+        metavar="N|P%",
         help="stop when one system has more errors (without it: go on, but exit code 3 above 10%%)",
     )
     add(
@@ -220,6 +241,25 @@ def _add_limits(parser: Parser) -> None:
     add("--max-total-tokens", type=positive, metavar="N", help="stop when so many tokens are used")
 
 
+def add_data(parser: Any) -> None:
+    """Where public datasets come from."""
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="DIR/NAME/ holds the records of a public dataset (default: CONTEXT_BENCH_DATA; without either, the hub)",
+    )
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of public datasets on the hub")
+
+
+def add_unsafe_code(parser: Any) -> None:
+    """`--unsafe-code`, for every command that scores."""
+    parser.add_argument(
+        "--unsafe-code",
+        action="store_true",
+        help="run model-written code without a sandbox (HumanEval, MBPP): at your own risk",
+    )
+
+
 def add_import(parser: Any) -> None:
     """`--import`, for every command that looks names up."""
     parser.add_argument(
@@ -229,6 +269,18 @@ def add_import(parser: Any) -> None:
         default=[],
         metavar="MODULE|FILE",
         help="load code that registers components (repeatable)",
+    )
+
+
+def add_judge(group: Any, *, required: bool = False) -> None:
+    """The model that judges answers, for every command that scores."""
+    add = group.add_argument
+    add("--judge-url", required=required, metavar="URL", help="a server whose model rates every answer: judge_score")
+    add("--judge-model", required=required, metavar="NAME", help="the model that judges")
+    add(
+        "--judge-key-env",
+        metavar="NAME",
+        help="variable with the judge's key (default: OPENAI_API_KEY, over https or to this machine)",
     )
 
 

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.cli.output import destination, notes, tell
-from context_bench.cli.parser import STORE, run_parser
+from context_bench.cli.parser import MODELS, STORE, run_parser
 
 __all__ = ["main"]
 
@@ -19,6 +18,9 @@ def main(arguments: Sequence[str], run_file: str | None = None) -> int:
     options = run_parser().parse_args(arguments)
     options.command = _shown(arguments)
     options.run_file = run_file
+    options.model = options.model or MODELS[options.api]
+    from context_bench.cli.output import notes  # after the flags are read: --help needs none of it
+
     with notes(options):
         return _run(options)
 
@@ -35,7 +37,8 @@ def _shown(arguments: Sequence[str]) -> list[str]:
 
 def _run(options: argparse.Namespace) -> int:
     from context_bench.cli.build import build_metrics, build_scorer, build_system_list
-    from context_bench.datasets.load import open_datasets
+    from context_bench.datasets.files import parse_mapping
+    from context_bench.datasets.load import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.refs import import_code
     from context_bench.utils.tokens import set_tokenizer
@@ -49,19 +52,28 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("no system to measure: add --proxy URL or --system NAME (context-bench systems lists them)")
     if not options.dataset:
         raise UsageError("no dataset: add --dataset NAME or FILE (context-bench datasets lists them)")
-    datasets = open_datasets(options.dataset, options.seed, options.max_examples)
+    choices = Choices(
+        seed=options.seed,
+        limit=options.max_examples,
+        sample=options.sample,
+        data_dir=options.data_dir,
+        revision=options.revision,
+        mapping=parse_mapping(options.map) if options.map else None,
+    )
+    datasets = open_datasets(options.dataset, choices)
     scorer = build_scorer(options, datasets.tags)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
 
         return dry_run(options, systems, datasets)
-    metrics = build_metrics(options, len(datasets.tags), len(systems))
+    metrics = build_metrics(options, datasets.tags, len(systems))
     return _measure(options, systems, datasets, scorer, metrics)
 
 
 def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any]) -> int:
+    from context_bench.cli.output import destination, tell
     from context_bench.engine.limits import Limits
-    from context_bench.errors import DataError, Interrupted
+    from context_bench.errors import DataError, Interrupted, StoreError
     from context_bench.registry import registry
 
     reporter = registry.get("reporter", options.output)()
@@ -70,7 +82,7 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
     with destination(options.out) as write:
         try:
             result = _evaluate(options, systems, datasets, scorer, metrics, limits)
-        except (DataError, Interrupted) as error:
+        except (DataError, Interrupted, StoreError) as error:
             if not hasattr(error, "result"):
                 raise
             failure, result = error, error.result
@@ -115,5 +127,7 @@ def _evaluate(
             "seed": options.seed,
             "model": options.model if options.proxy or options.reader else None,
             "max_examples": options.max_examples,
+            "sample": options.sample,
+            "sources": datasets.facts(),
         },
     )

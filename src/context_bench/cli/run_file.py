@@ -6,19 +6,21 @@
     max-workers = 16
 
 Keys are the long flags; a list repeats its flag, true sets it. Flags after the file are added to those
-in it.
+in it, and win over them.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from context_bench.cli import COMMANDS, run
-from context_bench.cli.parser import Parser
-from context_bench.errors import UsageError
+from context_bench.cli.parser import Parser, run_parser
+from context_bench.errors import UnknownName, UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,9 +32,13 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> int:
     """Run what a file says."""
-    parser = Parser(prog="context-bench run", description=f"{COMMANDS['run']}; flags after the file are added to it")
+    parser = Parser(
+        prog="context-bench run",
+        usage="context-bench run FILE.toml [flags of a run]",
+        description=f"{COMMANDS['run']}; flags after the file are added to it",
+    )
     parser.add_argument("file", metavar="FILE.toml", help="keys are the long flags of a run, such as max-workers")
-    options, more = parser.parse_known_args(arguments[1:])
+    options = parser.parse_args(arguments[1:2])
     path = Path(options.file)
     try:
         text = path.read_text(encoding="utf-8")
@@ -41,22 +47,41 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
-    return run.main([*_flags(path, values), *more], run_file=text)
+    return run.main([*_flags(path, values), *arguments[2:]], run_file=_shown(text, values))
 
 
 def _flags(path: Path, values: dict[str, Any]) -> list[str]:
+    known = run_parser().flags
     flags: list[str] = []
     for key, value in values.items():
-        flag = f"--{key.replace('_', '-')}"
-        if isinstance(value, bool):
-            flags += [flag] if value else []
-        elif key in ("extra-body", "extra_body") and isinstance(value, dict):
-            import json
-
-            flags += [flag, json.dumps(value)]
-        elif isinstance(value, dict):
-            raise UsageError(f"{path}: {key!r} is a table; the keys of a run file are flags with values")
-        else:
-            for item in value if isinstance(value, list) else [value]:
-                flags.append(f"{flag}={item}")
+        name = key.replace("_", "-")
+        if name not in known:
+            raise UsageError(f"{path}: {UnknownName('key', key, known)}")
+        flags += _flag(f"{path}: {key}", name, known[name], value)
     return flags
+
+
+def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise UsageError(f"{where} is true or false, not {value!r}")
+        return [f"--{name}"] if value else []
+    if name == "extra-body" and isinstance(value, dict):
+        value = json.dumps(value, default=str)
+    repeatable = isinstance(action.default, list)
+    items = value if repeatable and isinstance(value, list) else [value]
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            form = "a text or a list of texts" if repeatable else "one text or number"
+            raise UsageError(f"{where} is {form}, not {item!r}")
+    return [f"--{name}={item}" for item in items]
+
+
+def _shown(text: str, values: dict[str, Any]) -> str | None:
+    """The file as it is recorded: without the values of headers, which may be secrets."""
+    headers = values.get("header", [])
+    for header in [headers] if isinstance(headers, str) else headers:
+        if header not in text:  # written with escapes: better no record than one that tells
+            return None
+        text = text.replace(header, f"{header.partition(':')[0]}:***")
+    return text

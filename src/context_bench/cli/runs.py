@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from context_bench.registry import registry
 from context_bench.reporters.table import plain_table
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
+from context_bench.summary import rebuild_metrics, summarize
 
 __all__ = ["load_result", "main"]
 
@@ -34,12 +36,22 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _open(options: Any, *, readonly: bool = True) -> Store:
-    return Store(options.cache_dir or STORE, readonly=readonly)
+    return Store(options.cache_dir or STORE, readonly=readonly, create=False)
 
 
 def load_result(store: Store, info: RunInfo) -> EvalResult:
-    """A recorded run as a result."""
-    return EvalResult(list(store.run_rows(info.id)), info.summary, {}, info.config)
+    """A recorded run as a result; of one that did not come to its end, what there is of it."""
+    rows = list(store.run_rows(info))
+    if info.summary:
+        return EvalResult(rows, info.summary, info.timing, info.config)
+    examples = {(row.dataset, row.example_id) for row in rows}
+    config = {
+        **info.config,
+        "datasets": dict(Counter(tag for tag, _ in examples)),
+        "returns": {row.system: row.metadata["output"] for row in rows if "output" in row.metadata},
+    }
+    metrics = rebuild_metrics(config["metrics"])
+    return EvalResult(rows, summarize(rows, config["systems"], metrics, config["score_field"]), {}, config, metrics)
 
 
 def _list(options: Any) -> int:
@@ -81,9 +93,8 @@ def _export(options: Any) -> int:
 
 def _remove(options: Any) -> int:
     with _open(options, readonly=False) as store:
-        for name in options.run:
-            info = store.run(name)
-            store.remove_run(info.id)
+        for info in {store.run(name).id: store.run(name) for name in options.run}.values():
+            store.remove_run(info)
             print(f"context-bench: removed run {info.id}", file=sys.stderr)
     return 0
 

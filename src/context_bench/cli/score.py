@@ -10,7 +10,8 @@ from typing import Any
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
 from context_bench.cli.output import destination
-from context_bench.cli.parser import STORE, Parser, add_import, add_report, add_store
+from context_bench.cli.parser import STORE, Parser, add_import, add_judge, add_report, add_store, add_unsafe_code
+from context_bench.cli.runs import load_result
 from context_bench.engine.rescore import rescored
 from context_bench.engine.scoring import Scorer
 from context_bench.http.loop import new_event_loop
@@ -32,46 +33,56 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric")
     parser.add_argument("--score-field", default="auto", metavar="FIELD", help="the score that counts")
     parser.add_argument("--threshold", type=float, default=0.7, metavar="X", help="a score from here on passes")
+    add_judge(parser)
+    add_unsafe_code(parser)
     add_import(parser)
     add_store(parser, reuse=False)
     add_report(parser)
     options = parser.parse_args(arguments[1:])
     for code in options.imports:
         import_code(code)
-    with Store(options.cache_dir or STORE) as store, destination(options.out) as write:
-        info = store.run(options.run)
-        tags = list(info.config.get("datasets", {}))
-        systems = list(info.config.get("systems", {}))
-        scorer = build_scorer(options, tags)
-        metrics = build_metrics(options, len(tags), len(systems))
-        result = _scored_again(store, info, scorer, metrics, options)
+    with Store(options.cache_dir or STORE, create=False) as store, destination(options.out) as write:
+        before = store.run(options.run)
+        config = load_result(store, before).config
+        scorer = build_scorer(options, list(config["datasets"]))
+        metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
+        config["metrics"] = [describe_metric(metric) for metric in metrics]
+        config["score_field"] = "score" if options.score_field == "auto" else options.score_field
+        result = _scored_again(store, before, config, scorer, metrics)
         write(registry.get("reporter", options.output)().render(result))
     print(f"context-bench: recorded as run {result.config['run']}", file=sys.stderr)
     return 0
 
 
-def _scored_again(store: Store, info: RunInfo, scorer: Scorer, metrics: list[Metric], options: Any) -> EvalResult:
-    field = "score" if options.score_field == "auto" else options.score_field
-    config = {
-        **info.config,
-        "rescored": info.id,
-        "metrics": [describe_metric(metric) for metric in metrics],
-        "score_field": field,
-    }
-    config["run"] = run = store.start_run(config)
-    rows = _collect(store, info.id, run, scorer)
-    config["evaluators"] = scorer.names
-    summary = summarize(rows, info.config.get("systems", {}), metrics, field)
-    store.end_run(run, "done", config, summary)
-    return EvalResult(rows, summary, {}, config, metrics)
+def _scored_again(
+    store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric]
+) -> EvalResult:
+    """The run with new scores, recorded whatever becomes of it."""
+    run = store.start_run({**config, "rescored": before.id})
+    config = {**config, "rescored": before.id, "run": run.id}
+    status, result = "failed", EvalResult([], {}, {}, config)
+    try:
+        rows = _collect(store, before, run, scorer)
+        config["evaluators"] = scorer.names
+        summary = summarize(rows, config["systems"], metrics, config["score_field"])
+        status, result = "done", EvalResult(rows, summary, {}, config, metrics)
+    finally:
+        store.end_run(run, status, result)
+    return result
 
 
-def _collect(store: Store, old: str, new: str, scorer: Scorer) -> list[EvalRow]:
+def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer) -> list[EvalRow]:
     async def collect() -> list[EvalRow]:
         return [row async for row in rescored(store, old, new, scorer)]
 
     loop = new_event_loop()
+    work = loop.create_task(collect())
     try:
-        return loop.run_until_complete(asyncio.ensure_future(collect(), loop=loop))
+        return loop.run_until_complete(work)
+    except KeyboardInterrupt:
+        work.cancel()
+        loop.run_until_complete(asyncio.gather(work, return_exceptions=True))
+        raise
     finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -1,21 +1,58 @@
 """The catalog: each dataset is declared as data, in `cards/<family>.toml`.
 
-Listings, wiring of evaluators, prompts and docs read the cards; no code asks for a dataset by name.
+Listings, wiring of evaluators, loading, prompts and docs read the cards; no code asks for a dataset by name.
 """
 
 from __future__ import annotations
 
+import difflib
 import sys
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
 from importlib.resources import files
+from typing import Any
+
+from context_bench.errors import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Card", "card_for", "catalog", "loaders"]
+__all__ = ["Card", "Config", "card_for", "catalog", "loaders"]
+
+AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One configuration of a public dataset: where its records are.
+
+    Attributes:
+        name: What a user types after the colon.
+        hub: The repository on the hub, `owner/name`.
+        hub_config: Its name there; empty when the repository has no configurations.
+        split: The split that is used.
+        revision: The revision that is used unless the user pins another; empty for the main branch.
+        hub_files: Files of the repository that are read instead of its table; `a.zip!b.jsonl` for one in an archive.
+        files: Patterns of local files under `DIR/<dataset>/`. With a `reader` it gets every match of every
+            pattern; without one the first pattern that matches serves.
+        reader: `family:function` that reads those files, where one record after another is not what they hold.
+        size: The number of examples, where it is known.
+        parts: The configurations that this one stands for, such as all tasks; empty for most.
+    """
+
+    name: str
+    hub: str = ""
+    hub_config: str = ""
+    split: str = ""
+    revision: str = ""
+    hub_files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    reader: str = ""
+    size: int | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,25 +63,57 @@ class Card:
         name: What a user types.
         family: The kind of task; also the file that declares it.
         summary: One line for listings.
-        loader: `module:function` that returns an iterable of examples.
         evaluators: Names of the evaluators that apply to it.
         primary: The score that becomes `score`.
         licence: Of the data.
+        loader: `module:function` that returns an iterable of examples; public datasets share one.
+        adapter: `family:function` that maps one record; empty for generated datasets.
         instruction: Sent after the question: the form of answer that the scorer expects.
         evidence: What `evidence` holds, empty when the source has none.
         stand_in: Why the primary score is not the one that the authors report; empty when it is.
+        aggregate: How the official number comes from rows when it is no mean of them.
+        aggregate_field: The score that a ratio of sums is taken of.
+        gated: Whether the hub asks for consent to terms first.
+        unverified: Facts on this card that rest on memory alone.
+        columns: The source schema by layout: `hub`, `files`.
+        default_config: The configuration that the bare name means.
+        configs: All configurations by name.
+        note: What a user should know before using it.
     """
 
     name: str
     family: str
     summary: str
-    loader: str
     evaluators: tuple[str, ...]
     primary: str
     licence: str
+    loader: str = ""
+    adapter: str = ""
     instruction: str = ""
     evidence: str = ""
     stand_in: str = ""
+    aggregate: str = ""
+    aggregate_field: str = ""
+    gated: bool = False
+    unverified: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_config: str = ""
+    configs: Mapping[str, Config] = field(default_factory=dict)
+    note: str = ""
+
+    def config(self, name: str | None = None) -> Config:
+        """One configuration, the default one without a name; a wrong name is an error that lists the right ones."""
+        wanted = name or self.default_config
+        key = _folded(wanted)
+        for known, config in self.configs.items():
+            if _folded(known) == key:
+                return config
+        near = difflib.get_close_matches(wanted, self.configs, n=len(self.configs), cutoff=0.0)
+        raise UsageError(f"{self.name} has no configuration {wanted!r}; it has {', '.join(near)}")
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_").lower()
 
 
 @cache
@@ -55,14 +124,36 @@ def catalog() -> dict[str, Card]:
         if source.name.endswith(".toml"):
             family = source.name.removesuffix(".toml")
             for name, values in tomllib.loads(source.read_text(encoding="utf-8")).items():
-                evaluators = tuple(values.pop("evaluators"))
-                cards[name] = Card(name=name, family=family, evaluators=evaluators, **values)
+                cards[name] = read_card(name, family, values)
     return cards
 
 
-def loaders() -> dict[str, str]:
-    """Import paths by name, for the registry."""
-    return {name: card.loader for name, card in catalog().items()}
+def read_card(name: str, family: str, values: Mapping[str, Any]) -> Card:
+    """A card from its table; a key that cards do not have is an error."""
+    table = dict(values)
+    shared = table.pop("defaults", {})
+    own = table.pop("configs", {}) if "configs" in table or "adapter" not in table else {"default": {}}
+    configs = {each: _checked(Config, f"{name}:{each}", {"name": each, **shared, **more}) for each, more in own.items()}
+    table["columns"] = {layout: tuple(names) for layout, names in table.get("columns", {}).items()}
+    table.setdefault("default_config", next(iter(configs), ""))
+    card: Card = _checked(Card, name, {"name": name, "family": family, "configs": configs, **table})
+    if card.aggregate not in AGGREGATES:
+        raise ValueError(f"{name}: unknown aggregate {card.aggregate!r}")
+    return card
+
+
+def _checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
+    unknown = set(values) - {each.name for each in fields(kind)}
+    if unknown:
+        raise ValueError(f"{name}: unknown key {sorted(unknown)[0]!r} in its card")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def loaders() -> dict[str, Any]:
+    """What the registry finds under each name: an import path, or the public loader with the name bound."""
+    from context_bench.datasets.public import load
+
+    return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
 def card_for(tag: str) -> Card | None:

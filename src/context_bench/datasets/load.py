@@ -3,52 +3,84 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from context_bench.datasets.catalog import card_for
 from context_bench.datasets.files import SUFFIXES, FileDataset
+from context_bench.datasets.sampling import sample
+from context_bench.datasets.sources.records import digest
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.types import Example
 
-__all__ = ["Datasets", "Source", "open_datasets"]
+__all__ = ["Choices", "Datasets", "Source", "open_datasets"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the flags say of all datasets of a run.
+
+    Attributes:
+        seed: For generated data and random samples; None leaves it to each loader.
+        limit: At most so many examples of each dataset.
+        sample: Which examples: first, random or stratified.
+        data_dir: A folder with the records of public datasets.
+        revision: The revision of public datasets that come from the hub.
+        mapping: Where the fields of examples come from in one's own files.
+    """
+
+    seed: int | None = None
+    limit: int | None = None
+    sample: str = "first"
+    data_dir: str | None = None
+    revision: str | None = None
+    mapping: Mapping[str, str] | None = None
 
 
 class Source:
     """One dataset of a run: its tag, its examples, and how many there are where that is known."""
 
-    def __init__(self, tag: str, open_examples: Callable[[], Iterable[Example]], length: int | None = None) -> None:
+    def __init__(self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None) -> None:
         self.tag, self.length = tag, length
-        self._open = open_examples
-        self._check: Callable[[], int] | None = None
+        self._opened = opened
+        self._file: FileDataset | None = None
 
     @classmethod
-    def from_file(cls, path: str, tag: str) -> Source:
+    def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
         """The examples of a local file."""
-        dataset = FileDataset(path, tag)
-        source = cls(tag, lambda: dataset)
-        source._check = dataset.check
+        dataset = FileDataset(path, tag, mapping)
+        source = cls(tag, [dataset])
+        source._file = dataset
         return source
 
     def check(self) -> None:
         """Look through a file before anything is sent; other sources are checked as they are read."""
-        if self._check is not None:
-            self.length = self._check()
+        if self._file is not None:
+            self.length = self._file.check()
+
+    @property
+    def facts(self) -> list[Any]:
+        """Where the examples come from, as far as that is known: files with digests, repository and revision."""
+        if self._file is not None:
+            return [{"files": {str(self._file.path): digest(self._file.path)}}]
+        return [dict(examples.source) for examples in self._opened if hasattr(examples, "source")]
 
     def __iter__(self) -> Iterator[Example]:
-        for example in self._open():
-            if self._check is None and isinstance(example, dict):
+        for example in chain.from_iterable(self._opened):
+            if self._file is None and isinstance(example, dict):
                 example["dataset"] = self.tag
             yield example
 
 
 class Datasets:
-    """Several datasets one after the other, each cut to `limit` examples."""
+    """Several datasets one after the other, of each as many examples as were asked for."""
 
-    def __init__(self, sources: Sequence[Source], limit: int | None = None) -> None:
-        self.sources, self.limit = list(sources), limit
+    def __init__(self, sources: Sequence[Source], choices: Choices | None = None) -> None:
+        self.sources, self._choices = list(sources), choices or Choices()
 
     @property
     def tags(self) -> list[str]:
@@ -60,41 +92,54 @@ class Datasets:
         for source in self.sources:
             source.check()
 
+    def facts(self) -> dict[str, Any]:
+        """Where each dataset comes from, for the record of a run; what is on the hub is asked for there."""
+        known = {source.tag: source.facts for source in self.sources}
+        return {tag: facts[0] if len(facts) == 1 else facts for tag, facts in known.items() if facts}
+
     def __iter__(self) -> Iterator[Example]:
-        return chain.from_iterable(islice(source, self.limit) for source in self.sources)
+        chosen = self._choices
+        return chain.from_iterable(
+            sample(source, chosen.limit, chosen.sample, chosen.seed or 0) for source in self.sources
+        )
 
     def __len__(self) -> int:
-        lengths = [source.length for source in self.sources]
-        if self.limit is None and None in lengths:
+        lengths, limit = [source.length for source in self.sources], self._choices.limit
+        if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")
-        return sum(_smaller(length, self.limit) for length in lengths)
+        return sum(_smaller(length, limit) for length in lengths)
 
 
 def _smaller(length: int | None, limit: int | None) -> int:
     return min(value for value in (length, limit) if value is not None)
 
 
-def open_datasets(texts: Sequence[str], seed: int | None = None, limit: int | None = None) -> Datasets:
+def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datasets:
     """Open every reference; wrong names, parameters and missing files are errors at once."""
+    choices = choices or Choices()
     for text in texts:
         if texts.count(text) > 1:
             raise UsageError(f"the dataset {text!r} is given twice")
     stems = [Path(text).stem for text in texts if _is_file(text)]
+    if choices.mapping and not stems:
+        raise UsageError("--map is for files of one's own: no --dataset is a file")
     sources = []
     for text in texts:
         if _is_file(text):
             stem = Path(text).stem
-            sources.append(Source.from_file(text, stem if stems.count(stem) == 1 else text))
+            # A file that is called like a dataset is not that dataset.
+            plain = stems.count(stem) == 1 and card_for(stem) is None
+            sources.append(Source.from_file(text, stem if plain else text, choices.mapping))
         else:
-            sources.append(_from_refs(text, parse("dataset", text), seed))
-    return Datasets(sources, limit)
+            sources.append(_from_refs(text, parse("dataset", text), choices))
+    return Datasets(sources, choices)
 
 
 def _is_file(text: str) -> bool:
     return Path(text).suffix.lower() in SUFFIXES
 
 
-def _from_refs(text: str, refs: list[Ref], seed: int | None) -> Source:
+def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
     """One source for a reference; the cells of a sweep follow each other in it."""
     opened, lengths = [], []
     for ref in refs:
@@ -105,20 +150,24 @@ def _from_refs(text: str, refs: list[Ref], seed: int | None) -> Source:
             opened.append(loader)
             lengths.append(_length(loader))
             continue
-        ref = _seeded(loader, ref, seed)
+        ref = _with_choices(loader, ref, choices)
         examples = call_with(loader, ref, argument_name="config")
         if not isinstance(examples, Iterable):
             raise DataError(f"{text!r}: the loader returned {type(examples).__name__}, which has no examples")
         opened.append(examples)
         lengths.append(_declared_length(loader, ref, examples))
     known = [length for length in lengths if length is not None]
-    return Source(text, lambda: chain.from_iterable(opened), sum(known) if len(known) == len(lengths) else None)
+    return Source(text, opened, sum(known) if len(known) == len(lengths) else None)
 
 
-def _seeded(loader: Callable[..., Any], ref: Ref, seed: int | None) -> Ref:
-    if seed is None or "seed" in ref.parameters or "seed" not in _signature(loader):
-        return ref
-    return Ref(ref.text, ref.target, ref.argument, {**ref.parameters, "seed": seed})
+def _with_choices(loader: Callable[..., Any], ref: Ref, choices: Choices) -> Ref:
+    """The reference with what the flags say of it, where its loader takes that and it says nothing itself."""
+    takes = _signature(loader)
+    said = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
+    if choices.revision and "revision" not in takes:
+        raise UsageError(f"--revision is for public datasets: {ref.text!r} has none")
+    more = {key: value for key, value in said.items() if value is not None and key in takes}
+    return Ref(ref.text, ref.target, ref.argument, {**more, **ref.parameters})
 
 
 def _signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:

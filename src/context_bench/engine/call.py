@@ -6,7 +6,7 @@ Whatever goes wrong becomes an `Outcome` with an error: a failing example is dat
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +14,11 @@ from typing import Any
 from context_bench.datasets.examples import copy_example
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import BadOutput, describe
-from context_bench.systems.prompts import open_turns
+from context_bench.systems.conversation import ask, has_open_turns, in_one
+from context_bench.systems.prompts import with_context
 from context_bench.types import Example, System
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
-
-_TURN_SUMS = ("prompt_tokens", "completion_tokens", "total_tokens", "attempts", "waited", "request_seconds")
 
 
 @dataclass(slots=True)
@@ -52,9 +51,10 @@ async def call_system(
     outcome = Outcome()
     try:
         given = copy_example(example)
+        given.pop("response", None)  # a response that comes back is the system's, not one that the data carried
         if is_endpoint(system):
             outcome.started = clock()
-            raw = await _acall(system, given)
+            raw = await ask(system, given)
             outcome.ended = clock()
         else:
             raw = await call_in_thread(threads, _call_here, system, given, outcome, clock)
@@ -65,7 +65,8 @@ async def call_system(
         outcome.ended = outcome.ended or clock()
         outcome.started = outcome.started or outcome.ended
         outcome.error = describe(raised)
-        outcome.metadata.update(getattr(raised, "metadata", None) or {})
+        facts = getattr(raised, "metadata", None)
+        outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
     outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
     return outcome
 
@@ -75,38 +76,14 @@ def _waited(metadata: Mapping[str, Any]) -> float:
     return max(0.0, seconds) if isinstance(seconds, int | float) else 0.0
 
 
-async def _acall(system: Any, example: Example) -> Any:
-    if _is_conversation(system, example) and hasattr(system, "aprocess_conversation"):
-        return _from_conversation(await system.aprocess_conversation(example["turns"]))
-    return await system.aprocess(example)
-
-
 def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[[], float]) -> Any:
     outcome.started = clock()
     try:
-        if _is_conversation(system, example):
-            return _from_conversation(system.process_conversation(example["turns"]))
+        if hasattr(system, "process_conversation") and has_open_turns(example):
+            return in_one(system.process_conversation(example["turns"]))
         return system.process(example)
     finally:
         outcome.ended = clock()
-
-
-def _is_conversation(system: Any, example: Example) -> bool:
-    """Whether the example asks for several replies, and the system can give them."""
-    turns = example.get("turns")
-    return bool(turns) and hasattr(system, "process_conversation") and open_turns(turns or ()) > 1
-
-
-def _from_conversation(replies: Sequence[Mapping[str, Any]]) -> Example:
-    """One result from one reply for each turn: the last is the response, the numbers add up."""
-    if not isinstance(replies, list | tuple) or not replies or not all(isinstance(each, Mapping) for each in replies):
-        raise BadOutput("process_conversation() returns a list with a message for each user turn")
-    metadata: dict[str, Any] = {}
-    for reply in replies:
-        for key, value in (reply.get("metadata") or {}).items():
-            metadata[key] = metadata[key] + value if key in metadata and key in _TURN_SUMS else value
-    contents = [str(reply.get("content") or "") for reply in replies]
-    return {"response": contents[-1], "responses": contents, "metadata": metadata}
 
 
 def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
@@ -119,8 +96,7 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     documents = processed.get("documents")
     if documents is not None and not _are_documents(documents):
         raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
-    if documents is not None and not _own_context(processed, example):
-        processed["context"] = "\n\n".join(str(item.get("text", "")) for item in documents)
+    processed = with_context(processed, example)
     context, response = processed.get("context"), processed.get("response")
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
@@ -138,10 +114,3 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
 
 def _are_documents(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
-
-
-def _own_context(processed: Example, example: Example) -> bool:
-    """Whether a system that returned documents chose a context of its own beside them."""
-    return "context" in processed and (
-        processed["context"] != example.get("context") or processed["documents"] == example.get("documents")
-    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
 from context_bench.errors import UsageError
 from context_bench.results import EvalRow
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "known_number"]
 
 
 @dataclass
@@ -37,6 +38,10 @@ class Limits:
             if not valid:
                 raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
 
+    def fresh(self) -> Limits:
+        """The same limits for another run, with nothing spent yet."""
+        return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
+
     def add(self, row: EvalRow, expected: int | None, *, paid: bool = True) -> str | None:
         """Take a row in; the reason to stop, if there is one. `expected` is the number of rows of its system."""
         if row.error is not None:
@@ -45,9 +50,8 @@ class Limits:
             if allowed is not None and self.errors[row.system] > allowed:
                 return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
         if paid:
-            self.spent += row.metadata.get("cost") or 0.0
-            own = row.metadata.get("total_tokens")
-            self.tokens += own if isinstance(own, int) else row.input_tokens + row.metadata["response_tokens"]
+            self.spent += known_number(row.metadata.get("cost")) or 0.0
+            self.tokens += _tokens(row)
         if self.max_cost is not None and self.spent >= self.max_cost:
             return f"the limit of ${self.max_cost:g} is reached (${self.spent:.4f} spent)"
         if self.max_total_tokens is not None and self.tokens >= self.max_total_tokens:
@@ -68,3 +72,16 @@ class Limits:
             if allowed is not None and values["num_errors"] > allowed:
                 return True
         return False
+
+
+def known_number(value: object) -> float | None:
+    """A number that a server or a system told, if it is one."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+
+
+def _tokens(row: EvalRow) -> int:
+    """What a row used: by the server's own count, else by ours; a call that failed is not known to have used any."""
+    own = known_number(row.metadata.get("total_tokens"))
+    if own is not None:
+        return int(own)
+    return 0 if row.error is not None else row.input_tokens + int(row.metadata["response_tokens"])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
 
 from context_bench.engine.call import Outcome, call_system, is_endpoint
-from context_bench.engine.recorder import Keys, Recorder, ScoreMemory
+from context_bench.engine.recorder import Keys, Recorder
 from context_bench.engine.scheduler import Item, Job
 from context_bench.engine.scoring import Judgement, Scorer
+from context_bench.engine.threads import Threads
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
@@ -48,12 +51,16 @@ class Pipeline:
         self._emit, self._recorder, self._prices = emit, recorder, prices
         self._threads = threads
         cores = os.cpu_count() or 1
-        self._scoring = ThreadPoolExecutor(cores, thread_name_prefix="context-bench-score")
+        self._scoring = Threads(cores, "context-bench-score")
         self._room = asyncio.Semaphore(8 * cores)
         self._later: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._unpriced: set[str] = set()
 
     async def run(self, job: Job) -> None:
         """Bring one job to its row. Slow scoring of an endpoint's answer goes on while its next request runs."""
+        if self._failure is not None:
+            raise self._failure
         recorder, keys = self._recorder, None
         outcome = None
         if recorder is not None:
@@ -61,64 +68,76 @@ class Pipeline:
             row = recorder.known_row(job, keys)
             if row is not None:
                 job.item.tokens = row.input_tokens
+                self._price(job, row.metadata)
+                recorder.keep_row(job, keys, row, final=True)
                 self._emit(job, row, Outcome(returns=row.metadata.get("output", "response"), known=True))
                 return
             outcome = recorder.known_answer(job, keys)
         if outcome is None:
             outcome = await call_system(job.system, job.item.example, self._threads)
-            self._price(job, outcome)
-        answer = None
         if recorder is not None and keys is not None and outcome.error is None:
-            answer = recorder.keep_answer(job, keys, outcome)
+            recorder.keep_answer(job, keys, outcome)
         if outcome.error is None and is_endpoint(job.system) and self._scorer.is_slow(job.item.tag, job.item.example):
             await self._room.acquire()
-            task = asyncio.ensure_future(self._finish_later(job, outcome, keys, answer))
+            task = asyncio.ensure_future(self._finish(job, outcome, keys))
             self._later.add(task)
+            task.add_done_callback(self._finished)
         else:
-            await self._finish(job, outcome, keys, answer)
+            await self._finish(job, outcome, keys)
 
-    async def _finish_later(self, job: Job, outcome: Outcome, keys: Keys | None, answer: bytes | None) -> None:
-        try:
-            await self._finish(job, outcome, keys, answer)
-        finally:
-            self._room.release()
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._later.discard(task)
+        self._room.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
 
     async def drain(self) -> None:
         """Wait for the scoring that is still under way."""
         while self._later:
-            done, self._later = self._later, set()
-            await asyncio.gather(*done)
+            await asyncio.wait(self._later)
+        if self._failure is not None:
+            raise self._failure
 
     def close(self) -> None:
         """End the scoring threads."""
         for task in self._later:
             task.cancel()
-        self._scoring.shutdown(wait=False, cancel_futures=True)
+        self._scoring.shutdown(cancel_futures=True)
 
-    async def _finish(self, job: Job, outcome: Outcome, keys: Keys | None, answer: bytes | None) -> None:
+    async def _finish(self, job: Job, outcome: Outcome, keys: Keys | None) -> None:
         judgement, recorder = Judgement(), self._recorder
         example, tag = job.item.example, job.item.tag
         if outcome.error is None:
             memory = None
             if recorder is not None and keys is not None and self._scorer.is_slow(tag, example):
-                memory = ScoreMemory(recorder.store, keys.whole, outcome.processed, reuse=recorder.reuse)
+                memory = recorder.memory(keys, outcome.processed)
             judgement = await self._scorer.judge(example, outcome.processed, tag, self._scoring, memory)
         row = self._row(job, outcome, judgement)
         if recorder is not None and keys is not None:
             final = outcome.error is None and not judgement.transient
-            recorder.keep_row(job, keys, answer, row, final=final)
+            recorder.keep_row(job, keys, row, final=final)
         self._emit(job, row, outcome)
 
-    def _price(self, job: Job, outcome: Outcome) -> None:
+    def _price(self, job: Job, metadata: dict[str, Any]) -> None:
+        """Put the cost in by the prices of this run, whatever an earlier one reckoned with."""
         price = self._prices.of(getattr(job.system, "model", None)) if self._prices else None
-        cost = price.cost(outcome.metadata) if price else None
+        if price is None:
+            return
+        cost = price.cost(metadata)
         if cost is not None:
-            outcome.metadata["cost"] = cost
+            metadata["cost"] = cost
+        elif is_endpoint(job.system) and job.system.name not in self._unpriced:
+            self._unpriced.add(job.system.name)
+            warnings.warn(f"{job.system.name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 
     def _row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
         example, processed = job.item.example, outcome.processed
-        metadata = {**outcome.metadata, **judgement.details}
+        metadata = {**outcome.metadata, **judgement.details, **_standing(example)}
+        if outcome.error is None:
+            self._price(job, metadata)
         upstream = metadata.pop("upstream_tokens", None)
+        if metadata.pop("upstream", None) == "context":  # the model behind it was sent the context that it returned
+            upstream = count_prompt(merge(example, processed), self._count)
         output_tokens = response_tokens = 0
         if outcome.error is None:
             metadata["output"] = outcome.returns
@@ -141,10 +160,20 @@ class Pipeline:
             error=outcome.error,
             repeat=job.repeat,
             unscored=judgement.unscored,
-            upstream_tokens=upstream,
+            upstream_tokens=upstream if isinstance(upstream, int) else None,
         )
 
     def _input_tokens(self, item: Item) -> int:
         if item.tokens is None:
             item.tokens = count_prompt(item.example, self._count, self._text_fields)
         return item.tokens
+
+
+def _standing(example: Mapping[str, Any]) -> dict[str, Any]:
+    """How the row counts in an official number that is no mean of rows."""
+    meta = example.get("meta")
+    return (
+        {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
+        if isinstance(meta, Mapping)
+        else {}
+    )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from context_bench.engine.limits import known_number
 from context_bench.results import EvalRow
 
 __all__ = ["Progress"]
@@ -17,7 +18,7 @@ _EVERY = 0.1
 
 
 class Progress:
-    """Counts rows and shows rate, errors and time left on one line of stderr.
+    """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
     Args:
         total: Rows to expect; None when the input does not tell.
@@ -38,13 +39,16 @@ class Progress:
         self._started = clock()
         self._shown_at = self._started + _FIRST_AFTER - _EVERY
         self._drawn = False
-        self.rows = self.errors = self.tokens = 0
+        self.rows = self.errors = self.retries = self.tokens = 0
+        self.spent = 0.0
 
     def add(self, row: EvalRow) -> None:
         """Count a row, and draw the line anew when it is time."""
         self.rows += 1
         self.errors += row.error is not None
-        self.tokens += row.input_tokens
+        self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
+        self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
+        self.spent += known_number(row.metadata.get("cost")) or 0.0
         if self._on:
             now = self._clock()
             if now - self._shown_at >= _EVERY:
@@ -72,6 +76,11 @@ class Progress:
         if self._total and rate:
             parts.append(f"{_duration((self._total - self.rows) / rate)} left")
         parts.append(f"{self.errors:,} errors" if self.errors != 1 else "1 error")
+        if self.retries:
+            parts.append(f"{self.retries:,} retries")
+        parts.append(f"{_short(self.tokens)} tokens")
+        if self.spent:
+            parts.append(f"${self.spent:.2f}")
         return "  ".join(parts)
 
     def close(self) -> None:
@@ -80,6 +89,14 @@ class Progress:
             self._stream.write("\r\x1b[2K")
             self._stream.flush()
             self._drawn = False
+
+
+def _short(number: float) -> str:
+    for unit in ("", "k", "M"):
+        if number < 1000:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g}G"
 
 
 def _duration(seconds: float) -> str:

@@ -10,21 +10,26 @@ from context_bench.engine.call import Outcome
 from context_bench.engine.scheduler import Item, Job
 from context_bench.engine.scoring import Scorer
 from context_bench.results import EvalRow, Scores
-from context_bench.store import Store
-from context_bench.store.keys import digest, example_digests, fingerprint_of, joined
+from context_bench.store import RunInfo, Store
+from context_bench.store.fingerprints import fingerprint_of
+from context_bench.store.keys import digest, digest_of, example_digests
 from context_bench.store.store import StoredAnswer
 from context_bench.types import Evaluator, System
 
-__all__ = ["Keys", "Recorder", "ScoreMemory"]
+__all__ = ["Fingerprints", "Keys", "Recorder", "ScoreMemory"]
 
 
 class Keys:
-    """The keys of one job: its answer, and its finished row. None where reuse is not safe."""
+    """The keys of one job: its answer, and its finished row. None where reuse is not safe.
 
-    __slots__ = ("answer", "row", "whole")
+    `response` is the id of the answer once that is stored.
+    """
+
+    __slots__ = ("answer", "response", "row", "whole")
 
     def __init__(self, whole: bytes, answer: bytes | None, row: bytes | None) -> None:
         self.whole, self.answer, self.row = whole, answer, row
+        self.response: int | None = None
 
 
 class Recorder:
@@ -32,7 +37,7 @@ class Recorder:
 
     Args:
         store: Where.
-        run: The id of the run.
+        run: What it belongs to.
         scorer: Its evaluators are part of a row's key.
         counting: What token counts depend on; None when that cannot be known.
         reuse: Whether what is known is used, or asked for again.
@@ -40,40 +45,35 @@ class Recorder:
     """
 
     def __init__(
-        self, store: Store, run: str, scorer: Scorer, counting: str | None, *, reuse: bool, tag: str | None = None
+        self, store: Store, run: RunInfo, scorer: Scorer, counting: str | None, *, reuse: bool, tag: str | None = None
     ) -> None:
         self.store, self.run, self.reuse = store, run, reuse
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
         self._systems: dict[str, bytes | None] = {}
         self._rows: dict[str, bytes | None] = {}
+        self._evaluators = Fingerprints()
         if reuse:
             store.index()
 
     def announce(self, systems: Sequence[System]) -> None:
         """Say which systems cannot be recognised again, so that their answers are not reused."""
         for system in systems:
-            if self.reuse and self._system_key(system) is None:
-                warnings.warn(
-                    f"answers of {system.name!r} are not reused: what they depend on cannot be told. Give it a "
-                    "text attribute `fingerprint`",
-                    stacklevel=3,
-                )
+            if self._system_key(system) is None and self.reuse:
+                _not_reused("answers", system.name)
 
     def keys(self, job: Job) -> Keys:
         """The keys of a job."""
         item = job.item
         if item.digests is None:
-            body, whole, visible = example_digests(item.example)
-            item.digests = (whole, visible)
-            self.store.put_example(whole, body)
+            item.digests = example_digests(item.example)
         whole, visible = item.digests
+        judged = self._row_key(item)
         base = self._system_key(job.system)
         if base is None:
             return Keys(whole, None, None)
         read = whole if getattr(job.system, "reads_gold", False) else visible
-        answer = digest(base, read, job.repeat.to_bytes(4, "little"))
-        judged = self._row_key(item)
-        return Keys(whole, answer, None if judged is None else digest(answer, whole, judged))
+        answer = digest_of(base, read, job.repeat.to_bytes(4, "little"))
+        return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
 
     def _system_key(self, system: System) -> bytes | None:
         if system.name not in self._systems:
@@ -86,59 +86,85 @@ class Recorder:
         wiring = self._scorer.wiring(item.tag, item.example)
         if wiring not in self._rows:
             wired = self._scorer.evaluators_for(item.tag, item.example)
-            evaluators = joined(fingerprint_of(each) for each in wired)
-            unknown = evaluators is None or self._counting is None
-            self._rows[wiring] = None if unknown else digest(evaluators or "", self._counting or "")
+            known = {each.name: self._evaluators.of(each) for each in wired}
+            for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
+                _not_reused("scores", name)
+            unknown = None in known.values() or self._counting is None
+            self._rows[wiring] = None if unknown else digest(repr(known), self._counting or "")
         return self._rows[wiring]
 
     def known_row(self, job: Job, keys: Keys) -> EvalRow | None:
         """The finished row, when nothing that it depends on has changed."""
-        if not self.reuse or keys.row is None:
+        found = self.store.find_row(keys.row, job.item.example) if self.reuse and keys.row else None
+        if found is None:
             return None
-        row = self.store.find_row(keys.row, job.item.example)
-        if row is not None:
-            self.store.put_place(self.run, job.order, keys.row)
+        keys.response, row = found
         return row
 
     def known_answer(self, job: Job, keys: Keys) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
-        if not self.reuse or keys.answer is None:
-            return None
-        found = self.store.find_answer(keys.answer, job.item.example)
+        found = self.store.find_answer(keys.answer, job.item.example) if self.reuse and keys.answer else None
         if found is None:
             return None
+        keys.response, answer = found
         return Outcome(
-            processed=found.processed,
-            metadata=dict(found.metadata),
-            latency=found.latency,
-            returns=found.returns,
+            processed=answer.processed,
+            metadata=answer.metadata,
+            latency=answer.latency,
+            returns=answer.returns,
             known=True,
         )
 
-    def keep_answer(self, job: Job, keys: Keys, outcome: Outcome) -> bytes:
-        """Put an answer down as soon as it is there; its key, made up when it will never be looked for."""
-        key = keys.answer or digest("once", self.run, str(job.order))
-        if not outcome.known:
+    def keep_answer(self, job: Job, keys: Keys, outcome: Outcome) -> None:
+        """Put a new answer down as soon as it is there."""
+        if keys.response is None:
             answer = StoredAnswer(outcome.processed, outcome.metadata, outcome.latency, outcome.returns)
-            self.store.put_answer(key, keys.whole, job.system.name, job.item.example, answer)
-        return key
+            keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, answer)
 
-    def keep_row(self, job: Job, keys: Keys, answer: bytes | None, row: EvalRow, *, final: bool) -> None:
+    def keep_row(self, job: Job, keys: Keys, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
-        key = keys.row if final and keys.row is not None else digest("once", self.run, str(job.order), "row")
-        self.store.put_row(key, answer, row)
-        self.store.put_place(self.run, job.order, key)
+        self.store.put_row(self.run, job.order, keys.row if final else None, keys.whole, keys.response, row)
+        if not job.item.kept:
+            job.item.kept = True
+            self.store.put_example(keys.whole, job.item.example)
+
+    def memory(self, keys: Keys, processed: Mapping[str, Any]) -> ScoreMemory:
+        """What slow evaluators said of an answer."""
+        return ScoreMemory(self.store, self._evaluators, keys.whole, processed, reuse=self.reuse)
+
+
+def _not_reused(what: str, name: str) -> None:
+    warnings.warn(
+        f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute "
+        "`fingerprint`",
+        stacklevel=3,
+    )
+
+
+class Fingerprints:
+    """The fingerprint of each component, worked out once: using it may change what it holds."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, str | None]] = {}
+
+    def of(self, component: Any) -> str | None:
+        """The fingerprint, as it was when it was first asked for."""
+        if id(component) not in self._known:
+            self._known[id(component)] = (component, fingerprint_of(component))
+        return self._known[id(component)][1]
 
 
 class ScoreMemory:
     """What slow evaluators said of one answer, kept by evaluator, example and answer."""
 
-    def __init__(self, store: Store, whole: bytes, processed: Mapping[str, Any], *, reuse: bool) -> None:
-        self._store, self._whole, self._reuse = store, whole, reuse
-        self._processed = example_digests(processed)[1]
+    def __init__(
+        self, store: Store, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
+    ) -> None:
+        self._store, self._evaluators, self._whole, self._reuse = store, evaluators, whole, reuse
+        self._processed = example_digests(processed)[0]
 
     def _key(self, evaluator: Evaluator) -> bytes | None:
-        fingerprint = fingerprint_of(evaluator)
+        fingerprint = self._evaluators.of(evaluator)
         if fingerprint is None:
             return None
         return digest("score", evaluator.name, fingerprint, self._whole, self._processed)

@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import os
+from collections import deque
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 
-from context_bench.engine.recorder import ScoreMemory
+from context_bench.engine.recorder import Fingerprints, ScoreMemory
 from context_bench.engine.scoring import Scorer
+from context_bench.engine.threads import Threads
+from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.results import EvalRow
-from context_bench.store import Store
-from context_bench.store.keys import digest, example_digests
+from context_bench.store import RunInfo, Store
+from context_bench.store.store import RunRecord
 
 __all__ = ["rescored"]
 
 
-async def rescored(store: Store, run: str, new_run: str, scorer: Scorer) -> AsyncIterator[EvalRow]:
-    """The rows of a run with fresh scores, each kept as part of a new run; errors stay errors."""
-    with ThreadPoolExecutor(thread_name_prefix="context-bench-score") as threads:
+async def rescored(store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer) -> AsyncIterator[EvalRow]:
+    """The rows of a run with fresh scores, each kept as part of a new run; errors stay errors.
+
+    Slow evaluators judge several rows at once.
+    """
+    cores = os.cpu_count() or 1
+    fingerprints = Fingerprints()
+    under_way: deque[asyncio.Task[EvalRow]] = deque()
+    threads = Threads(cores, "context-bench-score")
+
+    async def judge(place: int, record: RunRecord) -> EvalRow:
+        row = record.row
+        if record.answer is not None:
+            memory = ScoreMemory(store, fingerprints, record.example_key, record.answer.processed, reuse=True)
+            row = await _judged(record, run, scorer, threads, memory)
+        store.put_row(new_run, place, None, record.example_key, record.response, row)
+        return row
+
+    join_shared_transport()
+    try:
         for place, record in enumerate(store.run_records(run)):
-            row, example = record.row, record.example
-            if record.answer is not None:
-                processed = record.answer.processed
-                memory = ScoreMemory(store, example_digests(example)[1], processed, reuse=True)
-                judgement = await scorer.judge(example, processed, row.dataset, threads, memory)
-                row = dataclasses.replace(
-                    row,
-                    scores=judgement.scores,
-                    unscored=judgement.unscored,
-                    metadata={**row.metadata, **judgement.details},
-                )
-            key = digest("rescored", new_run, str(place))
-            store.put_row(key, record.response_key, row)
-            store.put_place(new_run, place, key)
-            yield row
+            under_way.append(asyncio.ensure_future(judge(place, record)))
+            if len(under_way) >= 8 * cores:
+                yield await under_way.popleft()
+        while under_way:
+            yield await under_way.popleft()
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        threads.shutdown(cancel_futures=True)
+        await leave_shared_transport()
+
+
+async def _judged(record: RunRecord, run: RunInfo, scorer: Scorer, threads: Executor, memory: ScoreMemory) -> EvalRow:
+    row, answer = record.row, record.answer
+    assert answer is not None
+    judgement = await scorer.judge(record.example, answer.processed, row.dataset, threads, memory)
+    before = run.config.get("evaluators") or ()
+    kept = {key: value for key, value in row.metadata.items() if key not in before}
+    return dataclasses.replace(
+        row,
+        scores=judgement.scores,
+        unscored=judgement.unscored,
+        metadata={**kept, **judgement.details},
+    )

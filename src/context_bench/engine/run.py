@@ -8,8 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +19,7 @@ from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
+from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
@@ -91,13 +91,15 @@ class Run:
         slots = max(lane.slots for lane in lanes)
         width = len(plan.systems) * plan.repeats
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, ahead=2 * slots + 2)
-        threads = ThreadPoolExecutor(slots, thread_name_prefix="context-bench-system")
+        threads = Threads(slots, "context-bench-system")
         pipeline = Pipeline(plan.scorer, plan.count, plan.text_fields, self._take, self._recorder, plan.prices, threads)
         self._task = asyncio.current_task()
         join_shared_transport()
         try:
             with _interrupts(self._interrupt):
-                await asyncio.gather(*(prepare() for prepare in map(_preparation, plan.systems) if prepare))
+                await asyncio.gather(
+                    *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
+                )
                 await run_lanes(feed, lanes, pipeline.run)
                 await pipeline.drain()
         except asyncio.CancelledError:
@@ -106,9 +108,9 @@ class Run:
         finally:
             pipeline.close()
             for system in plan.systems:
-                if hasattr(system, "close"):
-                    system.close()
-            threads.shutdown(wait=False, cancel_futures=True)
+                if hasattr(system, "finish"):
+                    system.finish()
+            threads.shutdown(cancel_futures=True)
             await leave_shared_transport()
             plan.progress.close()
         self.error = feed.error
@@ -157,11 +159,6 @@ def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
 
-async def _prepare(system: Any) -> None:
-    if hasattr(system, "prepare"):
-        await system.prepare()
-
-
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
     """One lane for each endpoint, and one for all systems in this process."""
     lanes: list[Lane] = []
@@ -184,8 +181,13 @@ def _interrupts(act: Callable[[], None]) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
+    try:
+        loop.add_signal_handler(signal.SIGINT, act)  # it wakes the loop whichever thread the signal comes to
+    except NotImplementedError:  # Windows
+        signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
     try:
         yield
     finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.default_int_handler)

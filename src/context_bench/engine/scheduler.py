@@ -20,12 +20,13 @@ __all__ = ["Feed", "Item", "Job", "Lane", "run_lanes"]
 class Item:
     """An example on its way through all systems, with what is worked out of it once for all of them."""
 
-    __slots__ = ("digests", "example", "tag", "tokens")
+    __slots__ = ("digests", "example", "kept", "tag", "tokens")
 
     def __init__(self, example: Example) -> None:
         self.example = example
         self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
+        self.kept = False
         self.digests: tuple[bytes, bytes] | None = None
 
 

@@ -47,9 +47,16 @@ class Scorer:
     Args:
         evaluators: What the user chose; None wires them by the dataset of each example.
         extra: Applied beside those, whatever they are.
+        settings: Parameters for evaluators that are wired, by name.
     """
 
-    def __init__(self, evaluators: Sequence[Evaluator] | None = None, extra: Sequence[Evaluator] = ()) -> None:
+    def __init__(
+        self,
+        evaluators: Sequence[Evaluator] | None = None,
+        extra: Sequence[Evaluator] = (),
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self._settings = settings or {}
         self._given = None if evaluators is None else _all_checked(evaluators)
         self._extra = _all_checked(extra)
         _no_repeats([*(self._given or ()), *self._extra])
@@ -79,21 +86,26 @@ class Scorer:
         return [self._evaluator(name) for name in dict.fromkeys(names)]
 
     @property
+    def chosen(self) -> list[Evaluator]:
+        """The evaluators that the user chose, which may want to prepare themselves."""
+        return [*(self._given or ()), *self._extra]
+
+    @property
     def names(self) -> list[str]:
         """The evaluators that have judged something."""
         return sorted({each.name for wired in self._wired.values() for each in wired})
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
-            self._made[name] = registry.get("evaluator", name)()
+            self._made[name] = registry.get("evaluator", name)(**self._settings.get(name, {}))
         return self._made[name]
 
     def fields_for(self, tags: Iterable[str]) -> set[str] | None:
         """All score keys that can come up for these datasets; None when an evaluator does not say."""
         fields = {"score"}
         for tag in tags:
-            unread = dict.fromkeys(BY_FIELD, True)  # one's own data may turn out to have any of these fields
-            for evaluator in self.evaluators_for(tag, unread):
+            # One's own data may turn out to have any of these fields.
+            for evaluator in (*self._wire(tag, list(BY_FIELD)), *self._extra):
                 emitted = getattr(evaluator, "score_fields", None)
                 if emitted is None:
                     return None

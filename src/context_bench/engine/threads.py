@@ -7,11 +7,57 @@ event loop: so an exception comes out of the thread inside another one.
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any
 
-__all__ = ["Raised", "call_in_thread", "unwrapped"]
+__all__ = ["Raised", "Threads", "call_in_thread", "unwrapped"]
+
+
+class Threads(Executor):
+    """A pool of threads that do not outlive the program: who stops a run does not wait for a call that hangs.
+
+    Args:
+        limit: The most threads; they are started as they are needed.
+        name: What they are called.
+    """
+
+    def __init__(self, limit: int, name: str) -> None:
+        self._limit, self._name = limit, name
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._free = threading.Semaphore(0)
+        self._started = 0
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Queue a call."""
+        future: Future[Any] = Future()
+        self._calls.put((future, lambda: function(*arguments, **named)))
+        if not self._free.acquire(blocking=False) and self._started < self._limit:
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        return future
+
+    def _serve(self) -> None:
+        while (task := self._calls.get()) is not None:
+            future, call = task
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:  # noqa: BLE001 - it is the caller's
+                    future.set_exception(error)
+            del task, future, call  # an idle thread keeps nothing alive
+            self._free.release()
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - it never waits
+        """Take nothing more in and let idle threads end; a call that hangs is left alone."""
+        while cancel_futures and not self._calls.empty():
+            task = self._calls.get()
+            if task is not None:
+                task[0].cancel()
+        for _ in range(self._started):
+            self._calls.put(None)
 
 
 class Raised(Exception):

@@ -1,6 +1,84 @@
 """Evaluators: each compares an example before and after a system. One file each."""
 
-from context_bench.evaluators.answer_quality import AnswerQuality
-from context_bench.evaluators.context_recall import ContextRecall
+from __future__ import annotations
 
-__all__ = ["AnswerQuality", "ContextRecall"]
+from typing import TYPE_CHECKING
+
+from context_bench._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from context_bench.evaluators.answer_quality import AnswerQuality
+    from context_bench.evaluators.bbh import BBHScore
+    from context_bench.evaluators.code_execution import CodeExecution
+    from context_bench.evaluators.context_recall import ContextRecall
+    from context_bench.evaluators.drop import DropScore
+    from context_bench.evaluators.hotpot import HotpotScore
+    from context_bench.evaluators.ifeval import IFEvalChecker, IFEvalOfficial
+    from context_bench.evaluators.infinitebench import InfiniteBenchScore
+    from context_bench.evaluators.llm_judge import LLMJudge
+    from context_bench.evaluators.longbench import LongBenchScore
+    from context_bench.evaluators.math import MathEquivalence
+    from context_bench.evaluators.mrcr import MRCRScore
+    from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
+    from context_bench.evaluators.nli_label import NLILabelMatch
+    from context_bench.evaluators.nolima import NoLiMaScore
+    from context_bench.evaluators.patch_files import PatchFiles
+    from context_bench.evaluators.reference_overlap import ReferenceOverlap
+    from context_bench.evaluators.rouge_suite import RougeSuite
+    from context_bench.evaluators.summarization_quality import SummarizationQuality
+    from context_bench.evaluators.tool_call import ToolCallMatch
+    from context_bench.evaluators.truthfulqa import TruthfulQAScore
+
+_HOMES = {
+    "answer_quality": ("AnswerQuality",),
+    "bbh": ("BBHScore",),
+    "code_execution": ("CodeExecution",),
+    "context_recall": ("ContextRecall",),
+    "drop": ("DropScore",),
+    "hotpot": ("HotpotScore",),
+    "ifeval": (
+        "IFEvalChecker",
+        "IFEvalOfficial",
+    ),
+    "infinitebench": ("InfiniteBenchScore",),
+    "llm_judge": ("LLMJudge",),
+    "longbench": ("LongBenchScore",),
+    "math": ("MathEquivalence",),
+    "mrcr": ("MRCRScore",),
+    "multiple_choice": ("MultipleChoiceAccuracy",),
+    "nli_label": ("NLILabelMatch",),
+    "nolima": ("NoLiMaScore",),
+    "patch_files": ("PatchFiles",),
+    "reference_overlap": ("ReferenceOverlap",),
+    "rouge_suite": ("RougeSuite",),
+    "summarization_quality": ("SummarizationQuality",),
+    "tool_call": ("ToolCallMatch",),
+    "truthfulqa": ("TruthfulQAScore",),
+}
+
+__all__ = [
+    "AnswerQuality",
+    "BBHScore",
+    "CodeExecution",
+    "ContextRecall",
+    "DropScore",
+    "HotpotScore",
+    "IFEvalChecker",
+    "IFEvalOfficial",
+    "InfiniteBenchScore",
+    "LLMJudge",
+    "LongBenchScore",
+    "MRCRScore",
+    "MathEquivalence",
+    "MultipleChoiceAccuracy",
+    "NLILabelMatch",
+    "NoLiMaScore",
+    "PatchFiles",
+    "ReferenceOverlap",
+    "RougeSuite",
+    "SummarizationQuality",
+    "ToolCallMatch",
+    "TruthfulQAScore",
+]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

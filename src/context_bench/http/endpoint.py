@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +15,7 @@ import orjson
 
 from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http.gate import Gate
+from context_bench.http.headers import merge_headers
 from context_bench.http.retry import RetryPolicy, is_transient, retry_after
 from context_bench.http.secrets import Secret, check_url
 from context_bench.http.transport import Reply, shared_transport
@@ -65,22 +68,29 @@ class Endpoint:
         max_tpm: float | None = None,
     ) -> None:
         self.base_url = check_url(base_url)
+        self.place = urlsplit(self.base_url).netloc
         self.timeout = timeout
         self.policy = policy or RetryPolicy()
-        self._headers = {"Content-Type": "application/json", "Expect": "", **(headers or {})}
+        self._headers = merge_headers({"Content-Type": "application/json", "Expect": ""}, headers or {})
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
+        # Made once, and kept where no dump of this object's attributes shows them.
+        self._lines = cache(lambda: tuple(f"{name}: {_revealed(value)}" for name, value in self._headers.items()))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
-
-    @property
-    def place(self) -> str:
-        """Host and port, for people."""
-        return urlsplit(self.base_url).netloc
+        self._look: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"Endpoint({self.base_url!r})"
 
     async def probe(self) -> None:
-        """Find out whether anybody listens; whatever is answered is an answer. A dead server stays dead."""
+        """Find out whether anybody listens; whatever is answered is an answer. A dead server stays dead.
+
+        Systems that share the endpoint share the look at it.
+        """
+        if self._look is None or self._look.done():
+            self._look = asyncio.ensure_future(self._find_out())
+        await self._look
+
+    async def _find_out(self) -> None:
         last: RequestFailed | None = None
         for pause in (0.0, 0.2, 0.8):
             await asyncio.sleep(pause)
@@ -139,12 +149,11 @@ class Endpoint:
             await asyncio.sleep(pause)
 
     async def _send(self, path: str, payload: bytes, timeout: float, timed: bool) -> Reply:
-        lines = [f"{name}: {_revealed(value)}" for name, value in self._headers.items()]
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("> POST %s%s %s", self.base_url, path, _for_log(payload))
         try:
             reply = await shared_transport().request(
-                "POST", self.base_url + path, headers=lines, body=payload, timeout=timeout, timed=timed
+                "POST", self.base_url + path, headers=self._lines(), body=payload, timeout=timeout, timed=timed
             )
         except ConnectionFailed as error:
             self._gate.unreachable(str(error))
@@ -163,20 +172,36 @@ class Endpoint:
 
     def _hide_keys(self, reply: Reply) -> None:
         """A server that repeats the key must not spread it into rows, reports and logs."""
-        for secret in self._secrets:
-            key = secret.reveal().rpartition(" ")[2].encode()
-            if len(key) >= _LEAST_KEY and (key in reply.body or key in reply.raw_headers):
+        for key in self._keys():
+            if key in reply.body or key in reply.raw_headers:
                 reply.body = reply.body.replace(key, b"***")
                 reply.raw_headers = reply.raw_headers.replace(key, b"***")
                 reply.chunks = [(moment, chunk.replace(key, b"***")) for moment, chunk in reply.chunks]
+
+    def _without_keys(self, document: Any) -> Any:
+        """The same for what was put together from a stream, whose pieces may have cut a key in two."""
+        for key in self._keys():
+            text = orjson.dumps(document)
+            if key in text:
+                document = orjson.loads(text.replace(key, b"***"))
+        return document
+
+    def _keys(self) -> Iterator[bytes]:
+        """The long words of every secret, each as it stands and as JSON may spell it."""
+        for secret in self._secrets:
+            for word in re.split(r"[\s;,=]+", secret.reveal()):
+                if len(word) >= _LEAST_KEY:
+                    quoted = orjson.dumps(word)[1:-1]
+                    yield from {word.encode(), quoted, quoted.replace(b"/", b"\\/")}
 
     def _accept(self, reply: Reply, parse: Callable[[Reply], Any] | None) -> Any:
         """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
         if 200 <= reply.status < 300:
             try:
-                return orjson.loads(reply.body) if parse is None else parse(reply)
-            except ValueError:
-                problem = f"{self.place} answered {reply.status} with a body that is no JSON: {shown(reply.body)}"
+                return orjson.loads(reply.body) if parse is None else self._without_keys(parse(reply))
+            except ValueError as broken:
+                what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
+                problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
                 raise _Retry(RequestFailed(problem, status=reply.status), reply) from None
         if 300 <= reply.status < 400:
             target = reply.header("location") or "nowhere"

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
-from context_bench.http.transport import Reply
+__all__ = ["DONE", "read_events"]
 
-__all__ = ["read_events"]
+DONE = "[DONE]"
+"""What is yielded for the event that ends OpenAI's streams, which is no JSON."""
 
 
-def read_events(reply: Reply) -> Iterator[tuple[float, Any]]:
-    """The JSON of each event, and the seconds after which its last byte came.
+def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:
+    """The JSON of each event, and the moment of the chunk that completed it.
+
+    Chunks may end anywhere. Comments and other fields than `data` are passed over.
 
     Raises:
-        ValueError: The stream is no such stream.
+        ValueError: An event is no JSON, or ends in the middle.
     """
-    buffer = b""
-    for moment, chunk in reply.chunks:
-        buffer += chunk.replace(b"\r\n", b"\n")
-        *blocks, buffer = buffer.split(b"\n\n")
-        for block in blocks:
-            data = b"\n".join(line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:"))
-            if data and data != b"[DONE]":
-                yield moment, orjson.loads(data)
-    if buffer.strip() and not buffer.strip().endswith(b"[DONE]"):
-        raise ValueError("the stream ends in the middle of an event")
+    data: list[bytes] = []
+    completed = 0.0
+    for moment, line in _lines(chunks):
+        if line.startswith(b"data:"):
+            data.append(line[5:].strip())
+            completed = moment
+        elif not line and data:
+            text = b"\n".join(data)
+            data = []
+            if text:
+                yield completed, DONE if text == DONE.encode() else orjson.loads(text)
+
+
+def _lines(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+    """Lines without their ends, however the chunks cut them; an empty one at last ends the last event."""
+    parts: list[bytes] = []
+    moment = 0.0
+    for moment, chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield moment, b"".join([*parts, end]).rstrip(b"\r")
+            parts = []
+        parts.append(rest)
+    yield moment, b"".join(parts).rstrip(b"\r")
+    yield moment, b""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -55,7 +55,7 @@ class Transport:
 
     def __init__(self, max_connections: int = 1024) -> None:
         self._multi: Any = None
-        self._idle: list[Any] = []
+        self._idle: list[_Handle] = []
         self._max_connections = max_connections
         self.runs = 0
 
@@ -72,39 +72,20 @@ class Transport:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
         loop = asyncio.get_running_loop()
         multi = self._opened()
-        curl = self._idle.pop() if self._idle else _new_handle()
-        sink = _Sink(loop.time if timed else None)
-        head: list[bytes] = []
-        curl.setopt(pycurl.URL, url)
-        curl.setopt(pycurl.HTTPHEADER, list(headers))
-        if body is None:
-            curl.setopt(pycurl.HTTPGET, 1)
-        else:
-            curl.setopt(pycurl.POSTFIELDS, body)
-        curl.setopt(pycurl.CUSTOMREQUEST, method)
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(timeout * 1000)))
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(min(timeout, CONNECT_SECONDS) * 1000)))
-        curl.setopt(pycurl.WRITEFUNCTION, sink.write)
-        curl.setopt(pycurl.HEADERFUNCTION, head.append)
+        handle = self._idle.pop() if self._idle else _Handle()
+        handle.prepare(method, url, headers, body, timeout, loop.time if timed else None)
         started = loop.time()
         try:
-            await multi.perform(curl)
+            await multi.perform(handle.curl)
         except pycurl.error as error:
-            connected = curl.getinfo(pycurl.CONNECT_TIME) > 0
-            curl.close()
-            raise _failure(error, url, timeout, sink, connected) from None
+            failure = _failure(error, url, timeout, handle)
+            handle.curl.close()
+            raise failure from None
         except asyncio.CancelledError:
-            curl.close()
+            handle.curl.close()
             raise
-        seconds = loop.time() - started
-        reply = Reply(
-            curl.getinfo(pycurl.RESPONSE_CODE),
-            b"".join(sink.parts),
-            b"".join(head),
-            seconds,
-            sink.timed(started),
-        )
-        self._idle.append(curl)
+        reply = handle.reply(started, loop.time())
+        self._idle.append(handle)
         return reply
 
     def _opened(self) -> Any:
@@ -117,35 +98,79 @@ class Transport:
     async def aclose(self) -> None:
         """Close every connection."""
         multi, self._multi = self._multi, None
-        for curl in self._idle:
-            curl.close()
+        for handle in self._idle:
+            handle.curl.close()
         self._idle.clear()
         if multi is not None:
             await multi.aclose()
 
 
-class _Sink:
-    """Collects a body, and refuses to grow without bound."""
+class _Handle:
+    """A libcurl handle with where its reply goes; what stays the same from request to request is set once."""
 
-    __slots__ = ("_clock", "_times", "parts", "size")
-
-    def __init__(self, clock: Any) -> None:
-        self.parts: list[bytes] = []
+    def __init__(self) -> None:
+        self.curl = curl = pycurl.Curl()
         self.size = 0
-        self._clock = clock
+        self._parts: list[bytes] = []
+        self._head: list[bytes] = []
         self._times: list[float] = []
+        self._clock: Callable[[], float] | None = None
+        self._set: tuple[Any, ...] = ()
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.FOLLOWLOCATION, 0)
+        curl.setopt(pycurl.ACCEPT_ENCODING, "")
+        curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
+        curl.setopt(pycurl.TCP_NODELAY, 1)
+        curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
+        curl.setopt(pycurl.WRITEFUNCTION, self._write)
+        curl.setopt(pycurl.HEADERFUNCTION, self._write_header)
 
-    def write(self, chunk: bytes) -> int:
+    def prepare(
+        self,
+        method: str,
+        url: str,
+        headers: Sequence[str],
+        body: bytes | None,
+        timeout: float,
+        clock: Callable[[], float] | None,
+    ) -> None:
+        """Make the handle ready for a request."""
+        curl = self.curl
+        self.size, self._parts, self._head, self._times, self._clock = 0, [], [], [], clock
+        settings = (method, url, headers, timeout, body is None)
+        if settings != self._set:
+            self._set = settings
+            curl.setopt(pycurl.URL, url)
+            curl.setopt(pycurl.HTTPHEADER, list(headers))
+            curl.setopt(pycurl.TIMEOUT_MS, max(1, int(timeout * 1000)))
+            curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(min(timeout, CONNECT_SECONDS) * 1000)))
+            curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
+            curl.setopt(pycurl.CUSTOMREQUEST, method)
+        if body is not None:
+            curl.setopt(pycurl.POSTFIELDS, body)
+
+    def _write(self, chunk: bytes) -> int:
         self.size += len(chunk)
         if self.size > MAX_BODY:
             return -1
-        self.parts.append(chunk)
+        self._parts.append(chunk)
         if self._clock is not None:
             self._times.append(self._clock())
         return len(chunk)
 
-    def timed(self, started: float) -> list[tuple[float, bytes]]:
-        return [(moment - started, part) for moment, part in zip(self._times, self.parts)]
+    def _write_header(self, line: bytes) -> None:
+        self._head.append(line)
+
+    @property
+    def connected(self) -> bool:
+        """Whether there was a connection, so that the request could be sent; a kept one has no connect time."""
+        return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
+
+    def reply(self, started: float, ended: float) -> Reply:
+        """What came back."""
+        chunks = [(moment - started, part) for moment, part in zip(self._times, self._parts)]
+        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
+        return Reply(status, b"".join(self._parts), b"".join(self._head), ended - started, chunks)
 
 
 class _NoProxy:
@@ -160,26 +185,15 @@ class _NoProxy:
 _no_proxy = _NoProxy()
 
 
-def _new_handle() -> Any:
-    curl = pycurl.Curl()
-    curl.setopt(pycurl.NOSIGNAL, 1)
-    curl.setopt(pycurl.FOLLOWLOCATION, 0)
-    curl.setopt(pycurl.ACCEPT_ENCODING, "")
-    curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
-    curl.setopt(pycurl.TCP_NODELAY, 1)
-    curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
-    return curl
-
-
-def _failure(error: pycurl.error, url: str, timeout: float, sink: _Sink, connected: bool) -> RequestFailed:
+def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> RequestFailed:
     code, message = error.args[0], str(error.args[1])
     place = url.split("?", 1)[0]
-    if code in _TIMEOUTS and not connected:
+    if code in _TIMEOUTS and not handle.connected:
         return ConnectionFailed(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
-        heard = f" ({sink.size} bytes of the reply had come)" if sink.size else ""
+        heard = f" ({handle.size} bytes of the reply had come)" if handle.size else ""
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
-    if code in _TOO_LARGE and (sink.size > MAX_BODY or code == pycurl.E_FILESIZE_EXCEEDED):
+    if code in _TOO_LARGE and (handle.size > MAX_BODY or code == pycurl.E_FILESIZE_EXCEEDED):
         return RequestFailed(f"the reply of {place} is larger than {MAX_BODY // 2**20} MB")
     return ConnectionFailed(f"{place}: {message}")
 

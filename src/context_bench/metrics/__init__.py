@@ -4,6 +4,7 @@ from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.cost import CostOfPass
 from context_bench.metrics.defaults import default_metrics
 from context_bench.metrics.latency import Latency
+from context_bench.metrics.official import OfficialScore
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
 
@@ -12,6 +13,7 @@ __all__ = [
     "CostOfPass",
     "Latency",
     "MeanScore",
+    "OfficialScore",
     "ParetoRank",
     "PassRate",
     "PerDatasetBreakdown",

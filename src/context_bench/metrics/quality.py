@@ -52,6 +52,11 @@ class MeanTally:
             if len(self._partials) == 1024:
                 self._partials = _exact_parts(self._partials)
 
+    @property
+    def count(self) -> int:
+        """How many rows the mean stands on."""
+        return self._count
+
     def result(self) -> dict[str, float]:
         """The mean so far."""
         return {"mean_score": math.fsum(self._partials) / self._count if self._count else 0.0}

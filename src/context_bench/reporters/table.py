@@ -42,6 +42,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("errors", "num_errors", "{:.0f}".format),
     ("unscored", "num_unscored", "{:.0f}".format),
     ("score", "mean_score", _score),
+    ("official", "official_score", _score),
     ("pass rate", "pass_rate", _percent),
     ("compression", "compression_ratio", _percent),
     ("cost of pass", "cost_of_pass", _tokens),

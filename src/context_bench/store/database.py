@@ -1,71 +1,129 @@
-"""The SQLite file: its tables, its version, and what is said when it cannot be used."""
+"""The SQLite file: its tables, its version, and what is said when it cannot be used.
+
+Whatever a run makes has the number of that run and the place in it for an id, so that a later run adds
+and never overwrites; what may be used again is found by its key, the newest first.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from context_bench.errors import StoreError
 
-__all__ = ["FILE_NAME", "SCHEMA", "connect", "explain"]
+__all__ = ["FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 
 FILE_NAME = "store.db"
 SCHEMA = 1
 
+_PATIENCE = 30_000
+"""Milliseconds to wait for another process that writes."""
+
 _TABLES = """
-CREATE TABLE IF NOT EXISTS examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS responses (
-    key BLOB PRIMARY KEY, example BLOB NOT NULL, system TEXT NOT NULL, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, response BLOB, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, created TEXT NOT NULL, status TEXT NOT NULL, config BLOB NOT NULL, summary BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS run_rows (
-    run TEXT NOT NULL, place INTEGER NOT NULL, row BLOB NOT NULL, PRIMARY KEY (run, place)) WITHOUT ROWID;
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
+    config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
+CREATE TABLE rows (id INTEGER PRIMARY KEY, key BLOB, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
+CREATE INDEX rows_by_key ON rows (key);
+CREATE TABLE responses (id INTEGER PRIMARY KEY, key BLOB, body BLOB NOT NULL);
+CREATE INDEX responses_by_key ON responses (key);
+CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 """
 
+T = TypeVar("T")
 
-def connect(directory: Path, *, readonly: bool = False) -> sqlite3.Connection:
+
+def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> sqlite3.Connection:
     """Open the store in a directory, made when it is new; StoreError says why it cannot be."""
     path = directory / FILE_NAME
+    connection = None
     try:
-        if readonly:
-            if not path.is_file():
-                raise StoreError(f"there is no store in {directory}: nothing was recorded there yet")
-            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-        else:
-            directory.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        connection.execute("PRAGMA busy_timeout = 30000")
-        _check_version(connection, path)
+        if (readonly or not create) and not path.exists():
+            raise StoreError(f"there is no store in {directory}: nothing was recorded there yet")
         if not readonly:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.executescript(_TABLES)
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            directory.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
+        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        if _version(connection, path) == 0 and not readonly:
+            _make_shareable(connection)
+            transaction(connection, lambda: _make_tables(connection))
+        connection.execute("PRAGMA synchronous = NORMAL")
         return connection
-    except (sqlite3.Error, OSError) as error:
-        raise explain(error, path) from error
+    except (sqlite3.Error, OSError, StoreError) as error:
+        if connection is not None:
+            connection.close()
+        raise (error if isinstance(error, StoreError) else explain(error, path)) from error
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def _address(path: Path, readonly: bool) -> str:
+    """The file as SQLite is told it: to look at a store, nothing has to be written beside it."""
+    address = path.absolute().as_uri()
+    if not readonly:
+        return address
+    untouched = not path.with_name(f"{FILE_NAME}-wal").exists() and not os.access(path.parent, os.W_OK)
+    return f"{address}?mode=ro{'&immutable=1' if untouched else ''}"
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA:
         raise StoreError(
             f"{path} was written by a newer context-bench (schema {version}; this one knows {SCHEMA}): "
             "upgrade, or use another --cache-dir"
         )
+    return int(version)
+
+
+def _make_shareable(connection: sqlite3.Connection) -> None:
+    """Readers and a writer at once. SQLite itself does not wait here for others who do the same."""
+    give_up = time.monotonic() + _PATIENCE / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA user_version").fetchone() == (0,):  # nobody else was faster
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+    """Run `work` as one transaction: all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = work()
+        connection.execute("COMMIT")
+        return result
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
     """One sentence for whatever SQLite or the file system says."""
-    text = str(error)
-    if "disk is full" in text or getattr(error, "errno", None) == 28:
+    text, number = str(error), getattr(error, "errno", None)
+    if "is full" in text or number == errno.ENOSPC:
         return StoreError(f"the disk with {path} is full: free some space, then go on with --resume")
     if "not a database" in text or "malformed" in text or "corrupt" in text:
         return StoreError(f"{path} is damaged ({text}): move it away, or use another --cache-dir")
-    if "readonly" in text or "unable to open" in text or isinstance(error, PermissionError):
-        return StoreError(f"{path} cannot be written: use another --cache-dir, or --no-store")
     if "locked" in text:
         return StoreError(f"{path} is locked by another program for too long")
-    return StoreError(f"{path} cannot be used: {text}")
+    if isinstance(error, OSError):
+        text = os.strerror(number) if number else text
+    elif "readonly" not in text and "unable to open" not in text:
+        return StoreError(f"{path} cannot be used: {text}")
+    return StoreError(f"{path} cannot be written ({text}): use another --cache-dir, or --no-store")

@@ -26,21 +26,28 @@ def to_bytes(value: Any) -> bytes:
 
 
 def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system returned, less what it left as it was."""
-    same = [key for key, value in processed.items() if key in example and example[key] == value]
+    """What a system returned, less what it left as it was; a response that is its context is kept once."""
+    same = [key for key, value in processed.items() if key in example and _equal(example[key], value)]
     changed = {key: value for key, value in processed.items() if key not in same}
-    if "response" in changed and processed.get("context") == changed["response"]:
-        del changed["response"]
-        same.append("response")
-    return {"same": same, "changed": changed}
+    if "response" not in changed or changed["response"] != processed.get("context"):
+        return {"same": same, "changed": changed}
+    del changed["response"]
+    return {"same": same, "changed": changed, "response": "context"}
+
+
+def _equal(first: Any, second: Any) -> bool:
+    try:
+        return bool(first == second)
+    except ValueError:  # arrays do not say
+        return False
 
 
 def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `pack_processed`."""
     processed = {key: example[key] for key in packed["same"] if key in example}
     processed.update(packed["changed"])
-    if "response" in packed["same"] and "response" not in example:
-        processed["response"] = processed["context"]
+    if "response" in packed:
+        processed["response"] = processed[packed["response"]]
     return processed
 
 

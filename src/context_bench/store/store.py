@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import secrets
+import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from context_bench.errors import StoreError, UnknownName
-from context_bench.results import EvalRow, dump_json
-from context_bench.store.database import connect, explain
+from context_bench.errors import StoreError, UsageError
+from context_bench.results import EvalResult, EvalRow
+from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import pack_processed, pack_row, to_bytes, unpack_processed, unpack_row
-from context_bench.store.writer import Writer, transaction
+from context_bench.store.writer import Writer
 
 __all__ = ["RunInfo", "Store", "StoredAnswer"]
+
+T = TypeVar("T")
+
+_PLACES = 32
+"""Bits for the place in a run."""
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """One run: when, how it ended, with what, and what came out."""
+    """One run: when, how it ended, with what, and what came out. A run that was killed stays "running"."""
 
+    number: int
     id: str
     created: str
     status: str
     config: dict[str, Any]
     summary: dict[str, dict[str, float]]
+    timing: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,9 @@ class RunRecord:
 
     row: EvalRow
     example: dict[str, Any]
+    example_key: bytes
     answer: StoredAnswer | None
-    response_key: bytes | None
+    response: int | None
 
 
 class Store:
@@ -59,12 +68,17 @@ class Store:
     Args:
         directory: Where it lives; made when it does not exist.
         readonly: Only look: nothing is made or changed.
+        create: False asks for a store that is there already.
     """
 
-    def __init__(self, directory: str | Path, *, readonly: bool = False) -> None:
+    def __init__(self, directory: str | Path, *, readonly: bool = False, create: bool = True) -> None:
         self.directory = Path(directory)
-        self._reader = connect(self.directory, readonly=readonly)
-        self._writer = None if readonly else Writer(self.directory)
+        self._reader = connect(self.directory, readonly=readonly, create=create)
+        try:
+            self._writer = None if readonly else Writer(self.directory)
+        except StoreError:
+            self._reader.close()
+            raise
         self._rows_known: set[bytes] = set()
         self._answers_known: set[bytes] = set()
 
@@ -94,7 +108,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise explain(error, self.directory) from error
+            raise explain(error, self.directory / FILE_NAME) from error
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         with self._explained():
@@ -108,29 +122,25 @@ class Store:
         """
         for table, keys in (("rows", self._rows_known), ("responses", self._answers_known)):
             with self._explained():
-                keys.update(key for (key,) in self._reader.execute(f"SELECT key FROM {table}"))
+                keys.update(key for (key,) in self._reader.execute(f"SELECT key FROM {table} WHERE key IS NOT NULL"))
 
-    def find_answer(self, key: bytes, example: Mapping[str, Any]) -> StoredAnswer | None:
-        """The answer under a response key."""
+    def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer] | None:
+        """The newest answer under a response key, and its id."""
         if key not in self._answers_known:
             return None
-        found = self._one("SELECT body FROM responses WHERE key = ?", key)
-        return None if found is None else _answer(found[0], example)
+        found = self._one("SELECT id, body FROM responses WHERE key = ? ORDER BY id DESC LIMIT 1", key)
+        return None if found is None else (found[0], _answer(found[1], example))
 
-    def find_row(self, key: bytes, example: Mapping[str, Any]) -> EvalRow | None:
-        """The finished row under a row key, with its response."""
+    def find_row(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, EvalRow] | None:
+        """The newest finished row under a row key, and the id of the answer in it."""
         if key not in self._rows_known:
             return None
         found = self._one(
-            "SELECT rows.body, responses.body FROM rows JOIN responses ON responses.key = rows.response "
-            "WHERE rows.key = ?",
+            "SELECT rows.response, rows.body, responses.body FROM rows JOIN responses ON responses.id = rows.response "
+            "WHERE rows.key = ? ORDER BY rows.id DESC LIMIT 1",
             key,
         )
-        if found is None:
-            return None
-        packed = orjson.loads(found[1])["processed"]
-        response = packed["changed"].get("response")
-        return unpack_row(found[0], unpack_processed(packed, example)["response"] if response is None else response)
+        return None if found is None else (found[0], unpack_row(found[1], _response(found[2], example)))
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""
@@ -143,14 +153,14 @@ class Store:
         assert self._writer is not None, "this store was opened to be read"
         self._writer.add(statement, values)
 
-    def put_example(self, key: bytes, body: bytes) -> None:
-        """Keep an example, as JSON."""
-        self._put("INSERT OR IGNORE INTO examples VALUES (?, ?)", key, body)
+    def put_example(self, key: bytes, example: Mapping[str, Any]) -> None:
+        """Keep an example."""
+        self._put("INSERT OR IGNORE INTO examples VALUES", key, to_bytes(example))
 
     def put_answer(
-        self, key: bytes, example_key: bytes, system: str, example: Mapping[str, Any], answer: StoredAnswer
-    ) -> None:
-        """Keep an answer; a newer one replaces it."""
+        self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: StoredAnswer
+    ) -> int:
+        """Keep the answer of a run at a place; without a key it is not looked for again. Its id."""
         body = to_bytes(
             {
                 "processed": pack_processed(answer.processed, example),
@@ -159,98 +169,130 @@ class Store:
                 "returns": answer.returns,
             }
         )
-        self._put("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", key, example_key, system, body)
+        identity = _identity(run.number, place)
+        self._put("INSERT OR REPLACE INTO responses VALUES", identity, key, body)
+        return identity
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
         """Keep what an evaluator said."""
-        self._put("INSERT OR REPLACE INTO scores VALUES (?, ?)", key, to_bytes(scores))
+        self._put("INSERT OR REPLACE INTO scores VALUES", key, to_bytes(scores))
 
-    def put_row(self, key: bytes, response_key: bytes | None, row: EvalRow) -> None:
-        """Keep a finished row."""
-        self._put("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", key, response_key, pack_row(row))
-
-    def put_place(self, run: str, place: int, key: bytes) -> None:
-        """Note that a row belongs to a run, and where it stands in it."""
-        self._put("INSERT OR REPLACE INTO run_rows VALUES (?, ?, ?)", run, place, key)
+    def put_row(
+        self, run: RunInfo, place: int, key: bytes | None, example: bytes, response: int | None, row: EvalRow
+    ) -> None:
+        """Keep the row of a run at a place; without a key it is not looked for again."""
+        values = (_identity(run.number, place), key, example, response, pack_row(row))
+        self._put("INSERT OR REPLACE INTO rows VALUES", *values)
 
     # -- runs
 
-    def start_run(self, config: Mapping[str, Any]) -> str:
-        """Record that a run has begun; its id."""
-        run = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    def start_run(self, config: Mapping[str, Any]) -> RunInfo:
+        """Record that a run has begun."""
         created = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        self._put("INSERT INTO runs VALUES (?, ?, 'running', ?, '{}')", run, created, dump_json(config).encode())
-        return run
+        number = self._at_once(partial(_start, created=created, config=to_bytes(config)))
+        return RunInfo(number, _run_id(created, number), created, "running", dict(config), {}, {})
 
-    def end_run(self, run: str, status: str, config: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
-        """Record how a run ended."""
-        self._put(
-            "UPDATE runs SET status = ?, config = ?, summary = ? WHERE id = ?",
-            status,
-            dump_json(config).encode(),
-            dump_json(summary).encode(),
-            run,
-        )
+    def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
+        """Record how a run ended, and with what."""
+        # Not strict JSON: a cost may be infinite.
+        numbers = (json.dumps(each, default=float).encode() for each in (result.summary, result.timing))
+        statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
+        self._put(statement, status, to_bytes(result.config), *numbers, run.number)
 
     def runs(self) -> list[RunInfo]:
         """All runs, the newest first."""
         with self._explained():
-            found = self._reader.execute("SELECT * FROM runs ORDER BY rowid DESC").fetchall()
-        return [
-            RunInfo(run, created, status, orjson.loads(config), orjson.loads(summary))
-            for run, created, status, config, summary in found
-        ]
+            found = self._reader.execute("SELECT * FROM runs ORDER BY number DESC").fetchall()
+        return [RunInfo(*run[:4], *map(json.loads, run[4:])) for run in found]
 
     def run(self, name: str) -> RunInfo:
         """A run by its id, the start of one, or `last`."""
         runs = self.runs()
         if name == "last" and runs:
             return runs[0]
-        matching = [run for run in runs if run.id == name] or [run for run in runs if run.id.startswith(name)]
-        if len(matching) != 1:
-            raise UnknownName("run", name, [run.id for run in runs])
+        matching = [run for run in runs if run.id == name] or [run for run in runs if name and run.id.startswith(name)]
+        if len(matching) > 1:
+            raise UsageError(f"{len(matching)} runs start with {name!r}: {', '.join(run.id for run in matching[:5])}")
+        if not matching:
+            raise UsageError(f"there is no run {name!r} in {self.directory}: `context-bench runs list` shows them")
         return matching[0]
 
-    def run_rows(self, run: str) -> Iterator[EvalRow]:
+    def run_rows(self, run: RunInfo) -> Iterator[EvalRow]:
         """The rows of a run, in order."""
         for record in self.run_records(run):
             yield record.row
 
-    def run_records(self, run: str) -> Iterator[RunRecord]:
+    def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
         """The rows of a run with their example and answer, in order."""
-        cursor = self._reader.execute(
-            "SELECT rows.body, rows.response, responses.body, examples.body FROM run_rows "
-            "JOIN rows ON rows.key = run_rows.row "
-            "LEFT JOIN responses ON responses.key = rows.response "
-            "LEFT JOIN examples ON examples.key = responses.example "
-            "WHERE run_rows.run = ? ORDER BY run_rows.place",
-            (run,),
-        )
-        for row_body, response_key, answer_body, example_body in cursor:
-            example = orjson.loads(example_body) if example_body else {}
-            answer = _answer(answer_body, example) if answer_body else None
-            row = unpack_row(row_body, answer.processed["response"] if answer else "")
-            yield RunRecord(row, example, answer, response_key)
+        with self._explained():
+            yield from (
+                _record(*found)
+                for found in self._reader.execute(
+                    "SELECT rows.body, rows.response, responses.body, rows.example, examples.body FROM rows "
+                    "LEFT JOIN responses ON responses.id = rows.response "
+                    "LEFT JOIN examples ON examples.key = rows.example "
+                    "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id",
+                    (_identity(run.number, 0), _identity(run.number + 1, 0)),
+                )
+            )
 
-    def remove_run(self, run: str) -> None:
-        """Forget a run and the answers that no other run uses."""
+    def remove_run(self, run: RunInfo) -> None:
+        """Forget a run, and what it made and no other run uses."""
+        self._at_once(partial(_remove, run=run.number))
+
+    def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Change something and wait until it is done."""
         connection = connect(self.directory)
         try:
             with self._explained():
-                transaction(connection, lambda: _remove(connection, run))
+                return transaction(connection, partial(work, connection))
         finally:
             connection.close()
 
 
-def _remove(connection: sqlite3.Connection, run: str) -> None:
-    connection.execute("DELETE FROM run_rows WHERE run = ?", (run,))
-    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
-    connection.execute("DELETE FROM rows WHERE key NOT IN (SELECT row FROM run_rows)")
-    connection.execute("DELETE FROM responses WHERE key NOT IN (SELECT response FROM rows WHERE response IS NOT NULL)")
-    connection.execute("DELETE FROM examples WHERE key NOT IN (SELECT example FROM responses)")
+def _start(connection: sqlite3.Connection, created: str, config: bytes) -> int:
+    values = ("", created, "running", config, b"{}", b"{}")
+    number = connection.execute("INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?)", values).lastrowid or 0
+    connection.execute("UPDATE runs SET id = ? WHERE number = ?", (_run_id(created, number), number))
+    return number
+
+
+def _run_id(created: str, number: int) -> str:
+    """What people call a run: the moment of its start, and a number that no other run of the store has."""
+    moment = "".join(char for char in created[:19] if char.isdigit())
+    return f"{moment[:8]}-{moment[8:]}-{number}"
+
+
+def _remove(connection: sqlite3.Connection, run: int) -> None:
+    connection.execute("DELETE FROM runs WHERE number = ?", (run,))
+    connection.execute("DELETE FROM rows WHERE id >= ? AND id < ?", (_identity(run, 0), _identity(run + 1, 0)))
+    # Answers of a run that is under way, or was killed before it judged them, have no row yet.
+    connection.execute(
+        "DELETE FROM responses WHERE id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL) "
+        f"AND id >> {_PLACES} NOT IN (SELECT number FROM runs)"
+    )
+    connection.execute("DELETE FROM examples WHERE key NOT IN (SELECT example FROM rows)")
+
+
+def _identity(run: int, place: int) -> int:
+    """The id of what a run makes at a place: what later runs make has higher ones."""
+    return run << _PLACES | place
+
+
+def _record(row: bytes, response: int | None, answer: bytes | None, key: bytes, example: bytes | None) -> RunRecord:
+    original = orjson.loads(example) if example else {}
+    found = _answer(answer, original) if answer else None
+    unpacked = unpack_row(row, found.processed["response"] if found else "")
+    return RunRecord(unpacked, original, key, found, response)
 
 
 def _answer(body: bytes, example: Mapping[str, Any]) -> StoredAnswer:
     record = orjson.loads(body)
     processed = unpack_processed(record["processed"], example)
     return StoredAnswer(processed, record["metadata"], record["latency"], record["returns"])
+
+
+def _response(body: bytes, example: Mapping[str, Any]) -> str:
+    packed = orjson.loads(body)["processed"]
+    response: str = packed["changed"].get("response")
+    return unpack_processed(packed, example)["response"] if response is None else response

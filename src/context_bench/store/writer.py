@@ -6,16 +6,17 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from context_bench.errors import StoreError
-from context_bench.store.database import connect, explain
+from context_bench.store.database import FILE_NAME, connect, explain, transaction
 
 __all__ = ["Writer"]
 
 _PAUSE = 0.02
+_ROWS = 100
 
 
 class Writer:
@@ -25,7 +26,7 @@ class Writer:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._path = directory / FILE_NAME
         self._connection = connect(directory)
         self._pending: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._wake = threading.Event()
@@ -35,7 +36,7 @@ class Writer:
         self._thread.start()
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Queue one row for an INSERT statement."""
+        """Queue one row for a statement that ends in VALUES, or the values of any other statement."""
         self._pending.append((statement, values))
         if not self._wake.is_set():
             self._wake.set()
@@ -58,12 +59,12 @@ class Writer:
 
         def write() -> None:
             for statement, rows in batch.items():
-                self._connection.executemany(statement, rows)
+                _execute(self._connection, statement, rows)
 
         try:
             transaction(self._connection, write)
         except sqlite3.Error as error:
-            self.failure = explain(error, self._directory)
+            self.failure = explain(error, self._path)
 
     def close(self) -> None:
         """Write what is left and close; raises the failure if there was one."""
@@ -76,13 +77,12 @@ class Writer:
             raise self.failure
 
 
-def transaction(connection: sqlite3.Connection, work: Callable[[], None]) -> None:
-    """Run `work` as one transaction: all of it, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        work()
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+def _execute(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
+    if not statement.endswith("VALUES"):
+        connection.executemany(statement, rows)
+        return
+    row = "(" + ",".join("?" * len(rows[0])) + ")"
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        connection.execute(f"{statement} {','.join([row] * len(part))}", list(chain.from_iterable(part)))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
-from context_bench.errors import BadOutput
+from context_bench.errors import BadOutput, UsageError
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
+from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
-from context_bench.systems.prompts import Message, build_messages
-from context_bench.systems.sampling import settings_fingerprint
+from context_bench.systems.conversation import answer_turns
+from context_bench.systems.prompts import Message, build_messages, text_of
+from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["AnthropicProxy"]
 
 _VERSION = "2023-06-01"
+_NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 class AnthropicProxy:
@@ -35,7 +38,7 @@ class AnthropicProxy:
         retry_base_delay: Seconds before the first retry; doubled each time.
         temperature: None leaves it to the server.
         max_tokens: The longest reply; this API wants one.
-        headers: More headers.
+        headers: More headers, over the ones that are set here.
         max_rpm: The most requests in a minute.
         max_tpm: The most tokens in a minute.
         max_connections: The most requests in flight.
@@ -56,17 +59,21 @@ class AnthropicProxy:
         *,
         temperature: float | None = 0.0,
         max_tokens: int = 1024,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
         max_rpm: float | None = None,
         max_tpm: float | None = None,
         max_connections: int | None = None,
         deadline: float | None = None,
     ) -> None:
+        check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
+        check_settings(may_be_zero=False, timeout=timeout, deadline=deadline, max_tokens=max_tokens)
+        check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
         key = find_key(base_url, api_key, fallback="ANTHROPIC_API_KEY")
-        secret = {"x-api-key": key} if key else {}
+        own: dict[str, str | Secret] = {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
+        self._headers = check_headers(headers)
         self.endpoint = Endpoint(
             base_url,
-            headers={"anthropic-version": _VERSION, **(headers or {}), **secret},
+            headers=merge_headers(own, self._headers),
             timeout=timeout,
             policy=RetryPolicy(max_retries, retry_base_delay, deadline=deadline or 10 * timeout),
             limit=max_connections,
@@ -96,19 +103,24 @@ class AnthropicProxy:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             extra_body=self.extra_body,
+            headers=changing_headers(self._headers),
         )
 
     def request_body(self, example: Example) -> dict[str, Any]:
         """What is sent for an example."""
-        system, messages = _split(build_messages(example, self.system_prompt))
+        turns = build_messages(example, self.system_prompt)
+        tools = [_tool(tool) for tool in example.get("tools") or ()]
         body: dict[str, Any] = {
             "model": self.model,
             "max_tokens": self.max_tokens,
-            "system": system or None,
-            "messages": messages,
+            "system": "\n\n".join(text_of(each.get("content")) for each in turns if _is_system(each)) or None,
+            "messages": _messages(each for each in turns if not _is_system(each)),
             "temperature": self.temperature,
-            "tools": [_tool(tool) for tool in example.get("tools") or ()] or None,
+            "tools": tools or None,
         }
+        if not tools and (used := _tools_used(body["messages"])):
+            # Tool calls in the conversation want their tools declared, though none is on offer any more.
+            body |= {"tools": used, "tool_choice": {"type": "none"}}
         return {key: value for key, value in {**body, **self.extra_body}.items() if value is not None}
 
     async def prepare(self) -> None:
@@ -127,64 +139,86 @@ class AnthropicProxy:
         """The same, for callers without an event loop."""
         return run_sync(self.aprocess(example))
 
+    async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
+        """Answer the user turns that wait for a reply one after the other, each with all before it."""
+        return await answer_turns(self.aprocess, turns)
 
-def _split(messages: list[Message]) -> tuple[str, list[Message]]:
-    """System text apart from the conversation, tool calls and results as content blocks."""
-    system = [str(each["content"]) for each in messages if each["role"] == "system"]
-    return "\n\n".join(system), [_message(each) for each in messages if each["role"] != "system"]
+    def process_conversation(self, turns: Sequence[Message]) -> list[Message]:
+        """The same, for callers without an event loop."""
+        return run_sync(self.aprocess_conversation(turns))
 
 
-def _message(message: Message) -> Message:
-    if message["role"] == "tool":
-        block = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
-        return {"role": "user", "content": [block]}
-    if message.get("tool_calls"):
-        blocks = [{"type": "text", "text": message["content"]}] if message.get("content") else []
-        for call in message["tool_calls"]:
-            arguments = orjson.loads(call["function"]["arguments"] or "{}")
-            blocks.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": arguments})
-        return {"role": "assistant", "content": blocks}
-    return {"role": message["role"], "content": message["content"]}
+def _is_system(message: Message) -> bool:
+    return message.get("role") in ("system", "developer")
+
+
+def _messages(turns: Iterable[Message]) -> list[Message]:
+    """Tool calls and results as content blocks; the results of one step stand together in one message."""
+    messages: list[Message] = []
+    results: list[dict[str, Any]] = []
+    for turn in turns:
+        if turn.get("role") != "tool":
+            results = []
+            messages.append(_message(turn))
+            continue
+        if not results:
+            messages.append({"role": "user", "content": results})
+        block = {"type": "tool_result", "tool_use_id": turn.get("tool_call_id"), "content": turn.get("content") or ""}
+        results.append(block)
+    return messages
+
+
+def _message(turn: Message) -> Message:
+    content = turn.get("content") or ""
+    if not turn.get("tool_calls"):
+        return {"role": turn.get("role"), "content": content}
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content)
+    return {"role": "assistant", "content": [*blocks, *map(_tool_use, turn["tool_calls"])]}
+
+
+def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function.get("arguments") or {}
+    if isinstance(arguments, str):
+        try:
+            arguments = orjson.loads(arguments)
+        except orjson.JSONDecodeError:
+            arguments = None
+    if not isinstance(arguments, dict):
+        raise UsageError(f"the arguments of a call of {function['name']!r} are no JSON object")
+    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A tool in OpenAI's form, or as it is when it has Anthropic's already."""
-    function = tool.get("function")
-    if not isinstance(function, Mapping):
+    if "input_schema" in tool or tool.get("type", "function") != "function":
         return dict(tool)
-    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    function = tool.get("function", tool)
+    schema = function.get("parameters") or _NO_PARAMETERS
     return {"name": function["name"], "description": function.get("description", ""), "input_schema": schema}
+
+
+def _tools_used(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """A bare declaration of each tool that is called in a conversation."""
+    blocks = [block for each in messages if isinstance(each["content"], list) for block in each["content"]]
+    names = {block.get("name"): None for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"}
+    return [{"name": name, "input_schema": _NO_PARAMETERS} for name in names]
 
 
 def _result(document: Any, place: str) -> Example:
     try:
-        blocks, usage = list(document["content"]), document.get("usage") or {}
+        blocks = list(document["content"])
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
-        result: Example = {"response": text, "metadata": _usage(usage)}
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError):
         seen = orjson.dumps(document)[:200].decode("utf-8", "replace")
         raise BadOutput(f"{place} answered with JSON that is no message: {seen}") from None
-    if calls:
-        result["tool_calls"] = calls
-    return result
+    metadata: dict[str, Any] = dict(anthropic_usage(document.get("usage")))
+    if document.get("stop_reason"):
+        metadata["finish_reason"] = document["stop_reason"]
+    return {"response": text, "metadata": metadata, **({"tool_calls": calls} if calls else {})}
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     arguments = orjson.dumps(block["input"]).decode()
     return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
-
-
-def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """This API counts cached tokens apart from `input_tokens`; a prompt is all three together."""
-    read, written = int(usage.get("cache_read_input_tokens") or 0), int(usage.get("cache_creation_input_tokens") or 0)
-    if "input_tokens" not in usage:
-        return {}
-    prompt, completion = int(usage["input_tokens"]) + read + written, int(usage.get("output_tokens") or 0)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "cached_tokens": read,
-        "cache_creation_tokens": written,
-    }

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
-from context_bench.systems.prompts import task_text
-from context_bench.systems.sampling import settings_fingerprint
+from context_bench.systems.programs import end, start
+from context_bench.systems.prompts import task_text, text_of
+from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["ClaudeCLI"]
 
 
 class ClaudeCLI:
-    """Runs `claude -p` once for each example. A time-out or a non-zero exit is an error, not an answer.
+    """Runs `claude -p` once for each example. A time-out or a reported error is an error, not an answer.
 
     Args:
         model: Passed on when given.
-        timeout: Seconds for one example.
+        timeout: Seconds for one example; then the program and all that it started are ended.
         command: The program.
         name: "claude-cli" by default.
     """
@@ -29,10 +31,12 @@ class ClaudeCLI:
     def __init__(
         self, model: str | None = None, timeout: float = 300.0, command: str = "claude", name: str | None = None
     ) -> None:
+        check_settings(may_be_zero=False, timeout=timeout)
         if shutil.which(command) is None:
             raise UsageError(f"there is no program {command!r} to run: install Claude Code, or name it by command=")
         self.model, self.timeout, self.command = model, timeout, command
         self.name = name or "claude-cli"
+        self._running: set[subprocess.Popen[bytes]] = set()
 
     @property
     def fingerprint(self) -> str | None:
@@ -44,34 +48,42 @@ class ClaudeCLI:
         arguments = [self.command, "-p", "--output-format", "json"]
         if self.model:
             arguments += ["--model", self.model]
-        prompt = "\n\n".join(part for part in (example.get("context", ""), task_text(example)) if part)
-        try:
-            done = subprocess.run(
-                arguments,
-                input=prompt.encode("utf-8", "replace"),
-                capture_output=True,
-                timeout=self.timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise TimedOut(f"{self.command} gave no answer within {self.timeout:g} s") from None
-        if done.returncode != 0:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300] or "it said nothing"
-            raise SystemFailure(f"{self.command} ended with exit code {done.returncode}: {said}")
-        return _result(done.stdout, self.command)
+        with start(arguments, stderr=subprocess.PIPE) as process:
+            self._running.add(process)
+            try:
+                output, errors = process.communicate(_prompt(example).encode("utf-8", "replace"), self.timeout)
+            except subprocess.TimeoutExpired:
+                raise TimedOut(f"{self.command} gave no answer within {self.timeout:g} s") from None
+            finally:
+                end(process)
+                self._running.discard(process)
+        return _result(self.command, process.returncode, output, errors)
+
+    def finish(self) -> None:
+        """End what is still running."""
+        for process in list(self._running):
+            end(process)
 
 
-def _result(output: bytes, command: str) -> Example:
+def _prompt(example: Example) -> str:
+    """One text: a conversation turn by turn, or the context and what is asked."""
+    if example.get("turns"):
+        return "\n\n".join(f"{turn.get('role')}: {text_of(turn.get('content'))}" for turn in example["turns"])
+    return "\n\n".join(part for part in (example.get("context", ""), task_text(example)) if part)
+
+
+def _result(command: str, code: int, output: bytes, errors: bytes) -> Example:
     try:
         document: Any = orjson.loads(output)
-        text, usage = document["result"], document.get("usage") or {}
-        failed = bool(document.get("is_error"))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        raise BadOutput(f"{command} printed something that is no result: {output[:100]!r}") from None
-    if failed:
-        raise SystemFailure(f"{command} reports an error: {text}")
-    cached = int(usage.get("cache_read_input_tokens") or 0)
-    prompt = int(usage.get("input_tokens") or 0) + cached + int(usage.get("cache_creation_input_tokens") or 0)
-    completion = int(usage.get("output_tokens") or 0)
-    metadata = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    return {"response": str(text), "metadata": {**metadata, "cached_tokens": cached} if usage else {}}
+    except orjson.JSONDecodeError:
+        document = None
+    report: Mapping[str, Any] = document if isinstance(document, dict) else {}
+    subtype = str(report.get("subtype", ""))
+    if code != 0 or report.get("is_error") or subtype.startswith("error"):
+        said = report.get("errors") or report.get("result") or subtype or errors.decode("utf-8", "replace")
+        text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)
+        shown = " ".join(text.split())[:300] or "it said nothing"
+        raise SystemFailure(f"{command} failed (exit code {code}): {shown}")
+    if not isinstance(report.get("result"), str):
+        raise BadOutput(f"{command} printed something that is no result: {output[:100]!r}")
+    return {"response": report["result"], "metadata": anthropic_usage(report.get("usage"))}

@@ -5,18 +5,24 @@ from __future__ import annotations
 import queue
 import shlex
 import shutil
-import subprocess
 import threading
-from collections.abc import Sequence
+import time
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
-from context_bench.systems.sampling import settings_fingerprint
+from context_bench.results import dump_json
+from context_bench.systems.programs import end, start
+from context_bench.systems.sampling import check_settings, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["Command"]
+
+MAX_LINE = 64 * 1024 * 1024
+_CHUNK = 64 * 1024
 
 
 class Command:
@@ -25,21 +31,24 @@ class Command:
     Args:
         command: The program and its arguments, as one line or as a list. Each example is one line of JSON on
             its stdin; the result (`response`, `context` or `documents`) is one line of JSON on its stdout.
-        timeout: Seconds for one example.
+        timeout: Seconds for one example, and for the first one of a program also for its start.
         name: The program's name by default.
     """
 
     argument = "command"
+    verbatim = True
 
     def __init__(self, command: str | Sequence[str], timeout: float = 60.0, name: str | None = None) -> None:
-        self.command = shlex.split(command) if isinstance(command, str) else list(command)
+        check_settings(may_be_zero=False, timeout=timeout)
+        self.command = _words(command)
         if not self.command or shutil.which(self.command[0]) is None:
             shown = self.command[0] if self.command else ""
             raise UsageError(f"there is no program {shown!r} to run")
         self.timeout = timeout
         self.name = name or self.command[0]
-        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-        self._all: set[_Worker] = set()
+        self._idle: queue.SimpleQueue[_Program] = queue.SimpleQueue()
+        self._running: set[_Program] = set()
+        weakref.finalize(self, _end_all, self._running)
 
     @property
     def fingerprint(self) -> str | None:
@@ -48,72 +57,139 @@ class Command:
 
     def process(self, example: Example) -> Example:
         """Send one example to a program that is free, started if need be."""
+        line = dump_json(example).encode() + b"\n"
+        while True:
+            program = self._free()
+            try:
+                result = _parsed(program.ask(line, self.timeout), example)
+            except SystemFailure as error:
+                self._running.discard(program)
+                program.end()
+                if not (isinstance(error, _Left) and program.has_answered):
+                    raise
+                continue  # it had done its work and gone, as a program for a single example does
+            program.has_answered = True
+            self._idle.put(program)
+            return result
+
+    def _free(self) -> _Program:
         try:
-            worker = self._idle.get_nowait()
+            return self._idle.get_nowait()
         except queue.Empty:
-            worker = _Worker(self.command)
-            self._all.add(worker)
-        try:
-            result = worker.ask(example, self.timeout)
-        except SystemFailure:
-            self._all.discard(worker)
-            worker.kill()
-            raise
-        self._idle.put(worker)
-        return result
+            program = _Program(self.command)
+            self._running.add(program)
+            return program
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """End every program."""
-        while self._all:
-            self._all.pop().kill()
         self._idle = queue.SimpleQueue()
+        _end_all(self._running)
 
 
-class _Worker:
-    """One running program, with a thread that reads what it says."""
+class _Program:
+    """One running program, with a thread that writes to it and one that reads what it says: neither can be held up."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._read, name="context-bench-command", daemon=True).start()
+        self.has_answered = False
+        self._process = start(command)
+        self._to_say: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._said: queue.Queue[bytes] = queue.Queue(maxsize=64)
+        for work in (self._write, self._read):
+            threading.Thread(target=work, name="context-bench-command", daemon=True).start()
+
+    def _write(self) -> None:
+        assert self._process.stdin is not None
+        try:
+            with self._process.stdin as pipe:
+                while (line := self._to_say.get()) is not None:
+                    pipe.write(line)
+                    pipe.flush()
+        except OSError:  # it has gone, which the other thread will see
+            pass
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put(b"")
+        with self._process.stdout as pipe:
+            while chunk := pipe.read1(_CHUNK):  # type: ignore[attr-defined]
+                self._said.put(chunk)
+        self._said.put(b"")
 
-    def ask(self, example: Example, timeout: float) -> Example:
-        assert self._process.stdin is not None
+    def ask(self, line: bytes, timeout: float) -> bytes:
+        """Send a line and return the one that answers it."""
+        deadline = time.monotonic() + timeout
+        self._refuse(b"".join(self._waiting()))
+        self._to_say.put(line)
+        answer = bytearray()
+        while b"\n" not in answer[-_CHUNK:]:
+            chunk = self._hear(deadline, timeout)
+            if not chunk and not answer:
+                code = self.end()
+                failure = SystemFailure if code else _Left
+                raise failure(f"the program ended (exit code {code}) without an answer")
+            if not chunk:
+                break
+            answer += chunk if answer else chunk.lstrip()
+            if len(answer) > MAX_LINE:
+                raise BadOutput(f"the program answered with a line of more than {MAX_LINE // 2**20} MB")
+        said, _, more = bytes(answer).partition(b"\n")
+        self._refuse(more)
+        return said
+
+    @staticmethod
+    def _refuse(more: bytes) -> None:
+        """A line too many would be taken for the answer to the next example."""
+        if more.strip():
+            raise BadOutput(f"the program said more than one line for an example: {more[:100]!r}")
+
+    def _hear(self, deadline: float, timeout: float) -> bytes:
         try:
-            self._process.stdin.write(orjson.dumps(example, default=str) + b"\n")
-            self._process.stdin.flush()
-            line = self._lines.get(timeout=timeout)
-        except OSError:
-            line = b""
+            return self._next(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise TimedOut(f"the program gave no answer within {timeout:g} s") from None
-        if not line:
-            code = self._process.wait()
-            raise SystemFailure(f"the program ended (exit code {code}) without an answer")
-        return _parsed(line)
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue
+    def _next(self, timeout: float) -> bytes:
+        """What it said next; nothing, from then on, when it has ended."""
+        chunk = self._said.get(timeout=timeout)
+        if not chunk:
+            self._said.put(chunk)
+        return chunk
+
+    def _waiting(self) -> Iterator[bytes]:
+        """What it has said already."""
+        while not self._said.empty() and (chunk := self._next(0.0)):
+            yield chunk
+
+    def end(self) -> int:
+        """Kill it, and let both threads go; its exit code."""
+        code = end(self._process)
+        self._to_say.put(None)
+        list(self._waiting())
+        return code
 
 
-def _parsed(line: bytes) -> Example:
+class _Left(SystemFailure):
+    """It ended of its own will, with exit code 0."""
+
+
+def _end_all(programs: set[_Program]) -> None:
+    while programs:
+        programs.pop().end()
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    try:
+        return shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+
+
+def _parsed(line: bytes, example: Example) -> Example:
     try:
         result: Any = orjson.loads(line)
     except orjson.JSONDecodeError:
         result = None
     if not isinstance(result, dict):
         raise BadOutput(f"the program answered with a line that is no JSON object: {line[:100]!r}")
+    if "id" in result and dump_json(result["id"]) != dump_json(example.get("id")):
+        raise BadOutput(f"the program answered example {result['id']!r}, and was asked {example.get('id')!r}")
     return result

@@ -10,10 +10,11 @@ import orjson
 
 from context_bench.errors import BadOutput, RequestFailed
 from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
-from context_bench.http.events import read_events
+from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
-from context_bench.http.transport import Reply
-from context_bench.systems.prompts import Message, build_messages
+from context_bench.systems.chat_stream import read_stream
+from context_bench.systems.conversation import answer_turns
+from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import check_settings, settings_fingerprint, usage_numbers
 from context_bench.types import Example
 
@@ -37,7 +38,7 @@ class OpenAIProxy:
         temperature: None leaves it to the server.
         max_tokens: The longest reply; sent as `max_completion_tokens` to a server that asks for that.
         stream: Receive the reply as a stream, and time its first and later tokens.
-        headers: More headers.
+        headers: More headers, over the ones that are set here.
         max_rpm: The most requests in a minute.
         max_tpm: The most tokens in a minute.
         max_connections: The most requests in flight.
@@ -60,7 +61,7 @@ class OpenAIProxy:
         temperature: float | None = 0.0,
         max_tokens: int | None = None,
         stream: bool = False,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
         max_rpm: float | None = None,
         max_tpm: float | None = None,
         max_connections: int | None = None,
@@ -71,9 +72,10 @@ class OpenAIProxy:
         check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
         key = find_key(base_url, api_key)
         secret = {"Authorization": Secret(f"Bearer {key.reveal()}")} if key else {}
+        self._headers = check_headers(headers)
         self.endpoint = Endpoint(
             base_url,
-            headers={**(headers or {}), **secret},
+            headers=merge_headers(secret, self._headers),
             timeout=timeout,
             policy=RetryPolicy(max_retries, retry_base_delay, deadline=deadline or 10 * timeout),
             limit=max_connections,
@@ -106,6 +108,7 @@ class OpenAIProxy:
             max_tokens=self.max_tokens,
             extra_body=self.extra_body,
             stream=self.stream,
+            headers=changing_headers(self._headers),
         )
 
     def request_body(self, example: Example) -> dict[str, Any]:
@@ -134,22 +137,25 @@ class OpenAIProxy:
         exchange = await self._ask(example)
         message, metadata = _reply(exchange.document, self.endpoint.place)
         self.endpoint.settle(metadata.get("total_tokens"))
-        result: Example = {"response": _text(message), "metadata": {**metadata, **exchange.facts()}}
+        result: Example = {"response": text_of(message.get("content")), "metadata": {**metadata, **exchange.facts()}}
         if message.get("tool_calls"):
             result["tool_calls"] = message["tool_calls"]
         return result
 
     async def _ask(self, example: Example) -> Exchange:
-        parse = _read_stream if self.stream else None
+        parse = read_stream if self.stream else None
+        body = self.request_body(example)
         try:
-            return await self.endpoint.post(self._path, self.request_body(example), parse)
+            return await self.endpoint.post(self._path, body, parse)
         except RequestFailed as error:
             # Reasoning models refuse max_tokens and name what they want instead: learn it once.
             wants = error.status == 400 and "max_completion_tokens" in str(error)
-            if not wants or self.max_tokens is None or self._limit_field == "max_completion_tokens":
+            if not wants or self.max_tokens is None or "max_tokens" not in body:
                 raise
             self._limit_field = "max_completion_tokens"
-            return await self.endpoint.post(self._path, self.request_body(example), parse)
+            exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
+            exchange.attempts += error.metadata.get("attempts", 0)
+            return exchange
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
@@ -157,16 +163,7 @@ class OpenAIProxy:
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the user turns that wait for a reply one after the other, each with all before it."""
-        sent: list[Message] = []
-        replies: list[Message] = []
-        for turn, after in zip(turns, [*turns[1:], None]):
-            sent.append(dict(turn))
-            if turn.get("role") == "user" and (after is None or after.get("role") != "assistant"):
-                result = await self.aprocess({"turns": sent})
-                reply = {"role": "assistant", "content": result["response"]}
-                sent.append(reply)
-                replies.append({**reply, "metadata": result["metadata"]})
-        return replies
+        return await answer_turns(self.aprocess, turns)
 
     def process_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """The same, for callers without an event loop."""
@@ -176,58 +173,12 @@ class OpenAIProxy:
 def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The message and the numbers in a chat completion; BadOutput when it is none."""
     try:
-        message = dict(document["choices"][0]["message"])
-        return message, {**usage_numbers(document.get("usage")), **document.get("timings_of_stream", {})}
+        choice = document["choices"][0]
+        message = dict(choice["message"])
+        metadata = {**usage_numbers(document.get("usage")), **document.get("timings_of_stream", {})}
+        if choice.get("finish_reason"):
+            metadata["finish_reason"] = choice["finish_reason"]
+        return message, metadata
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         seen = orjson.dumps(document)[:200].decode("utf-8", "replace")
         raise BadOutput(f"{place} answered with JSON that is no chat completion: {seen}") from None
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)
-
-
-def _read_stream(reply: Reply) -> dict[str, Any]:
-    """A streamed completion put together, with the time to its first token and between the later ones."""
-    if not reply.body.lstrip().startswith((b"data:", b":", b"event:")):
-        document: dict[str, Any] = orjson.loads(reply.body)  # the server chose not to stream
-        return document
-    parts: list[str] = []
-    calls: dict[int, dict[str, Any]] = {}
-    moments: list[float] = []
-    usage, finished = None, False
-    for moment, event in read_events(reply):
-        usage = event.get("usage") or usage
-        for choice in event.get("choices") or ():
-            delta = choice.get("delta") or {}
-            finished = finished or bool(choice.get("finish_reason"))
-            if delta.get("content"):
-                parts.append(delta["content"])
-                moments.append(moment)
-            for piece in delta.get("tool_calls") or ():
-                _add_call(calls, piece)
-    if not finished:
-        raise ValueError("the stream ends before the reply does")
-    message: dict[str, Any] = {"content": "".join(parts)}
-    if calls:
-        message["tool_calls"] = [calls[index] for index in sorted(calls)]
-    timings = {}
-    if moments:
-        timings = {"time_to_first_token": moments[0]}
-        if len(moments) > 1:
-            timings["inter_token_seconds"] = (moments[-1] - moments[0]) / (len(moments) - 1)
-    return {"choices": [{"message": message}], "usage": usage, "timings_of_stream": timings}
-
-
-def _add_call(calls: dict[int, dict[str, Any]], piece: Mapping[str, Any]) -> None:
-    """A tool call comes in pieces: its name once, its arguments bit by bit."""
-    call = calls.setdefault(
-        piece.get("index", 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-    )
-    call["id"] = piece.get("id") or call["id"]
-    function = piece.get("function") or {}
-    call["function"]["name"] += function.get("name") or ""
-    call["function"]["arguments"] += function.get("arguments") or ""

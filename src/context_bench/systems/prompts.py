@@ -12,7 +12,7 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.types import Example
 
-__all__ = ["Message", "build_messages", "merge", "open_turns", "task_text"]
+__all__ = ["Message", "build_messages", "merge", "open_turns", "task_text", "text_of", "with_context"]
 
 Message = dict[str, Any]
 
@@ -67,6 +67,13 @@ def _tool_result(context: str) -> list[Message]:
     ]
 
 
+def text_of(content: Any) -> str:
+    """The text of a message, whose content may also be a list of parts."""
+    if isinstance(content, list | tuple):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return "" if content is None else str(content)
+
+
 def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:
     """How many user turns of a conversation still wait for their reply."""
     return sum(
@@ -85,3 +92,12 @@ def merge(example: Example, processed: Mapping[str, Any]) -> Example:
     if "turns" in example and "turns" not in processed and processed.get("context") != example.get("context"):
         del merged["turns"]
     return merged
+
+
+def with_context(processed: Example, example: Mapping[str, Any]) -> Example:
+    """What a system returned, with the context that its documents make unless it chose one beside them."""
+    documents, context = processed.get("documents"), processed.get("context")
+    chosen = context is not None and (context != example.get("context") or documents == example.get("documents"))
+    if documents is None or chosen:
+        return processed
+    return {**processed, "context": "\n\n".join(str(item.get("text", "")) for item in documents)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -11,7 +12,7 @@ import orjson
 
 from context_bench.errors import UsageError
 
-__all__ = ["check_settings", "settings_fingerprint", "usage_numbers"]
+__all__ = ["anthropic_usage", "check_settings", "settings_fingerprint", "usage_numbers"]
 
 
 def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
@@ -19,11 +20,8 @@ def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
     for name, value in values.items():
         if value is None:
             continue
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not (value > 0 or (may_be_zero and not value))
-        ):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (0 < value < math.inf or (may_be_zero and value == 0)):
             raise UsageError(f"{name} is a number {'from 0 on' if may_be_zero else 'above 0'}, not {value!r}")
 
 
@@ -43,7 +41,7 @@ def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **setti
 
 def usage_numbers(usage: Any) -> dict[str, int]:
     """Token counts as OpenAI's API reports them, cached prompt tokens included."""
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return {}
     numbers = {
         key: usage[key]
@@ -55,3 +53,19 @@ def usage_numbers(usage: Any) -> dict[str, int]:
         if isinstance(details, Mapping) and isinstance(details.get(name), int):
             numbers[name] = details[name]
     return numbers
+
+
+def anthropic_usage(usage: Any) -> dict[str, int]:
+    """The same from Anthropic's form, which counts cached tokens apart: a prompt is all three together."""
+    if not isinstance(usage, Mapping) or not isinstance(usage.get("input_tokens"), int):
+        return {}
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    new, read, written, completion = (value if isinstance(value := usage.get(name), int) else 0 for name in names)
+    prompt = new + read + written
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "cached_tokens": read,
+        "cache_creation_tokens": written,
+    }

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from context_bench.errors import BadOutput
+from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
 from context_bench.http.loop import run_sync
 from context_bench.systems.adapt import adapt
-from context_bench.systems.prompts import merge
+from context_bench.systems.conversation import ask
+from context_bench.systems.prompts import merge, with_context
 from context_bench.types import Example
-from context_bench.utils.tokens import count_prompt, get_tokenizer
 
 __all__ = ["WithReader"]
 
@@ -20,8 +22,9 @@ __all__ = ["WithReader"]
 class WithReader:
     """Runs the compressor, sends what it made to the reader, and returns the reader's answer.
 
-    The compressed prompt is `upstream_tokens`; the compressor's own time is `compressor_seconds`. The
-    compressor runs one call at a time, so that this time means something; the reader may have many.
+    What the reader was sent is the row's `upstream_tokens`; the compressor's own time is
+    `compressor_seconds`. The compressor runs one call at a time, so that this time means something; waiting
+    for its turn is no latency. The reader may have many calls.
 
     Args:
         compressor: A system or function that returns a context.
@@ -30,6 +33,8 @@ class WithReader:
     """
 
     def __init__(self, compressor: Any, reader: Any, name: str | None = None) -> None:
+        if not hasattr(reader, "aprocess"):
+            raise UsageError(f"a {type(reader).__name__} is no reader: it has no .aprocess, as an OpenAIProxy has")
         self.compressor, self.reader = adapt(compressor), reader
         self.name = name or self.compressor.name
         self.model = getattr(reader, "model", None)
@@ -47,29 +52,48 @@ class WithReader:
         if hasattr(self.reader, "prepare"):
             await self.reader.prepare()
 
+    def finish(self) -> None:
+        """End what the compressor keeps running."""
+        if hasattr(self.compressor, "finish"):
+            self.compressor.finish()
+
     async def aprocess(self, example: Example) -> Example:
         """Compress, then ask."""
-        processed, seconds = await asyncio.get_running_loop().run_in_executor(None, self._compress, dict(example))
-        sent = merge(example, processed)
-        result = await self.reader.aprocess(sent)
-        upstream = count_prompt(sent, get_tokenizer())
-        metadata = {**(result.get("metadata") or {}), "compressor_seconds": seconds, "upstream_tokens": upstream}
+        asked = time.perf_counter()
+        loop = asyncio.get_running_loop()
+        made, started, ended = await loop.run_in_executor(None, self._compress, copy.deepcopy(example))
+        processed = _checked(made, example, self.compressor.name)
+        own = processed.pop("metadata", None)
+        result = await ask(self.reader, merge(example, processed))
+        metadata = {**(own or {}), **(result.get("metadata") or {}), "compressor_seconds": ended - started}
+        metadata["waited"] = started - asked + metadata.get("waited", 0.0)
+        metadata["upstream"] = "context"
         return {**processed, **result, "metadata": metadata}
 
-    def _compress(self, example: Example) -> tuple[Example, float]:
+    def _compress(self, example: Example) -> tuple[Any, float, float]:
         with self._lock:
             started = time.perf_counter()
-            processed: Any = self.compressor.process(example)
-            seconds = time.perf_counter() - started
-        if isinstance(processed, str):
-            processed = {"context": processed}
-        documents = processed.get("documents")
-        if documents is not None and "context" not in processed:
-            processed = {**processed, "context": "\n\n".join(str(item.get("text", "")) for item in documents)}
-        if not isinstance(processed.get("context"), str):
-            raise BadOutput(f"{self.compressor.name} returned no context for the reader")
-        return {key: value for key, value in processed.items() if key not in ("response", "metadata")}, seconds
+            try:
+                made = self.compressor.process(example)
+            except (ContextBenchError, KeyboardInterrupt):
+                raise
+            # Nothing else gets out of the thread: StopIteration and SystemExit would take the event loop along.
+            except BaseException as error:
+                raise SystemFailure(f"{self.compressor.name} failed: {describe(error)}") from error
+            return made, started, time.perf_counter()
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
         return run_sync(self.aprocess(example))
+
+
+def _checked(made: Any, example: Example, name: str) -> Example:
+    """What the compressor made, as far as it is a prompt: its response would not be the reader's."""
+    if isinstance(made, str):
+        made = {"context": made}
+    if not isinstance(made, Mapping):
+        raise BadOutput(f"{name} returned {type(made).__name__}, and no context for the reader")
+    processed = with_context({key: value for key, value in made.items() if key != "response"}, example)
+    if not isinstance(processed.get("context"), str):
+        raise BadOutput(f"{name} returned no context for the reader")
+    return processed

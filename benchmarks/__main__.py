@@ -1,0 +1,9 @@
+"""Every benchmark, one after the other."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+for name in ("throughput", "full_endpoint", "memory", "resume", "evaluators", "code_execution"):
+    print(f"\n== {name}", flush=True)
+    import_module(f"benchmarks.{name}").main()

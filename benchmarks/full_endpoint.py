@@ -1,0 +1,44 @@
+"""Is a slow server used fully? Against one that takes 500 ms, at concurrency 256, as a share of the ideal rate."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+
+from benchmarks.mock_server import serving
+from benchmarks.throughput import examples
+
+DELAY = 0.5
+CONCURRENCY = 256
+EXAMPLES = 5_120
+
+
+def main() -> None:
+    """Print the rate beside the ideal one."""
+    from context_bench import OpenAIProxy, evaluate
+    from context_bench.evaluators import AnswerQuality
+
+    data = examples(EXAMPLES)
+    with serving(delay=DELAY) as url, tempfile.TemporaryDirectory() as folder:
+        proxy = OpenAIProxy(url, model="mock")
+        evaluate(proxy, data[:CONCURRENCY], max_workers=CONCURRENCY, progress=False)
+        started = time.perf_counter()
+        result = evaluate(
+            proxy,
+            data,
+            evaluators=[AnswerQuality()],
+            max_workers=CONCURRENCY,
+            cache_dir=folder,
+            progress=False,
+        )
+        seconds = time.perf_counter() - started
+    ideal = CONCURRENCY / DELAY
+    assert not result.summary[proxy.name]["num_errors"]
+    print(
+        f"full endpoint: {EXAMPLES / seconds:.0f}/s of {ideal:.0f}/s, {EXAMPLES / seconds / ideal:.3f} of the ideal "
+        f"({DELAY:g} s a request, concurrency {CONCURRENCY})"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""`context-bench datasets [show|fetch|import]`: the catalog, one dataset up close, records for later, own traffic."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from context_bench.cli.listings import listing_parser, print_listing
+from context_bench.cli.output import destination
+from context_bench.cli.parser import Parser, add_data, add_import, count
+from context_bench.datasets.catalog import Card, card_for, catalog
+from context_bench.datasets.load import Choices, open_datasets
+from context_bench.errors import DataError, MissingExtra, UsageError, printable
+from context_bench.refs import import_code
+from context_bench.reporters.table import plain_table
+
+__all__ = ["main", "markdown_catalog"]
+
+_MORE = """\
+more:
+  context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--revision REV] [--full]
+  context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
+  context-bench datasets import FILE.jsonl [--out FILE] [--answers]
+"""
+
+_LONG = 1500
+"""Characters of a text that are shown unless --full asks for all."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """List the datasets, or do what the second word says."""
+    command = {"show": _show, "fetch": _fetch, "import": _import}.get(arguments[1] if len(arguments) > 1 else "")
+    if command is not None:
+        return command(arguments[2:])
+    parser = listing_parser("datasets")
+    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _MORE
+    parser.add_argument("--markdown", action="store_true", help="the catalog as a Markdown page")
+    options = parser.parse_args(arguments[1:])
+    if options.markdown:
+        sys.stdout.write(markdown_catalog())
+    else:
+        print_listing("datasets", options.imports)
+    return 0
+
+
+def _show(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="context-bench datasets show", description="facts, one example, and its prompt as it is sent")
+    parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
+    parser.add_argument("--full", action="store_true", help="leave nothing out of long texts")
+    add_data(parser)
+    add_import(parser)
+    options = parser.parse_args(arguments)
+    for code in options.imports:
+        import_code(code)
+    card, problem = card_for(options.dataset), ""
+    try:
+        choices = Choices(limit=1, data_dir=options.data_dir, revision=options.revision)
+        example = next(iter(open_datasets([options.dataset], choices)), None)
+    except (DataError, MissingExtra) as error:
+        if card is None:
+            raise
+        example, problem = None, printable(str(error))  # the facts stand without it
+    if card is not None:
+        sys.stdout.write(plain_table([[key, text] for key, text in _facts(card) if text]) + "\n")
+    if example is not None:
+        _print_example(example, card, None if options.full else _LONG)
+    elif problem:
+        print(f"context-bench: no example: {problem}", file=sys.stderr)
+    return 0
+
+
+def _facts(card: Card) -> Iterator[tuple[str, str]]:
+    yield "dataset", card.name
+    yield "what it is", card.summary
+    yield "note", card.note
+    yield "score", card.primary + (f" (stand-in: {card.stand_in})" if card.stand_in else "")
+    yield "official number", f"{card.aggregate} of {card.aggregate_field or 'score'}" if card.aggregate else ""
+    yield "evaluators", ", ".join(card.evaluators)
+    yield "evidence", card.evidence
+    yield "instruction", card.instruction
+    yield "licence", card.licence
+    yield "gated", "yes: accept its terms on the hub first" if card.gated else ""
+    yield "not verified", "; ".join(card.unverified)
+    for layout, columns in card.columns.items():
+        yield f"columns ({layout})", ", ".join(columns)
+    for config in card.configs.values():
+        yield f"config {config.name}", "; ".join(_where(card, config))
+
+
+def _where(card: Card, config: Any) -> Iterator[str]:
+    from context_bench.datasets.sources.local import patterns_for
+
+    if config.name == card.default_config:
+        yield "default"
+    if config.size is not None:
+        yield f"{config.size:,} examples"
+    if config.parts:
+        yield f"all of {', '.join(config.parts)}"
+        return
+    if config.hub:
+        yield f"hub {config.hub}" + (f" ({config.hub_config})" if config.hub_config else "")
+    if config.revision:
+        yield f"revision {config.revision}"
+    yield f"split {config.split}"
+    yield f"files {card.name}/{{{','.join(patterns_for(card, config))}}}"
+
+
+def _print_example(example: dict[str, Any], card: Card | None, longest: int | None) -> None:
+    from context_bench.systems.prompts import build_messages
+
+    if card is not None and card.instruction:
+        example = {"instruction": card.instruction, **example}
+    sent: dict[str, Any] = {"messages": build_messages(example)}
+    if example.get("tools"):
+        sent["tools"] = example["tools"]
+    for title, value in (("the first example", example), ("its prompt", sent)):
+        shown = json.dumps(_shortened(value, longest), indent=2, ensure_ascii=False, default=str)
+        sys.stdout.write(f"\n{title}:\n{shown}\n")
+
+
+def _shortened(value: Any, longest: int | None) -> Any:
+    if isinstance(value, str):
+        if longest is None or len(value) <= longest:
+            return value
+        half = longest // 2
+        return f"{value[:half]} [... {len(value) - 2 * half:,} characters ...] {value[-half:]}"
+    if isinstance(value, dict):
+        return {key: _shortened(item, longest) for key, item in value.items()}
+    return [_shortened(item, longest) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _fetch(arguments: Sequence[str]) -> int:
+    from context_bench.datasets.fetch import fetch
+
+    parser = Parser(
+        prog="context-bench datasets fetch", description="records of public datasets as files for --data-dir"
+    )
+    parser.add_argument("datasets", nargs="+", metavar="REF", help="NAME[:CONFIG]; NAME:* for all configurations")
+    parser.add_argument("--to", required=True, metavar="DIR", help="the folder that --data-dir will name")
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
+    parser.add_argument("-n", type=count, metavar="N", help="at most so many records of a table (default: all)")
+    options = parser.parse_args(arguments)
+    for reference in options.datasets:
+        for path in fetch(reference, Path(options.to), options.revision, options.n):
+            print(path)
+    return 0
+
+
+def _import(arguments: Sequence[str]) -> int:
+    from context_bench.datasets.traffic import read_traffic
+
+    parser = Parser(prog="context-bench datasets import", description="recorded chat requests as a file of examples")
+    parser.add_argument("log", metavar="FILE.jsonl", help="OpenAI-style requests, one JSON object a line")
+    parser.add_argument("--out", metavar="FILE", help="write the examples there instead of stdout")
+    parser.add_argument("--answers", action="store_true", help="take recorded replies as the answers to compare with")
+    options: argparse.Namespace = parser.parse_args(arguments)
+    taken = left = 0
+    with destination(options.out) as write:
+        lines = []
+        for example in read_traffic(Path(options.log), options.answers):
+            taken, left = (taken + 1, left) if example else (taken, left + 1)
+            if example:
+                lines.append(json.dumps(example, ensure_ascii=False) + "\n")
+        if not taken:
+            raise UsageError(f"{options.log}: no chat request in it (an object with `messages`, one a line)")
+        write("".join(lines))
+    print(f"context-bench: {taken} examples" + (f", {left} other lines left out" if left else ""), file=sys.stderr)
+    return 0
+
+
+def markdown_catalog() -> str:
+    """The catalog as a Markdown page: one table for each family."""
+    families: dict[str, list[Card]] = {}
+    for card in catalog().values():
+        families.setdefault(card.family, []).append(card)
+    parts = ["# All datasets\n", "Generated by `context-bench datasets --markdown`; do not edit.\n"]
+    for family, cards in families.items():
+        lines = ["| " + " | ".join(line) + " |" for line in ([*_HEADER], ["---"] * len(_HEADER), *map(_line, cards))]
+        parts += [f"## {family}\n", "\n".join(lines) + "\n"]
+    return "\n".join(parts)
+
+
+_HEADER = ("dataset", "what it is", "configurations", "n", "score", "evidence", "licence")
+
+
+def _line(card: Card) -> list[str]:
+    config = card.configs.get(card.default_config)
+    names = [f"**{name}**" if name == card.default_config and len(card.configs) > 1 else name for name in card.configs]
+    shown = names if len(names) <= 12 else [*names[:3], f"... ({len(names)})"]
+    score = f"`{card.primary}`" + (" (stand-in)" if card.stand_in else "")
+    size = f"{config.size:,}" if config is not None and config.size is not None else ""
+    licence = card.licence + (" (gated)" if card.gated else "")
+    cells = [f"`{card.name}`", card.summary, ", ".join(shown), size, score, card.evidence, licence]
+    return [cell.replace("|", "\\|") for cell in cells]

@@ -1,0 +1,174 @@
+"""Records from the bytes of a file: JSON Lines, JSON, CSV, TSV and Parquet, each read as a stream.
+
+A reader takes an open file and what to call it in errors, and gives (line or record number, record).
+Nothing is held in memory beyond the record at hand; what cannot be parsed is a DataError with file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO, TextIO
+
+import orjson
+
+from context_bench.errors import DataError, MissingExtra, printable
+
+__all__ = ["FORMATS", "Numbered", "read_csv", "read_json", "read_jsonl", "read_parquet"]
+
+Numbered = Iterator[tuple[int, Any]]
+
+_CHUNK = 1 << 16
+
+
+def read_jsonl(source: BinaryIO, where: str) -> Numbered:
+    """One JSON value a line; blank lines are passed over."""
+    for number, line in enumerate(source, 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line.strip():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            try:
+                value = json.loads(line)  # it takes the lone surrogates that real data has
+            except (ValueError, RecursionError):
+                problem = f"broken JSON ({error.msg}, column {error.colno})"
+                raise DataError(f"{where}, line {number}: {problem}") from error
+        yield number, value
+
+
+def read_json(source: BinaryIO, where: str, *, series: bool = False) -> Numbered:
+    """A JSON list, element by element; with `series` also objects one after another, as some `.json` files hold."""
+    with io.TextIOWrapper(source, encoding="utf-8-sig") as lines:
+        yield from _elements(_Window(lines), where, series)
+
+
+def _elements(text: _Window, where: str, series: bool) -> Numbered:
+    if not text.skip() or text.peek() != "[":
+        if not series:
+            raise DataError(f"{where}: a .json file holds a list of examples; use .jsonl for one object a line")
+        while text.skip():
+            yield _element(text, where)
+        return
+    text.advance(1)
+    while text.skip() and text.peek() != "]":
+        yield _element(text, where)
+        if text.skip() and text.peek() == ",":
+            text.advance(1)
+            if text.skip() and text.peek() == "]":
+                raise DataError(f"{where}, line {text.line}: broken JSON (nothing after the last ',')")
+        elif text.peek() != "]":
+            raise DataError(f"{where}, line {text.line}: broken JSON (expected ',' or ']')")
+    if text.peek() != "]":
+        raise DataError(f"{where}, line {text.line}: broken JSON (the list has no end)")
+    text.advance(1)
+    if text.skip():
+        raise DataError(f"{where}, line {text.line}: broken JSON (something comes after the end of the list)")
+
+
+def _element(text: _Window, where: str) -> tuple[int, Any]:
+    line = text.line
+    try:
+        return line, text.decode()
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}, line {line + error.lineno - 1}: broken JSON ({error.msg})") from error
+
+
+class _Window:
+    """The part of a text file that is being parsed."""
+
+    _decoder = json.JSONDecoder()
+
+    def __init__(self, source: TextIO) -> None:
+        self._source, self._text, self.line = source, "", 1
+
+    def _more(self) -> bool:
+        # Twice as much each time: an element that spans many chunks is not parsed from its start too often.
+        chunk = self._source.read(max(_CHUNK, len(self._text)))
+        self._text += chunk
+        return bool(chunk)
+
+    def skip(self) -> bool:
+        """Go to the next character that is no white space; False at the end of the file."""
+        while True:
+            rest = self._text.lstrip()
+            if rest:
+                self.advance(len(self._text) - len(rest))
+                return True
+            self.advance(len(self._text))
+            if not self._more():
+                return False
+
+    def peek(self) -> str:
+        """The next character."""
+        return self._text[:1]
+
+    def advance(self, count: int) -> None:
+        """Leave so many characters behind."""
+        self.line += self._text.count("\n", 0, count)
+        self._text = self._text[count:]
+
+    def decode(self) -> Any:
+        """The JSON value that starts here; the window is then after it."""
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text)
+                if end < len(self._text) or not self._more():  # a number may go on in the next chunk
+                    self.advance(end)
+                    return value
+            except json.JSONDecodeError:
+                if not self._more():
+                    raise
+
+
+def read_csv(source: BinaryIO, where: str, *, delimiter: str = ",") -> Numbered:
+    """Rows under a header, every cell as text."""
+    csv.field_size_limit(2**31 - 1)
+    with io.TextIOWrapper(source, encoding="utf-8-sig", newline="") as lines:
+        yield from _rows(csv.DictReader(lines, strict=True, delimiter=delimiter), where)
+
+
+def _rows(reader: csv.DictReader[str], where: str) -> Numbered:
+    try:
+        header = reader.fieldnames or ()
+        if len(set(header)) < len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise DataError(f"{where}, line 1: two columns are called {twice!r}")
+        for record in reader:
+            if None in record or None in record.values():
+                raise DataError(f"{where}, line {reader.line_num}: as many cells as the header are needed")
+            yield reader.line_num, record
+    except csv.Error as error:
+        raise DataError(f"{where}, line {reader.reader.line_num}: broken CSV ({error})") from error
+
+
+def read_parquet(source: BinaryIO, where: str) -> Numbered:
+    """Rows of a Parquet file, in batches."""
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtra(f"{where}: reading parquet", "parquet") from error
+    try:
+        seekable = source if source.seekable() else io.BytesIO(source.read())
+        number = 0
+        for batch in parquet.ParquetFile(seekable).iter_batches(batch_size=256):
+            for record in batch.to_pylist():
+                number += 1
+                yield number, record
+    except (OSError, ValueError) as error:
+        raise DataError(f"{where}: broken parquet file ({printable(str(error))})") from error
+
+
+FORMATS: dict[str, Callable[[BinaryIO, str], Numbered]] = {
+    ".jsonl": read_jsonl,
+    ".json": partial(read_json, series=True),
+    ".csv": read_csv,
+    ".tsv": partial(read_csv, delimiter="\t"),
+    ".parquet": read_parquet,
+}
+"""How the files of public datasets are read, by suffix."""

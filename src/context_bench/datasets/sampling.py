@@ -1,0 +1,74 @@
+"""Which examples of a dataset are used: the first, a random choice, or as many of each category.
+
+A choice depends on the seed and on the ids alone, so that it is the same on every machine, and that a
+larger sample holds the smaller one. Chosen examples keep the order of the source.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from context_bench.errors import DataError, UsageError
+from context_bench.types import Example
+
+__all__ = ["SAMPLES", "sample"]
+
+SAMPLES = ("first", "random", "stratified")
+
+_STRATA = ("group", "category", "subject", "task", "domain", "type", "config")
+"""The entries of `meta` that can say which category an example belongs to, the first that is there."""
+
+Ranked = tuple[int, int, Example]
+"""(minus the draw, place in the source, example): in a heap the worst draw comes first."""
+
+
+def sample(examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0) -> Iterator[Example]:
+    """At most `n` of the examples, all without `n`."""
+    if how not in SAMPLES:
+        raise UsageError(f"a sample is one of {', '.join(SAMPLES)}, not {how!r}")
+    if how == "first" or not n:
+        return islice(examples, n)
+    return _drawn(examples, n, seed, by_category=how == "stratified")
+
+
+def _drawn(examples: Iterable[Example], n: int, seed: int, by_category: bool) -> Iterator[Example]:
+    strata: dict[str, list[Ranked]] = {}
+    for place, example in enumerate(examples):
+        best = strata.setdefault(_category(example) if by_category else "", [])
+        ranked = (-_draw(example, seed, place), place, example)
+        if len(best) < n:
+            heapq.heappush(best, ranked)
+        else:
+            heapq.heappushpop(best, ranked)
+    chosen = sorted(_even(list(strata.values()), n), key=lambda ranked: ranked[1])
+    return iter([example for _, _, example in chosen])
+
+
+def _draw(example: Example, seed: int, place: int) -> int:
+    identity = example.get("id", place) if isinstance(example, dict) else place
+    text = f"{seed}\0{type(identity).__name__}\0{identity}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+
+
+def _category(example: Example) -> str:
+    meta: Any = example.get("meta")
+    for key in _STRATA:
+        if isinstance(meta, dict) and isinstance(meta.get(key), str | int):
+            return f"{meta[key]}"
+    raise DataError(
+        f"example {example.get('id')!r} has no category, so nothing can be stratified: "
+        f"it takes one of {', '.join(_STRATA)} in `meta`, or --sample random"
+    )
+
+
+def _even(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
+    """As many of each, best draws first; what a small category cannot give goes to the others."""
+    ordered = [sorted(stratum, reverse=True) for stratum in strata]
+    # The turn of a category within a round is decided by its best draw, not by where it comes in the source.
+    ordered.sort(key=lambda stratum: stratum[0][:2], reverse=True)
+    rounds = (stratum[turn] for turn in range(n) for stratum in ordered if turn < len(stratum))
+    return islice(rounds, n)

@@ -1,0 +1,87 @@
+"""Recorded chat traffic as examples: OpenAI-style requests, one JSON object a line.
+
+A line is the request itself, or holds it under `request` or `body`. Only messages, tools and the recorded
+reply are taken over: headers and keys stay behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.formats import read_jsonl
+from context_bench.errors import DataError
+from context_bench.types import Example
+
+__all__ = ["read_traffic"]
+
+
+def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
+    """One example for each chat request, None for a line that is some other request.
+
+    The messages are the `turns`; for systems that work on a text, all but the last user message is the
+    `context`, and that message the `question`.
+
+    Args:
+        path: The log.
+        answers: Take the recorded replies as the answers to compare with.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        with path.open("rb") as source:
+            for line, record in read_jsonl(source, str(path)):
+                if not isinstance(record, Mapping):
+                    raise DataError(f"{path}, line {line}: a request is an object, not {type(record).__name__}")
+                yield _example(record, line, answers)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _example(record: Mapping[str, Any], line: int, answers: bool) -> Example | None:
+    request = next((record[key] for key in ("request", "body") if isinstance(record.get(key), Mapping)), record)
+    request = request["body"] if isinstance(request.get("body"), Mapping) else request
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages or not all(_is_message(each) for each in messages):
+        return None
+    asked = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=None)
+    if asked is None:
+        return None
+    before = [_text(each.get("content")) for place, each in enumerate(messages) if place != asked]
+    example: Example = {
+        "id": f"line-{line}",
+        "context": "\n\n".join(text for text in before if text),
+        "question": _text(messages[asked].get("content")),
+        "turns": messages,
+        "meta": {key: request[key] for key in ("model",) if key in request},
+    }
+    if request.get("tools"):
+        example["tools"] = request["tools"]
+    reply = _reply(record)
+    if reply:
+        example["meta"]["recorded_reply"] = reply
+        if answers:
+            example["answer"] = reply
+    return example
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("role"), str)
+
+
+def _text(content: Any) -> str:
+    """The text of a message, whose content may also be a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    return "" if content is None else str(content)
+
+
+def _reply(record: Mapping[str, Any]) -> str:
+    response = record.get("response")
+    if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
+        response = response["body"]
+    try:
+        return _text(response["choices"][0]["message"]["content"])  # type: ignore[index]
+    except (KeyError, IndexError, TypeError):
+        return ""

@@ -1,0 +1,43 @@
+"""Answers as HotpotQA and 2WikiMultihopQA score them: SQuAD's measures, but a yes or no is right or wrong.
+
+Where the gold or the answer is yes, no or noanswer, sharing words earns nothing unless they are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from context_bench.evaluators.answer_quality import normalize, token_f1
+from context_bench.golds import gold_answers, response_text
+from context_bench.results import Scores
+
+__all__ = ["HotpotScore"]
+
+_VERDICTS = frozenset({"yes", "no", "noanswer"})
+
+
+class HotpotScore:
+    """Scores `hotpot_em` and `hotpot_f1`, each the best over the accepted answers."""
+
+    name = "hotpot"
+    version = 1
+    score_fields = ("hotpot_em", "hotpot_f1")
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Compare the response with each accepted answer."""
+        golds = [normalize(" ".join(gold)) for gold in gold_answers(original)]
+        if not golds:
+            return Scores(reason="no gold answer")
+        response = normalize(response_text(processed))
+        return Scores(
+            {
+                "hotpot_em": float(response in golds),
+                "hotpot_f1": max(_f1(response, gold) for gold in golds),
+            }
+        )
+
+
+def _f1(response: str, gold: str) -> float:
+    if response == gold:
+        return 1.0
+    return 0.0 if _VERDICTS & {response, gold} else token_f1(response.split(), gold.split())[0]

@@ -1,0 +1,81 @@
+"""The number that a benchmark's authors report, where it is no mean of rows.
+
+Rows say themselves how they count, in their metadata. `group` is a path such as `live/simple`: rows are
+averaged within it, then paths level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of
+the score `weight_field` make a ratio of sums (IFEval's instructions). Errored rows count 0, as everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from context_bench.metrics.quality import MeanTally, score_of
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["OfficialScore"]
+
+
+@dataclass(frozen=True)
+class OfficialScore:
+    """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged."""
+
+    score_field: str = "score"
+    name = "official-score"
+
+    def start(self) -> OfficialTally:
+        """A running number for each dataset."""
+        return OfficialTally(self.score_field)
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """The official number of each dataset that has one."""
+        return fold(self.start(), rows)
+
+
+class OfficialTally:
+    """Groups and weights by dataset."""
+
+    def __init__(self, score_field: str) -> None:
+        self._field = score_field
+        self._groups: dict[str, dict[str, MeanTally]] = {}
+        self._weighted: dict[str, list[tuple[float, float]]] = {}
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in; one that says nothing of a group or weight is left out."""
+        group, weight = row.metadata.get("group"), row.metadata.get("weight")
+        if group is not None:
+            groups = self._groups.setdefault(row.dataset, {})
+            groups.setdefault(str(group), MeanTally(self._field)).add(row)
+        elif weight:
+            value = score_of(row, row.metadata.get("weight_field") or self._field)
+            if value is not None:
+                self._weighted.setdefault(row.dataset, []).append((value * weight, weight))
+
+    def result(self) -> dict[str, float]:
+        """One number for each dataset so far."""
+        numbers = {tag: _mean_of_groups(_means(groups)) for tag, groups in self._groups.items()}
+        for tag, parts in self._weighted.items():
+            numbers.setdefault(tag, math.fsum(earned for earned, _ in parts) / math.fsum(units for _, units in parts))
+        if len(numbers) == 1:
+            return {"official_score": next(iter(numbers.values()))}
+        return {f"official:{tag}": numbers[tag] for tag in sorted(numbers)}
+
+
+def _means(groups: Mapping[str, MeanTally]) -> dict[str, float]:
+    return {path: tally.result()["mean_score"] for path, tally in groups.items() if tally.count}
+
+
+def _mean_of_groups(means: Mapping[str, float]) -> float:
+    """Each level of the paths is averaged on its own, from the innermost one."""
+    levels: dict[str, dict[str, float]] = {}
+    for path, mean in means.items():
+        head, _, rest = path.partition("/")
+        levels.setdefault(head, {})[rest] = mean
+    return _mean(_mean_of_groups(inner) if any(inner) else inner[""] for inner in levels.values())
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return math.fsum(known) / len(known) if known else 0.0

@@ -1,0 +1,55 @@
+"""Conversations: each user turn that waits for a reply gets one, in sight of all before it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from context_bench.errors import BadOutput
+from context_bench.systems.prompts import Message, open_turns
+from context_bench.types import Example
+
+__all__ = ["answer_turns", "ask", "has_open_turns", "in_one"]
+
+_SUMS = (
+    *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "cache_creation_tokens"),
+    *("reasoning_tokens", "attempts", "waited", "request_seconds"),
+)
+
+
+def has_open_turns(example: Mapping[str, Any]) -> bool:
+    """Whether an example asks for several replies."""
+    return open_turns(example.get("turns") or ()) > 1
+
+
+async def ask(system: Any, example: Example) -> Any:
+    """What an asynchronous system makes of an example: one reply, or one for each open turn if it can do that."""
+    if hasattr(system, "aprocess_conversation") and has_open_turns(example):
+        return in_one(await system.aprocess_conversation(example["turns"]))
+    return await system.aprocess(example)
+
+
+async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns: Sequence[Message]) -> list[Message]:
+    """A reply for each user turn that has none, one after the other."""
+    sent: list[Message] = []
+    replies: list[Message] = []
+    for turn, after in zip(turns, [*turns[1:], None]):
+        sent.append(dict(turn))
+        if turn.get("role") == "user" and (after is None or after.get("role") != "assistant"):
+            result = await reply_to({"turns": sent})
+            reply = {"role": "assistant", "content": result["response"]}
+            sent.append(reply)
+            replies.append({**reply, "metadata": result["metadata"]})
+    return replies
+
+
+def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
+    """One result from a reply for each turn: the last is the response, the numbers add up."""
+    if not isinstance(replies, list | tuple) or not replies or not all(isinstance(each, Mapping) for each in replies):
+        raise BadOutput("process_conversation() returns a list with a message for each user turn")
+    metadata: dict[str, Any] = {}
+    for reply in replies:
+        for key, value in (reply.get("metadata") or {}).items():
+            metadata[key] = metadata[key] + value if key in metadata and key in _SUMS else value
+    contents = [str(reply.get("content") or "") for reply in replies]
+    return {"response": contents[-1], "responses": contents, "metadata": metadata}

@@ -1,0 +1,178 @@
+"""`--dry-run`: numbers that can be worked out by hand, and not one request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_bench import set_tokenizer
+from context_bench.cli import main
+from context_bench.utils.tokens import count_tokens
+from servers import Server
+
+
+class Words:
+    """Ten examples of 4 words of context, 2 of question."""
+
+    rows: tuple[dict[str, Any], ...] = tuple(
+        {"id": n, "context": "one two three four", "question": "what then", "answer": "GOLD"} for n in range(10)
+    )
+
+
+DryRun = Callable[..., tuple[dict[str, str], Any, str]]
+
+
+@pytest.fixture
+def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[DryRun]:
+    """A dry run against a server that must not hear of it: the lines of the table, the prompt, and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in Words.rows))
+
+    def call(*flags: str, code: int = 0) -> tuple[dict[str, str], Any, str]:
+        with Server() as server:
+            arguments = [flag.replace("{url}", server.url) for flag in flags]
+            assert main([*arguments, "--dry-run"]) == code
+        out, err = capsys.readouterr()
+        assert server.requests == []
+        assert not (tmp_path / ".context-bench").exists()
+        table, _, prompt = out.partition("\nthe first prompt:\n")
+        lines = dict(line.split("  ", 1) for line in table.splitlines())
+        return {key: value.strip() for key, value in lines.items()}, json.loads(prompt) if prompt else None, err
+
+    yield call
+    set_tokenizer(None)
+
+
+PROXY = ("--proxy", "{url}", "--dataset", "data.jsonl")
+CONTEXT, QUESTION = count_tokens("one two three four"), count_tokens("what then")
+
+
+def test_what_would_be_sent(dry: DryRun) -> None:
+    lines, prompt, _ = dry(*PROXY, "--model", "m-1")
+    assert (CONTEXT, QUESTION) == (4, 2)
+    assert lines["examples"] == "10"
+    assert lines["systems"] == "1, of which 1 over the network"
+    assert lines["requests"] == "10"
+    assert lines["input tokens"] == "60 before any compression"
+    assert lines["cost"] == "not known without --prices FILE"
+    assert prompt == {
+        "model": "m-1",
+        "messages": [
+            {"role": "system", "content": "one two three four"},
+            {"role": "user", "content": "what then"},
+        ],
+        "temperature": 0.0,
+    }
+
+
+def test_servers_repeats_and_examples_multiply(dry: DryRun) -> None:
+    lines, _, _ = dry(
+        *PROXY, "--proxy", "{url}/b", "--name", "x", "--system", "passthrough", "--repeats", "3", "-n", "4"
+    )
+    assert lines["examples"] == "4"
+    assert lines["systems"] == "3, of which 2 over the network"
+    assert lines["requests"] == "24"
+    assert lines["input tokens"] == "144 before any compression"
+
+
+def test_what_else_is_sent_counts_too(dry: DryRun, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "one two"}, {"role": "user", "content": "three"}]
+    rows = [
+        {"id": 1, "context": "not sent again", "turns": turns},
+        {"id": 2, "context": "", "question": "so", "instruction": "be brief"},
+        {"id": 3, "context": "", "question": "so", "tools": [{"name": "t"}]},
+    ]
+    (tmp_path / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines, _, _ = dry("--proxy", "{url}", "--dataset", "more.jsonl", "--system-prompt", "you are a clerk")
+    sent = ["one two", "three", "so\n\nbe brief", "so", '{"name":"t"}', *["you are a clerk"] * 3]
+    assert lines["requests"] == "4"  # the conversation has two turns to answer
+    assert lines["input tokens"] == f"{sum(map(count_tokens, sent))} before any compression"
+
+
+def test_the_tokenizer_counts(dry: DryRun) -> None:
+    lines, _, _ = dry(*PROXY, "--tokenizer", "llama3")
+    assert lines["input tokens"].endswith("before any compression")
+
+
+def test_the_instruction_of_a_dataset_is_part_of_the_prompt(dry: DryRun) -> None:
+    lines, prompt, _ = dry("--proxy", "{url}", "--dataset", "needle:length=300,n=2", "--max-tokens", "9")
+    assert prompt["messages"][1]["content"].endswith("Answer with the value only.")
+    assert prompt["max_tokens"] == 9
+    assert lines["requests"] == "2"
+
+
+def test_the_cost_by_hand(dry: DryRun, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('["m-1"]\ninput = 1000.0\noutput = 2000.0\n')
+    flags = (*PROXY, "--model", "m-1", "--prices", "prices.toml")
+    lines, _, _ = dry(*flags, "--max-tokens", "100", "--repeats", "2")
+    # 2 x (60 input tokens at $1,000 and 10 x 100 output tokens at $2,000, for a million)
+    assert lines["cost"] == "about $4.12, with 100 tokens a reply"
+    lines, _, _ = dry(*flags)
+    assert lines["cost"] == "about $6.06, with 300 tokens a reply"
+    lines, _, _ = dry(*PROXY, "--model", "unknown", "--prices", "prices.toml")
+    assert lines["cost"] == "not known: no price for 'unknown'"
+
+
+def test_the_time_by_hand(dry: DryRun) -> None:
+    assert dry(*PROXY, "--max-workers", "1")[0]["time"] == "about 0.3 min, at 2 s a request"
+    assert dry(*PROXY, "--repeats", "24", "--max-workers", "4")[0]["time"] == "about 2.0 min, at 2 s a request"
+    assert dry(*PROXY, "--max-rpm", "2")[0]["time"] == "about 5.0 min, at 2 s a request"
+    assert dry(*PROXY, "--max-tpm", "20")[0]["time"] == "about 3.0 min, at 2 s a request"
+
+
+def test_a_reader_is_asked_once_for_each_system(dry: DryRun) -> None:
+    lines, prompt, _ = dry(
+        *("--reader", "{url}", "--system", "passthrough", "--system", "truncate:ratio=0.5"),
+        *("--dataset", "data.jsonl", "--model", "m-1"),
+    )
+    assert lines["systems"] == "2, of which 2 over the network"
+    assert lines["requests"] == "20"
+    assert prompt["model"] == "m-1"
+
+
+def test_anthropics_api(dry: DryRun) -> None:
+    _, prompt, _ = dry(*PROXY, "--api", "anthropic")
+    assert prompt["model"] == "claude-haiku-4-5"
+    assert prompt["system"] == "one two three four"
+
+
+def test_without_a_server_nothing_is_sent_and_nothing_costs(dry: DryRun) -> None:
+    lines, prompt, _ = dry("--system", "passthrough", "--dataset", "data.jsonl", "--system-prompt", "you")
+    assert (lines["requests"], lines["cost"], lines["time"]) == ("0", "nothing", "no requests")
+    assert lines["input tokens"] == "0 before any compression"
+    assert prompt[0] == {"role": "system", "content": "you\n\none two three four"}
+
+
+def test_the_gold_is_not_in_the_prompt(dry: DryRun) -> None:
+    assert "GOLD" not in json.dumps(dry(*PROXY)[1])
+
+
+def test_no_key_is_in_the_prompt(dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef")
+    lines, prompt, err = dry(*PROXY, "--header", "X-Key: topsecret")
+    assert "sk-0123456789abcdef" not in f"{lines}{prompt}{err}"
+    assert "topsecret" not in f"{lines}{prompt}{err}"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--dataset", "bad.jsonl"], "bad.jsonl, line 2"),
+        (["--dataset", "own.py:rows"], "example 2: no 'context'"),
+        (["--dataset", "own.py:texts"], "example 1"),
+        (["--dataset", "data.jsonl", "--prices", "missing.toml"], "missing.toml"),
+    ],
+)
+def test_a_mistake_is_one_sentence(dry: DryRun, tmp_path: Path, flags: list[str], said: str) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"id": 1, "context": "x"}\n{"id": 2}\n')
+    (tmp_path / "own.py").write_text(
+        "def rows():\n    yield {'id': 1, 'context': 'x'}\n    yield {'id': 2}\ndef texts():\n    yield 'text'\n"
+    )
+    _, _, err = dry("--proxy", "{url}", *flags, code=2)
+    assert err.count("\n") == 1
+    assert said in err

@@ -1,0 +1,178 @@
+"""The hub's own client, end to end, against a hub on loopback: streaming, revisions, terms to accept, no server."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hub import Hub, serve_hub
+
+pytest.importorskip("datasets", reason="needs the extra `datasets`")
+pyarrow = pytest.importorskip("pyarrow")
+
+README = b"""---
+configs:
+- config_name: distractor
+  data_files:
+  - split: validation
+    path: distractor/validation-*
+---
+"""
+
+
+def _record(number: int, size: int = 3000) -> dict[str, Any]:
+    noise = random.Random(number).randbytes(size).hex()  # cannot be compressed much
+    return {
+        "id": f"q{number}",
+        "question": f"Which town is number {number}?",
+        "answer": "Bern",
+        "type": "bridge",
+        "level": "easy",
+        "supporting_facts": {"title": ["Town"], "sent_id": [1]},
+        "context": {"title": ["Town", "Noise"], "sentences": [["A town.", " It is Bern."], [noise]]},
+    }
+
+
+def _shard(start: int, end: int) -> bytes:
+    import pyarrow.parquet as parquet
+
+    out = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([_record(number) for number in range(start, end)]), out)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    shards = {f"distractor/validation-0000{k}-of-00003.parquet": _shard(200 * k, 200 * k + 200) for k in range(3)}
+    early = {"README.md": README, "distractor/validation-00000-of-00001.parquet": _shard(900, 902)}
+    claims = b"".join(json.dumps({"id": f"2hop__{number}", **_musique(number)}).encode() + b"\n" for number in range(3))
+    with serve_hub() as hub:
+        hub.add("hotpotqa/hotpot_qa", {"README.md": README, **shards}, early=early)
+        hub.add("bdsaglam/musique", {"musique_ans_v1.0_dev.jsonl": claims})
+        hub.add("Idavidrein/gpqa", {"README.md": b"", "gpqa_diamond.csv": b"Question\nx\n"}, gated=True)
+        yield hub
+
+
+def _musique(number: int) -> dict[str, Any]:
+    paragraph = {"idx": 0, "title": "T", "paragraph_text": f"Fact {number}.", "is_supporting": True}
+    more = {"question_decomposition": [], "answer_aliases": [], "answerable": True}
+    return {"paragraphs": [paragraph], "question": "What?", "answer": f"Fact {number}", **more}
+
+
+def environment(url: str, home: Path) -> dict[str, str]:
+    """A client of that hub alone, with a cache of its own and nobody logged in."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "CONTEXT_BENCH"))}
+    return {**kept, "HF_ENDPOINT": url, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
+
+
+def bench(url: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "context_bench", *arguments]
+    return subprocess.run(
+        command, env=environment(url, home), cwd=home, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+RUN = ("--system", "oracle", "--dataset", "hotpotqa", "--score-field", "evidence_recall", "--output", "json")
+
+
+def test_a_few_examples_of_a_large_set_read_little_and_record_the_revision(hub: Hub, tmp_path: Path) -> None:
+    hub.requests.clear()
+    hub.served.clear()
+    done = bench(hub.url, tmp_path, *RUN, "-n", "3", "--no-store")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [row["example_id"] for row in result["rows"]] == ["q0", "q1", "q2"]
+    assert result["summary"]["oracle"]["mean_score"] == 1.0
+    commit = hub.repositories["hotpotqa/hotpot_qa"].branches["main"]
+    assert result["config"]["sources"] == {"hotpotqa": {"hub": "hotpotqa/hotpot_qa", "revision": commit}}
+    assert not any("00001-of" in path or "00002-of" in path for path in hub.served)
+    # What is read is read at the commit that is recorded, whatever main points at by then.
+    assert all(commit in request for request in hub.requests if "/resolve/" in request)
+
+
+CASES = """
+import json, sys
+from context_bench.datasets.public import load
+from context_bench.errors import UsageError
+for case in json.loads(sys.argv[1]):
+    try:
+        dataset = load(**case)
+        print(json.dumps({"ids": [example["id"] for example in dataset], "source": dict(dataset.source)}))
+    except UsageError as error:
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}))
+"""
+
+
+def outcomes(url: str, home: Path, *cases: dict[str, Any]) -> list[dict[str, Any]]:
+    command = [sys.executable, "-W", "error", "-c", CASES, json.dumps(cases)]
+    done = subprocess.run(
+        command, env=environment(url, home), cwd=home, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_revisions_files_and_terms(hub: Hub, tmp_path: Path) -> None:
+    pinned, wrong, files, gated, sampled = outcomes(
+        hub.url,
+        tmp_path,
+        {"name": "hotpotqa", "revision": "early"},
+        {"name": "hotpotqa", "revision": "nowhere"},
+        {"name": "musique"},
+        {"name": "gpqa"},
+        {"name": "hotpotqa", "sample": "random", "n": 2, "seed": 1},
+    )
+    early = hub.repositories["hotpotqa/hotpot_qa"].branches["early"]
+    assert pinned["ids"] == ["q900", "q901"]
+    assert pinned["source"] == {"hub": "hotpotqa/hotpot_qa", "revision": early, "asked_revision": "early"}
+    assert wrong == {"error": "DataError: hotpotqa: hotpotqa/hotpot_qa has no revision 'nowhere'"}
+    assert files["ids"] == ["2hop__0", "2hop__1", "2hop__2"]
+    assert "gpqa is gated: accept its terms on huggingface.co/datasets/Idavidrein/gpqa" in gated["error"]
+    assert "hf auth login" in gated["error"]
+    assert len(sampled["ids"]) == 2
+
+
+def test_what_was_fetched_loads_without_a_network(hub: Hub, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    done = bench(hub.url, tmp_path, "datasets", "fetch", "hotpotqa", "musique", "-n", "2", "--to", str(folder))
+    assert done.returncode == 0, done.stderr
+    table, files = outcomes(
+        "http://127.0.0.1:9",
+        tmp_path,
+        {"name": "hotpotqa", "data_dir": str(folder)},
+        {"name": "musique", "data_dir": str(folder)},
+    )
+    assert table["ids"] == ["q0", "q1"]
+    assert table["source"]["revision"] == hub.repositories["hotpotqa/hotpot_qa"].branches["main"]
+    assert list(table["source"]["files"]) == ["distractor/validation.jsonl"]
+    assert files["ids"] == ["2hop__0", "2hop__1", "2hop__2"]  # files are fetched whole
+
+
+def test_without_a_server_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    with socket.socket() as taken:  # bound and not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        done = bench(f"http://127.0.0.1:{taken.getsockname()[1]}", tmp_path, *RUN, "-n", "3")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "hotpotqa: the hub cannot be reached" in done.stderr
+    assert "context-bench datasets fetch hotpotqa --to DIR" in done.stderr
+
+
+def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['huggingface_hub'] = sys.modules['datasets'] = None\n" + CASES
+    command = [sys.executable, "-c", code, json.dumps([{"name": "hotpotqa"}])]
+    done = subprocess.run(
+        command, env=environment("", tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "pip install 'context-bench[datasets]'" in json.loads(done.stdout)["error"]

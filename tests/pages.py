@@ -1,0 +1,50 @@
+"""What a Markdown page shows: its blocks of code, its commands, its tables and its links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["ROOT", "commands", "fences", "links", "spans", "table"]
+
+ROOT = Path(__file__).parent.parent
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def fences(page: str, language: str) -> list[str]:
+    """The fenced blocks in a language."""
+    return [code for name, code in _FENCE.findall(read(page)) if name == language]
+
+
+def spans(page: str) -> list[str]:
+    """The pieces of code within the text."""
+    return [span.replace("\n", " ") for span in re.findall(r"`([^`]+)`", _FENCE.sub("", read(page)))]
+
+
+def commands(page: str) -> list[str]:
+    """Every command line of context-bench, in blocks and in the text."""
+    lines = [line.partition("  #")[0].strip() for code in fences(page, "sh") for line in code.splitlines()]
+    return [line for line in [*lines, *spans(page)] if line.startswith("context-bench ")]
+
+
+def links(page: str) -> list[str]:
+    """Where the links to other files go."""
+    targets = re.findall(r"\]\(([^)#]+)", read(page))
+    return [target for target in targets if "://" not in target]
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The rows of the table whose first column has that title."""
+    lines = read(page).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return rows

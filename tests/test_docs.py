@@ -1,0 +1,239 @@
+"""The docs say what is: every command runs, every snippet works, every flag, name and parameter is there."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import context_bench.metrics
+from context_bench import set_tokenizer
+from context_bench.cli import COMMANDS, main
+from context_bench.cli.parser import run_parser
+from context_bench.pricing import Price, Prices
+from context_bench.registry import registry
+from pages import ROOT, commands, fences, links, spans, table
+from rows import make_row
+from servers import Server, completion, message
+
+PAGES = [f"docs/{name}.md" for name in ("systems", "command-line", "how-it-works", "scores", "datasets")]
+EVERY_PAGE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+MORE = ["CONTRIBUTING.md", *EVERY_PAGE]
+
+STAND_INS = {"COMMAND": "runs", "list|show|export|rm": "list", "RUN": "last"}
+"""What a page leaves to the reader."""
+
+PROGRAM = """#!{python}
+import json, sys
+assert sys.argv[1:] == ["--fast"]
+for line in sys.stdin:
+    print(json.dumps({{"context": json.loads(line)["context"][:100]}}), flush=True)
+"""
+
+METRIC = """
+class MyMetric:
+    name = "my-metric"
+
+    def compute(self, rows):
+        return {"rows": float(len(rows))}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(lambda request: message("4") if request.path == "/v1/messages" else completion("4")) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A place with the files that the pages speak of."""
+    rows = [{"id": n, "context": f"The value of {n} is v{n}.", "question": "?", "answer": f"v{n}"} for n in range(3)]
+    rows = [{**row, "prompt": row["question"], "gold": row["answer"]} for row in rows]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "traffic.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "Why?"}]}) + "\n")
+    (tmp_path / "my_file.py").write_text("\n\n".join(fences("CONTRIBUTING.md", "python")) + METRIC)
+    (tmp_path / "my-program").write_text(PROGRAM.format(python=sys.executable))
+    (tmp_path / "my-program").chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def call(
+    folder: Path,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    own_registry: None,
+) -> Iterator[Any]:
+    """Run a command line in that place: it must succeed; what it prints is returned."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def run(*arguments: str) -> str:
+        code = main([argument.replace("http://localhost:7878", server.url) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return out
+
+    yield run
+    set_tokenizer(None)
+
+
+def _written(command: str) -> list[str]:
+    for placeholder, stand_in in STAND_INS.items():
+        command = command.replace(placeholder, stand_in)
+    words = shlex.split(command)[1:]
+    return [*words, "-n", "2"] if "--dataset" in words else words
+
+
+SHOWN = [(page, command) for page in ["CONTRIBUTING.md", *PAGES] for command in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "command"), SHOWN)
+def test_every_command_runs(call: Any, folder: Path, server: Server, page: str, command: str) -> None:
+    call("--system", "passthrough", "--dataset", "data.jsonl", "--quiet")  # so that there is a recorded run
+    (folder / "bench.toml").write_text(_run_file(server))
+    assert call(*_written(command)).strip()
+
+
+def _run_file(server: Server) -> str:
+    text = fences("docs/command-line.md", "toml")[0]
+    return text.replace("http://localhost:7878", server.url).replace("n=50", "n=2")
+
+
+def test_the_run_file(call: Any, folder: Path, server: Server) -> None:
+    text = _run_file(server)
+    (folder / "bench.toml").write_text(text)
+    document = json.loads(call("run", "bench.toml", "--output", "json"))
+    assert list(document["summary"]) == ["my-proxy", "passthrough", "bm25:ratio=0.3"]
+    assert document["config"]["max_workers"] == 16
+    assert document["config"]["run_file"] == text
+
+
+def test_the_prices(folder: Path) -> None:
+    (folder / "prices.toml").write_text(fences("docs/command-line.md", "toml")[1])
+    assert Prices.from_file(folder / "prices.toml").of("gpt-4o-mini") == Price(0.15, 0.60, 0.075)
+
+
+def _is_placeholder(word: str) -> bool:
+    return re.fullmatch(r"[A-Z|:=%.,]+", word) is not None
+
+
+PIECES = sorted(
+    {span for page in ["CONTRIBUTING.md", *PAGES] for span in spans(page) if re.match(r"--\w[\w-]* \S", span)}
+)
+
+
+@pytest.mark.parametrize("piece", [each for each in PIECES if not any(map(_is_placeholder, shlex.split(each)))])
+def test_every_flag_that_is_shown_with_a_value_works(call: Any, piece: str) -> None:
+    assert call(
+        *shlex.split(piece), "--system", "minify", "--proxy", "http://localhost:7878", "--dataset", "data.jsonl"
+    )
+
+
+@pytest.mark.parametrize("page", ["README.md", *MORE])
+def test_every_flag_that_is_named_is_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    known = {f"--{name}" for name in run_parser().flags} | {"--help", "--version"}
+    for command in COMMANDS:
+        if command != "run":
+            main([command, "--help"])
+            known |= set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
+    ours = [span for span in spans(page) if span.startswith(("--", "context-bench "))]
+    named = {word for span in ours for word in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span.partition("command:")[0])}
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", *MORE])
+def test_every_link_leads_somewhere(page: str) -> None:
+    broken = [target for target in links(page) if not (ROOT / page).parent.joinpath(target).exists()]
+    assert broken == []
+
+
+def test_the_index_has_every_page() -> None:
+    listed = {f"docs/{target}" for target in links("docs/index.md") if target.endswith(".md")}
+    assert listed == set(EVERY_PAGE) - {"docs/index.md"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_target_of_make_is_there(page: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    lines = [line for code in fences(page, "sh") for line in code.splitlines()] + spans(page)
+    targets = {match for line in lines for match in re.findall(r"^make ([a-z-]+)", line)}
+    assert targets
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+    scripts = {match for line in lines for match in re.findall(r"^bash (\S+)", line)}
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+
+
+# Names, parameters and keys
+
+
+def _names(cell: str) -> set[str]:
+    return {name.partition("=")[0] for name in re.findall(r"`([^`]+)`", cell)}
+
+
+@pytest.mark.parametrize(("kind", "page"), [("system", "docs/systems.md"), ("dataset", "docs/datasets.md")])
+def test_the_parameters_in_the_tables_are_those_that_are_taken(kind: str, page: str) -> None:
+    rows = table(page, "name")
+    assert len(rows) == 7
+    for name, parameters, _ in rows:
+        taken = set(inspect.signature(registry.get(kind, name.strip("`"))).parameters)
+        assert _names(parameters) == taken, name
+
+
+def test_the_choices_in_the_table_are_taken() -> None:
+    (cell,) = [parameters for name, parameters, _ in table("docs/systems.md", "name") if name == "`truncate`"]
+    (choices,) = re.findall(r"keep=([^`]+)", cell)
+    for choice in choices.replace("\\", "").split("|"):
+        registry.get("system", "truncate")(ratio=0.5, keep=choice)
+
+
+def test_every_metric_gives_the_keys_in_the_table() -> None:
+    rows = [make_row(1.0, input_tokens=10, output_tokens=5, latency=1.0, dataset="d"), make_row(0.0, dataset="d")]
+    for name, cell, _ in table("docs/scores.md", "metric"):
+        keys = re.findall(r"`([^`]+)`", cell)
+        keys = [key if not key.startswith("_") else keys[0].partition("_")[0] + key for key in keys]
+        given = getattr(context_bench.metrics, name)().compute(rows)
+        assert {key.replace("<tag>", "d") for key in keys} == set(given), name
+
+
+def test_every_score_that_is_explained_is_emitted() -> None:
+    emitted: set[str] = set()
+    for name in registry.list("evaluator"):
+        emitted |= set(registry.get("evaluator", name).score_fields)
+    text = (ROOT / "docs/scores.md").read_text()
+    explained = {
+        key for group in re.findall(r"^- \*\*([a-z0-9_, ]+)\*\*", text, re.MULTILINE) for key in group.split(", ")
+    }
+    assert len(explained) > 5
+    assert {"recall_at_k" if re.fullmatch(r"recall_at_\d+", key) else key for key in emitted} >= explained
+
+
+def test_the_exit_codes_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    told = re.findall(r"(\d+) [a-z]", capsys.readouterr().out.rpartition("exit codes:")[2])
+    text = (ROOT / "docs/command-line.md").read_text().rpartition("**Exit codes.**")[2]
+    assert re.findall(r"\b(\d+)\s+[a-z]", text) == told == ["0", "2", "3", "130"]
+
+
+# What CONTRIBUTING shows
+
+
+def test_the_parts_of_contributing_do_what_they_say(folder: Path) -> None:
+    namespace: dict[str, Any] = {}
+    for code in fences("CONTRIBUTING.md", "python"):
+        exec(compile(code, "CONTRIBUTING.md", "exec"), namespace)
+    lines = "\n".join(map(str, range(50)))
+    assert namespace["FirstLines"](2).process({"id": 1, "context": lines}) == {"context": "0\n1"}
+    assert len(list(namespace["tickets"](3))) == 3
+    judge = namespace["KeepsNumbers"]()
+    assert judge.score({"context": "a 1 b 2"}, {"response": "2 c"}) == {"numbers_kept": 0.5}
+    assert judge.score({"context": "none"}, {"response": ""}) == {}

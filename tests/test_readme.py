@@ -1,0 +1,95 @@
+"""The README: its commands and snippets run, and its table is what the demo prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import shell
+from context_bench.cli import main
+from context_bench.evaluators import AnswerQuality
+from pages import ROOT, commands, fences
+from servers import Server, completion
+
+TIMES = {"latency p50", "p95"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place with the files that the README speaks of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "my_compressor.py").write_text(fences("README.md", "python")[0])
+    rows = [{"id": n, "context": f"The value of {n} is v{n}.", "question": "?", "answer": f"v{n}"} for n in range(3)]
+    (tmp_path / "my_data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+SHOWN = [command for command in commands("README.md") if command != "context-bench demo"]
+
+
+def test_there_is_something_to_run() -> None:
+    assert len(SHOWN) >= 2
+    assert any("--proxy" in command for command in SHOWN)
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_every_command_runs(folder: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Server(completion("7")) as server:
+        words = shlex.split(command.replace("http://localhost:7878", server.url))[1:]
+        code = main([*words, "-n", "2"] if "--dataset" in words else words)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    assert out.strip()
+    assert ("--proxy" in words) == bool(server.chats)
+
+
+def test_the_python_snippets_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    namespace: dict[str, Any] = {}
+    for code in fences("README.md", "python"):
+        exec(compile(code, "README.md", "exec"), namespace)
+    printed = capsys.readouterr().out
+    summary = namespace["result"].summary["keep_start"]
+    assert printed == f"{summary}\n"
+    assert summary["num_examples"] == 20
+    assert summary["num_errors"] == 0
+    assert 0.3 < summary["compression_ratio"] < 1  # 2,000 letters of 4,000 tokens
+    assert set(AnswerQuality.score_fields) <= namespace["result"].rows[0].scores.keys()
+
+
+# The table
+
+
+def told(text: str) -> list[list[str]]:
+    """The lines of tables as cells, without the columns of times, and other lines as they are."""
+    lines: list[list[str]] = []
+    kept: list[int] = []
+    for line in text.strip().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else [line]
+        if not lines or lines[-1] == [""]:
+            kept = [place for place, cell in enumerate(cells) if cell not in TIMES]
+        lines.append([re.sub(r"^-+", "-", cells[place]) for place in kept] if line.startswith("|") else [line])
+    return lines
+
+
+def test_times_are_all_that_may_differ() -> None:
+    one = "| system | n | p95 |\n| --- | --: | --: |\n| a | 1 | 3 µs |\n\nscore = x."
+    two = "| system |  n |  p95 |\n| ------ | --: | ---: |\n| a      |  1 | 2.1 s |\n\nscore = x."
+    assert told(one) == told(two)
+    assert told(one) != told(two.replace("| a ", "| b "))
+    assert told(one) != told(two.replace("|  1 |", "|  2 |"))
+    assert told(one) != told(two.replace("= x", "= y"))
+
+
+def test_the_table_is_what_the_demo_prints(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0]
+    done = shell("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert told(shown) == told(done.stdout)
+    assert "latency p50" in shown
