@@ -1,0 +1,496 @@
+"""What was paid for is not paid for again, and nothing stale is ever served: the server's log is the witness."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import called, environment, shell
+from context_bench import OpenAIProxy, Scores, evaluate
+from context_bench.evaluators import AnswerQuality
+from context_bench.systems import Oracle, Passthrough, WithReader
+from numbered import asked, expected, facts, number_of, numbered, right, write
+from servers import Reply, Request, Server, completion, reply
+
+SLOW = bool(os.environ.get("CONTEXT_BENCH_SLOW"))
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start `context-bench` and do not wait for it."""
+    command = [sys.executable, "-m", "context_bench", *arguments]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment(), encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def untimed(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a result, without what a clock said."""
+    rows: list[dict[str, Any]] = document["rows"]
+    for row in rows:
+        row.pop("latency")
+        for key in ("waited", "request_seconds"):
+            row["metadata"].pop(key)
+    return rows
+
+
+def after(delay: float) -> Callable[[Request], Reply]:
+    """The right answer, after a while."""
+
+    def answer(request: Request) -> Reply:
+        given = right(request)
+        given.delay = delay
+        return given
+
+    return answer
+
+
+# Death
+
+
+def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    kills, count = (20, 2_000) if SLOW else (6, 480)
+    chance = random.Random(count)
+    write(tmp_path / "data.jsonl", *range(count))
+    deaths: list[float] = []
+    with Server(after(0.02)) as server:
+        run = ["--proxy", server.url, "--name", "proxy", "--dataset", "data.jsonl", "--max-workers", "8"]
+        run += ["--output", "json", "--cache-dir"]
+        for kill in range(kills):
+            process = start(*run, "killed", cwd=tmp_path)
+            enough = (kill + 1) * count // (kills + 2)
+            while len(server.chats) < enough:
+                time.sleep(0.001)
+                assert process.poll() is None, process.stderr.read() if process.stderr else ""
+            time.sleep(chance.uniform(0.0, 0.03))
+            deaths.append(time.monotonic())
+            process.kill()
+            process.communicate()
+        resumed = shell(*run, "killed", cwd=tmp_path)
+        log = list(server.chats)
+        whole = shell(*run, "whole", cwd=tmp_path)
+    assert resumed.returncode == whole.returncode == 0, resumed.stderr
+    assert untimed(json.loads(resumed.stdout)) == untimed(json.loads(whole.stdout))
+    assert len(json.loads(resumed.stdout)["rows"]) == count
+    in_flight = 0
+    for number in range(count):
+        first, *again = [request for request in log if number_of(request) == number]
+        for request in again:
+            death = next(moment for moment in reversed(deaths) if moment < request.moment)
+            in_flight += 1
+            assert first.answered is None or first.answered > death - 0.05, "an answer that was there was asked again"
+            first = request
+    assert in_flight <= kills * 16  # what was in flight, and what came in the last 50 ms
+
+
+def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", *range(200))
+    with Server(after(0.02)) as server:
+        process = start("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", cwd=tmp_path)
+        while len(server.chats) < 40:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        process.kill()
+        process.communicate()
+        requests = len(server.requests)
+        listed = called("runs", "list", cwd=tmp_path)
+        shown = called("runs", "show", "last", cwd=tmp_path)
+        exported = json.loads(called("runs", "export", "last", "--output", "json", cwd=tmp_path).stdout)
+        scored = called("score", "last", cwd=tmp_path)
+        assert len(server.requests) == requests
+    assert "running" in listed.stdout
+    assert 20 <= len(exported["rows"]) < 200
+    assert exported["summary"]["p"]["num_examples"] == len(exported["rows"])
+    assert scored.returncode == 0, scored.stderr
+    for table in (shown.stdout, scored.stdout):
+        assert re.search(rf"^\| p +\| +{len(exported['rows'])} \|", table, re.MULTILINE)
+
+
+# What depends on what
+
+
+@dataclass
+class Bench:
+    """A server and a store; `run` runs the same thing but for what is named, and tells what it cost."""
+
+    server: Server
+    store: Path
+    judged: list[Any] = field(default_factory=list)
+
+    def run(self, examples: list[dict[str, Any]] | None = None, systems: Any = None, **options: Any) -> Any:
+        before, judged = len(self.server.chats), len(self.judged)
+        proxy = {key: options.pop(key) for key in list(options) if key in PROXY}
+        judge = Judge(self.judged, options.pop("strictness", 1), options.pop("version", 1))
+        self.result = evaluate(
+            systems or OpenAIProxy(self.server.url, **{"name": "proxy", "max_retries": 0, **proxy}),
+            numbered(1, 2, 3) if examples is None else examples,
+            evaluators=options.pop("evaluators", [AnswerQuality(), judge]),
+            cache_dir=self.store,
+            **options,
+        )
+        return len(self.server.chats) - before, len(self.judged) - judged
+
+
+PROXY = ("name", "model", "system_prompt", "temperature", "max_tokens", "extra_body", "api_key", "timeout", "max_rpm")
+
+
+class Judge:
+    """A slow evaluator that tells what it was asked."""
+
+    name = "judge"
+    version = 1
+    slow = True
+
+    def __init__(self, calls: list[Any], strictness: int = 1, version: int = 1) -> None:
+        self._calls, self.strictness, self.version = calls, strictness, version
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        self._calls.append((original["id"], processed["response"]))
+        return {"judged": float(original["answer"] == processed["response"]) / self.strictness}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Any:
+    with Server(right) as server:
+        made = Bench(server, tmp_path / "store")
+        assert made.run() == (3, 3)
+        yield made
+
+
+def test_the_same_again_costs_nothing(bench: Bench) -> None:
+    first = bench.result
+    assert bench.run() == (0, 0)
+    assert bench.result.rows == first.rows
+    assert bench.result.summary == first.summary
+    assert bench.result.config["run"] != first.config["run"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "another"},
+        {"system_prompt": "Be brief."},
+        {"temperature": 0.5},
+        {"max_tokens": 7},
+        {"extra_body": {"top_p": 0.5}},
+        {"name": "renamed"},
+        {"cache_tag": "v2"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_changes_answers_is_asked_again(bench: Bench, change: dict[str, Any]) -> None:
+    requests, _ = bench.run(**change)
+    assert requests == 3
+    assert bench.run() == (0, 0), "the old answers are still there"
+    assert bench.run(**change) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"api_key": "sk-0123456789abcdef"}, {"timeout": 3.0}, {"max_rpm": 60_000}, {"max_workers": 2}]
+)
+def test_what_changes_no_answer_is_not_asked_again(bench: Bench, change: dict[str, Any]) -> None:
+    assert bench.run(**change) == (0, 0)
+
+
+def test_another_url_is_another_server(bench: Bench) -> None:
+    with Server(completion("other")) as other:
+        bench.server = other
+        assert bench.run() == (3, 3)
+    assert [row.response for row in bench.result.rows] == ["other"] * 3
+
+
+def test_a_corrected_gold_is_judged_and_not_asked(bench: Bench) -> None:
+    examples = numbered(1, 2, 3)
+    examples[1]["answer"] = "something else"
+    assert bench.run(examples) == (0, 1)
+    assert [row.scores["exact_match"] for row in bench.result.rows] == [1.0, 0.0, 1.0]
+    assert [row.scores["judged"] for row in bench.result.rows] == [1.0, 0.0, 1.0]
+    assert bench.run() == (0, 0)
+    assert [row.scores["exact_match"] for row in bench.result.rows] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("gold", ["answers", "evidence", "correct_letter", "relevant_ids", "reference"])
+def test_a_gold_that_is_added_is_no_new_question(bench: Bench, gold: str) -> None:
+    value: Any = "B" if gold in ("correct_letter", "reference") else ["has the code"]
+    requests, _ = bench.run(numbered(1, 2, 3, **{gold: value}))
+    assert requests == 0
+
+
+def test_a_changed_text_is_asked_again_and_nothing_else(bench: Bench) -> None:
+    examples = numbered(1, 2, 3)
+    examples[2]["context"] += " And a word more."
+    assert bench.run(examples) == (1, 1)
+    examples[0]["question"] += " In short?"
+    assert bench.run(examples) == (1, 1)
+    examples[1]["id"] = "2"
+    assert bench.run(examples) == (1, 1), "1 and '1' are two examples"
+
+
+def test_another_tokenizer_counts_again_and_asks_nothing(bench: Bench) -> None:
+    before = [row.input_tokens for row in bench.result.rows]
+    assert bench.run(tokenizer=lambda text: len(text)) == (0, 0)
+    counted = [len(each["context"]) + len(each["question"]) for each in numbered(1, 2, 3)]
+    assert [row.input_tokens for row in bench.result.rows] == counted != before
+    assert bench.run(text_fields=["question"]) == (0, 0)
+    assert bench.run(tokenizer="o200k_base") == (0, 0)
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"strictness": 2}])
+def test_another_version_of_an_evaluator_judges_again(bench: Bench, change: dict[str, Any]) -> None:
+    assert bench.run(**change) == (0, 3)
+    assert bench.run() == (0, 0)
+    if "strictness" in change:
+        bench.run(**change)
+        assert [row.scores["judged"] for row in bench.result.rows] == [0.5] * 3
+
+
+def test_one_more_evaluator_does_not_bring_the_others_out(bench: Bench) -> None:
+    class Shout:
+        name = "shout"
+
+        def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+            return {"shout": float(processed["response"].isupper())}
+
+    assert bench.run(evaluators=[AnswerQuality(), Judge(bench.judged), Shout()]) == (0, 0)
+    assert bench.result.rows[0].scores["shout"] == 0.0
+    assert bench.run(evaluators=[AnswerQuality()]) == (0, 0)
+    assert "judged" not in bench.result.rows[0].scores
+
+
+def test_more_examples_pay_for_themselves_alone(bench: Bench) -> None:
+    assert bench.run(numbered(0, 1, 2, 3, 4)) == (2, 2)
+    assert facts(bench.result.rows) == expected(0, 1, 2, 3, 4)
+    assert bench.run(numbered(4, 2)) == (0, 0)
+    assert facts(bench.result.rows) == expected(4, 2)
+
+
+def test_one_more_system_pays_for_itself_alone(bench: Bench) -> None:
+    one = OpenAIProxy(bench.server.url, name="proxy")
+    two = OpenAIProxy(bench.server.url, name="second", model="other")
+    assert bench.run(systems=[two, one]) == (3, 0), "what a judge said of an answer holds for all who gave it"
+    assert {request.json["model"] for request in bench.server.chats[3:]} == {"other"}
+    assert [row.system for row in bench.result.rows] == ["second", "proxy"] * 3
+
+
+def test_repeats_are_answers_of_their_own(bench: Bench) -> None:
+    assert bench.run(repeats=3)[0] == 6
+    assert bench.run(repeats=2) == (0, 0)
+
+
+def test_fresh_asks_again_and_what_it_got_counts_from_then_on(bench: Bench) -> None:
+    old = bench.result
+    bench.server.script = [completion("new")]
+    assert bench.run(reuse=False) == (3, 3)
+    assert bench.run() == (0, 0)
+    assert [row.response for row in bench.result.rows] == ["new"] * 3
+    from context_bench.store import Store
+
+    with Store(bench.store, readonly=True) as store:
+        rows = list(store.run_rows(store.run(old.config["run"])))
+    assert rows == old.rows, "an earlier run is as it was"
+
+
+def test_a_system_that_reads_the_gold_depends_on_it(tmp_path: Path) -> None:
+    examples = numbered(1, 2, 3, evidence=["has the code"])
+    with Server(right) as server:
+
+        def run() -> int:
+            before = len(server.chats)
+            systems = [
+                WithReader(Oracle(), OpenAIProxy(server.url, name="reader")),
+                WithReader(Passthrough(), OpenAIProxy(server.url, name="reader")),
+            ]
+            evaluate(systems, examples, cache_dir=tmp_path)
+            return len(server.chats) - before
+
+        assert run() == 6
+        assert run() == 0
+        examples[0]["evidence"] = ["Item"]
+        assert run() == 1
+
+
+def test_failed_rows_are_tried_again(tmp_path: Path) -> None:
+    broken = reply(500, {"error": {"message": "later"}})
+    with Server(lambda request: broken if number_of(request) == 2 else right(request)) as server:
+
+        def run() -> Any:
+            return evaluate(OpenAIProxy(server.url, max_retries=0), numbered(1, 2, 3), cache_dir=tmp_path)
+
+        assert [row.error is None for row in run().rows] == [True, False, True]
+        assert [row.error is None for row in run().rows] == [True, False, True]
+        server.script = [right]
+        assert facts(run().rows) == expected(1, 2, 3)
+        assert facts(run().rows) == expected(1, 2, 3)
+    assert asked(server) == {1: 1, 2: 3, 3: 1}
+
+
+def test_a_judge_that_was_away_is_asked_again_and_the_system_is_not(tmp_path: Path) -> None:
+    class Moody:
+        name = "moody"
+        version = 1
+        slow = True
+
+        def __init__(self) -> None:
+            self._asked: list[int] = []
+
+        def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+            self._asked.append(original["id"])
+            if original["id"] == 1 and away == "raises":
+                raise ConnectionError("no judge today")
+            if original["id"] == 2 and away:
+                return Scores(reason="unreachable", transient=True)
+            return {"score": 1.0} if original["id"] != 3 else Scores(reason="nothing to judge")
+
+    away = "raises"
+    with Server(right) as server:
+
+        def run() -> tuple[Any, list[int]]:
+            judge = Moody()
+            proxy = OpenAIProxy(server.url, name="p")
+            return evaluate(proxy, numbered(1, 2, 3), evaluators=[judge], cache_dir=tmp_path), sorted(judge._asked)
+
+        first, judged = run()
+        assert judged == [1, 2, 3]
+        assert [row.unscored for row in first.rows] == [
+            {"moody": "ConnectionError: no judge today"},
+            {"moody": "unreachable"},
+            {"moody": "nothing to judge"},
+        ]
+        away = "silent"
+        second, judged = run()
+        assert judged == [1, 2]
+        assert second.summary["p"]["num_unscored"] == 2
+        away = ""
+        third, judged = run()
+        assert judged == [2]
+        assert third.summary["p"]["num_unscored"] == 1
+        assert run()[1] == []
+    assert asked(server) == {1: 1, 2: 1, 3: 1}
+
+
+def test_new_prices_are_used_for_old_answers(bench: Bench) -> None:
+    from context_bench.pricing import Price, Prices
+
+    def cost(price: float) -> float:
+        assert bench.run(prices=Prices({"default": Price(price, 0.0)})) == (0, 0)
+        value: float = bench.result.rows[0].metadata["cost"]
+        return value
+
+    assert cost(1.0) == pytest.approx(10 / 1e6)
+    assert cost(3.0) == pytest.approx(30 / 1e6)
+
+
+# Systems without a fingerprint
+
+
+SYSTEM = """
+WIDTH = {width}
+
+def shorten(text):
+    return text[:WIDTH{plus}]
+
+class Mine:
+    name = "mine"
+
+    def __init__(self):
+        self._depth = {depth}
+
+    def process(self, example):
+        with open("calls.txt", "a") as calls:
+            print(example["id"], file=calls)
+        return {{"response": shorten(example["context"]) * self._depth}}
+"""
+
+
+def test_ones_own_system_is_known_by_its_code_and_state(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", 1, 2, 3)
+    calls = tmp_path / "calls.txt"
+    calls.touch()
+
+    def run(**parts: Any) -> int:
+        before = len(calls.read_text().splitlines())
+        (tmp_path / "mine.py").write_text(SYSTEM.format(**{"width": 6, "plus": "", "depth": 1, **parts}))
+        done = shell("--system", "mine.py:Mine", "--dataset", "data.jsonl", "--cache-dir", "store", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "not reused" not in done.stderr
+        return len(calls.read_text().splitlines()) - before
+
+    assert run() == 3
+    assert run() == 0
+    assert run(depth=2) == 3, "a parameter that is kept under a private name"
+    assert run(width=5) == 3, "a global value"
+    assert run(plus=" + 1") == 3, "a function that it calls"
+    assert run() == 0
+
+
+def test_a_system_that_cannot_be_told_is_asked_again_with_a_notice(tmp_path: Path) -> None:
+    calls = []
+    handle = object()  # nobody can say what is in it
+
+    def mysterious(example: dict[str, Any]) -> str:
+        calls.append(handle)
+        return str(example["context"])
+
+    for round_ in (1, 2):
+        with pytest.warns(UserWarning, match=r"'mysterious' are not reused.*fingerprint"):
+            evaluate(mysterious, numbered(1, 2), cache_dir=tmp_path)
+        assert len(calls) == 2 * round_
+
+
+def test_an_evaluator_that_cannot_be_told_judges_again_with_a_notice(tmp_path: Path) -> None:
+    class Mysterious:
+        name = "mysterious"
+
+        def __init__(self) -> None:
+            self.handle, self.asked = object(), 0
+
+        def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+            self.asked += 1
+            return {"score": 1.0}
+
+    with Server(right) as server:
+        for _ in range(2):
+            judge = Mysterious()
+            with pytest.warns(UserWarning, match="scores of 'mysterious' are not reused"):
+                evaluate(OpenAIProxy(server.url), numbered(1, 2), evaluators=[judge], cache_dir=tmp_path)
+            assert judge.asked == 2
+        assert len(server.chats) == 2
+
+
+# Two at once
+
+
+def test_two_processes_share_a_new_store(tmp_path: Path) -> None:
+    write(tmp_path / "one.jsonl", *range(150), dataset="d")
+    write(tmp_path / "two.jsonl", *range(100, 250), dataset="d")
+    with Server(after(0.002)) as server:
+        common = ["--proxy", server.url, "--name", "p", "--cache-dir", "store", "--output", "json", "--dataset"]
+        processes = [start(*common, name, cwd=tmp_path) for name in ("one.jsonl", "two.jsonl", "one.jsonl")]
+        outputs = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], [err for _, err in outputs]
+    ranges = [range(150), range(100, 250), range(150)]
+    for (out, err), numbers in zip(outputs, ranges):
+        assert "locked" not in err
+        rows = json.loads(out)["rows"]
+        assert [(row["example_id"], row["response"]) for row in rows] == [(n, f"c{n}") for n in numbers]
+    listed = called("runs", "list", "--cache-dir", "store", cwd=tmp_path).stdout.splitlines()
+    assert [line.split()[3] for line in listed[1:]] == ["done"] * 3
+    for line, *_ in zip(listed[1:]):
+        rows = json.loads(
+            called("runs", "export", line.split()[0], "--output", "json", "--cache-dir", "store", cwd=tmp_path).stdout
+        )["rows"]
+        assert len({row["example_id"] for row in rows}) == len(rows) == 150
+    with Server(right, port=server.port) as server:
+        again = shell(*common, "one.jsonl", cwd=tmp_path)
+        assert again.returncode == 0
+        assert server.chats == []
