@@ -14,6 +14,7 @@ PYTEST_ARGS ?=
 
 demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
+	@echo "(in this shell: . $(BIN)/activate)"
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -167,7 +167,9 @@ def register_dataset(name: str, loader: Callable[..., Any]) -> None:
 
 
 def load_dataset(name: str, **parameters: Any) -> Any:
-    """Load a dataset by name; parameters go to its loader."""
+    """Load a dataset by name, or a local file by its path; parameters go to its loader."""
+    if name.endswith((".jsonl", ".json", ".csv", ".tsv", ".parquet")):
+        return import_object("context_bench.datasets.files:FileDataset")(name, **parameters)
     return registry.get("dataset", name)(**parameters)
 
 

@@ -228,9 +228,11 @@ async def _executed(
     config = {
         **config,
         "evaluators": plan.scorer.names,
+        "primary": plan.scorer.primaries,
         "datasets": run.tags,
         "returns": run.returns,
         "stopped": run.stopped,
+        "reused": run.reused,
     }
     result = EvalResult(run.rows, run.summarizer.result(), run.seconds, config, list(plan.metrics))
     if run.interrupted:

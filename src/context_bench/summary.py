@@ -71,7 +71,10 @@ class _ListTally:
         self._rows.append(row)
 
     def result(self) -> dict[str, float]:
-        values = self._metric.compute(self._rows)
+        try:
+            values = self._metric.compute(self._rows)
+        except Exception as error:
+            raise UsageError(f"metric {self._metric.name!r} fails: {type(error).__name__}: {error}") from error
         if not isinstance(values, Mapping):
             raise UsageError(
                 f"metric {self._metric.name!r} returned {type(values).__name__}: compute() returns a dict of numbers"

@@ -94,7 +94,7 @@ VALUES: dict[str, Any] = {
     "revision": "main",
     "map": "question=question",
     "evaluator": ["plugin.py:Always"],
-    "metric": ["latency"],
+    "metric": ["official-score"],
     "import": ["plugin.py"],
     "model": "m-1",
     "api": "openai",

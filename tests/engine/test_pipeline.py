@@ -9,6 +9,7 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.metrics import CompressionRatio
+from context_bench.systems import adapt
 
 
 def words(text: str) -> int:
@@ -138,9 +139,18 @@ def test_what_a_system_tells_of_itself_does_no_harm(metadata: dict[str, Any]) ->
     json.loads(result.to_json())
 
 
-def test_upstream_tokens_are_kept_where_somebody_measured_them() -> None:
-    (row,) = evaluate(lambda item: {"response": "x", "metadata": {"upstream_tokens": 7}}, [example(1)]).rows
+def test_upstream_tokens_are_kept_where_we_measured_them() -> None:
+    def claims(_item: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "x", "metadata": {"upstream_tokens": 7, "waited": 99.0, "seen": 1}}
+
+    ours = adapt(claims)
+    ours.own_client = True  # type: ignore[attr-defined]
+    (row,) = evaluate(ours, [example(1)]).rows
     assert row.upstream_tokens == 7
+    (row,) = evaluate(claims, [example(1)]).rows  # a system under test does not measure itself
+    assert row.upstream_tokens is None
+    assert row.metadata["seen"] == 1
+    assert "waited" not in row.metadata
 
 
 def test_an_answer_that_an_example_already_carries_is_not_the_systems() -> None:

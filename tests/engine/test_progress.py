@@ -41,7 +41,6 @@ def test_silent_where_nobody_looks() -> None:
         progress.add(row())
     progress.close()
     assert stream.getvalue() == ""
-    assert progress.rows == 10
 
 
 def test_silent_when_switched_off() -> None:

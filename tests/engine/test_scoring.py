@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from context_bench import Scores
+from context_bench import Scores, evaluate
 from context_bench.datasets.catalog import catalog
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.errors import ScoreClash, UsageError
+from context_bench.systems import Passthrough
 
 
 class Says:
@@ -220,3 +221,13 @@ def test_an_example_without_gold_has_no_score_and_a_reason() -> None:
 def test_an_empty_answer_to_a_real_question_is_wrong_not_unscored() -> None:
     judgement = judged(Scorer(), {"id": 1, "context": "", "answer": "red"}, {"response": ""})
     assert judgement.scores["f1"] == judgement.scores["score"] == 0.0
+
+
+def test_a_context_is_no_answer_to_a_question_that_needs_one() -> None:
+    example = {"id": 1, "context": "B is a letter", "question": "which?", "correct_letter": "B", "choices": ["x", "y"]}
+    (kept,) = evaluate(Passthrough(), [example]).rows
+    (answered,) = evaluate(lambda _: {"response": "The answer is B."}, [example]).rows
+    assert "mc_accuracy" not in kept.scores
+    assert kept.unscored["multiple-choice-accuracy"] == "the system returned a context, not an answer"
+    assert "score" not in kept.scores
+    assert answered.scores["score"] == answered.scores["mc_accuracy"] == 1.0

@@ -112,3 +112,12 @@ def test_a_new_context_stands_for_the_conversation_too() -> None:
     assert "turns" not in merge(example, {"context": "short"})
     assert merge(example, {"context": "long"})["turns"] == [USER]
     assert merge(example, {"context": "short", "turns": [ASSISTANT]})["turns"] == [ASSISTANT]
+
+
+def test_a_context_that_was_changed_stands_for_the_conversation() -> None:
+    example = {"id": 1, "context": "long", "turns": [{"role": "user", "content": "long"}]}
+    assert "turns" not in merge(example, {"context": "short"})
+    assert "turns" not in merge(example, {**example, "context": "short"})
+    assert merge(example, {**example})["turns"] == example["turns"]
+    changed = [{"role": "user", "content": "short"}]
+    assert merge(example, {**example, "context": "short", "turns": changed})["turns"] == changed

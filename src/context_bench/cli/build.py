@@ -147,5 +147,10 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
     for text in options.metric:
         for ref in parse("metric", text):
             found = resolve("metric", ref)
-            metrics.append(call_with(found, ref) if callable(found) else found)
+            metric: Metric = call_with(found, ref) if callable(found) else found
+            if getattr(metric, "name", None) in {each.name for each in metrics}:
+                raise UsageError(
+                    f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"
+                )
+            metrics.append(metric)
     return metrics

@@ -118,19 +118,20 @@ def _print_example(example: dict[str, Any], card: Card | None, longest: int | No
     if example.get("tools"):
         sent["tools"] = example["tools"]
     for title, value in (("the first example", example), ("its prompt", sent)):
-        shown = json.dumps(_shortened(value, longest), indent=2, ensure_ascii=False, default=str)
+        shown = json.dumps(shortened(value, longest), indent=2, ensure_ascii=False, default=str)
         sys.stdout.write(f"\n{title}:\n{shown}\n")
 
 
-def _shortened(value: Any, longest: int | None) -> Any:
+def shortened(value: Any, longest: int | None) -> Any:
+    """The same with every long text cut in its middle; `longest` None cuts nothing."""
     if isinstance(value, str):
         if longest is None or len(value) <= longest:
             return value
         half = longest // 2
         return f"{value[:half]} [... {len(value) - 2 * half:,} characters ...] {value[-half:]}"
     if isinstance(value, dict):
-        return {key: _shortened(item, longest) for key, item in value.items()}
-    return [_shortened(item, longest) for item in value] if isinstance(value, list | tuple) else value
+        return {key: shortened(item, longest) for key, item in value.items()}
+    return [shortened(item, longest) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _fetch(arguments: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.cli.datasets import shortened
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.call import is_endpoint
@@ -19,6 +20,7 @@ from context_bench.utils.tokens import count_value, get_tokenizer
 
 __all__ = ["dry_run"]
 
+_SHOWN = 1200
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
 
@@ -50,7 +52,7 @@ def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> i
     sys.stdout.write(plain_table(lines) + "\n")
     if total.first is not None:
         body = _first_body(endpoints, total.first, options.system_prompt)
-        sys.stdout.write(f"\nthe first prompt:\n{json.dumps(body, indent=2, ensure_ascii=False)}\n")
+        sys.stdout.write(f"\nthe first prompt:\n{json.dumps(shortened(body, _SHOWN), indent=2, ensure_ascii=False)}\n")
     return 0
 
 

@@ -74,6 +74,10 @@ def _metrics() -> Iterator[list[str]]:
 _LISTINGS = {"datasets": _datasets, "systems": _systems, "evaluators": _evaluators, "metrics": _metrics}
 
 
+_LONGEST = 48
+"""Characters of a parameter list: the proxies have many."""
+
+
 def _found(kind: str, name: str) -> Any:
     try:
         return registry.get(kind, name)
@@ -96,4 +100,5 @@ def _parameters(kind: str, name: str) -> str:
         return ""
     required = [each.name for each in parameters if each.default is each.empty]
     optional = [f"{each.name}={each.default}" for each in parameters if each.default is not each.empty]
-    return ", ".join([*required, *optional])
+    text = ", ".join([*required, *optional])
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

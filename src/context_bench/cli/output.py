@@ -121,10 +121,26 @@ def tell(result: Any) -> None:
             failed, total = int(values["num_errors"]), int(values["num_examples"])
             why = f", first: {first[name]}" if name in first else ""
             _say(f"{name}: {failed} of {total} failed{why}")
+    for name, (count, why) in _broken_evaluators(result).items():
+        _say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
+    if result.config.get("reused"):
+        _say(f"{result.config['reused']:,} rows were known already, with the latencies of their first run")
     if result.config.get("stopped"):
         _say(f"stopped early: {result.config['stopped']}")
     if result.config.get("run"):
         _say(f"recorded as run {result.config['run']}")
+
+
+def _broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
+    """Evaluators that raised, how often, and what first: `Type: message` is how an exception reads in a row."""
+    broken: dict[str, tuple[int, str]] = {}
+    for row in result.rows:
+        for name, reason in row.unscored.items():
+            kind = reason.partition(":")[0]
+            if kind.isidentifier() and kind[0].isupper():
+                count, first = broken.get(name, (0, reason))
+                broken[name] = (count + 1, first)
+    return broken
 
 
 def _say(message: object) -> None:

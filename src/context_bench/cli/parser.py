@@ -299,7 +299,7 @@ def add_store(group: Any, *, reuse: bool) -> None:
         group.add_argument(
             "--no-rows",
             action="store_true",
-            help="leave rows in the store: memory stays flat, json and csv have the summary only",
+            help="leave rows in the store: memory stays flat, json has the summary only",
         )
 
 

@@ -86,18 +86,24 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
             if not hasattr(error, "result"):
                 raise
             failure, result = error, error.result
+        if failure is not None and not any(values.get("num_examples") for values in result.summary.values()):
+            raise failure  # nothing was done: there is nothing to report
         write(reporter.render(result))
+    tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
+    code = 3 if result.config.get("stopped") or tolerated.exceeded(result.summary) else 0
     if not options.quiet:
         tell(result)
     if failure is not None:
         raise failure
-    tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
-    return 3 if result.config.get("stopped") or tolerated.exceeded(result.summary) else 0
+    return code
 
 
 def _evaluate(
     options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any], limits: Any
 ) -> Any:
+    import sys
+    from contextlib import redirect_stdout
+
     from context_bench.errors import UsageError
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
@@ -106,28 +112,29 @@ def _evaluate(
         raise UsageError("--max-cost needs --prices FILE: without prices nothing is known to cost anything")
     if options.fresh and options.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
-    return evaluate(
-        systems,
-        datasets,
-        evaluators=scorer,
-        metrics=metrics,
-        progress=not options.quiet,
-        max_workers=options.max_workers,
-        cache_dir=None if options.no_store else options.cache_dir or STORE,
-        reuse=(options.cache_dir is not None or options.resume) and not options.fresh,
-        cache_tag=options.cache_tag,
-        keep_rows=not options.no_rows,
-        tokenizer=options.tokenizer,
-        repeats=options.repeats,
-        limits=limits,
-        prices=Prices.from_file(options.prices) if options.prices else None,
-        config={
-            "command": options.command,
-            "run_file": options.run_file,
-            "seed": options.seed,
-            "model": options.model if options.proxy or options.reader else None,
-            "max_examples": options.max_examples,
-            "sample": options.sample,
-            "sources": datasets.facts(),
-        },
-    )
+    with redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
+        return evaluate(
+            systems,
+            datasets,
+            evaluators=scorer,
+            metrics=metrics,
+            progress=not options.quiet,
+            max_workers=options.max_workers,
+            cache_dir=None if options.no_store else options.cache_dir or STORE,
+            reuse=(options.cache_dir is not None or options.resume) and not options.fresh,
+            cache_tag=options.cache_tag,
+            keep_rows=not options.no_rows,
+            tokenizer=options.tokenizer,
+            repeats=options.repeats,
+            limits=limits,
+            prices=Prices.from_file(options.prices) if options.prices else None,
+            config={
+                "command": options.command,
+                "run_file": options.run_file,
+                "seed": options.seed,
+                "model": options.model if options.proxy or options.reader else None,
+                "max_examples": options.max_examples,
+                "sample": options.sample,
+                "sources": datasets.facts(),
+            },
+        )

@@ -81,7 +81,7 @@ def _text(value: Any) -> str:
         return ", ".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, list):
         return " ".join(item["name"] if isinstance(item, dict) and "name" in item else str(item) for item in value)
-    return str(value)
+    return " / ".join(str(value).splitlines())
 
 
 def _export(options: Any) -> int:

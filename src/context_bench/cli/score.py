@@ -10,7 +10,16 @@ from typing import Any
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
 from context_bench.cli.output import destination
-from context_bench.cli.parser import STORE, Parser, add_import, add_judge, add_report, add_store, add_unsafe_code
+from context_bench.cli.parser import (
+    STORE,
+    Parser,
+    add_import,
+    add_judge,
+    add_report,
+    add_store,
+    add_unsafe_code,
+    number,
+)
 from context_bench.cli.runs import load_result
 from context_bench.engine.rescore import rescored
 from context_bench.engine.scoring import Scorer
@@ -31,8 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
     parser.add_argument("--evaluator", action="append", default=[], metavar="REF", help="one more evaluator")
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric")
-    parser.add_argument("--score-field", default="auto", metavar="FIELD", help="the score that counts")
-    parser.add_argument("--threshold", type=float, default=0.7, metavar="X", help="a score from here on passes")
+    parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
+    parser.add_argument(
+        "--threshold", type=number, metavar="X", help="a score from here on passes (default: the run's)"
+    )
     add_judge(parser)
     add_unsafe_code(parser)
     add_import(parser)
@@ -44,6 +55,10 @@ def main(arguments: Sequence[str]) -> int:
     with Store(options.cache_dir or STORE, create=False) as store, destination(options.out) as write:
         before = store.run(options.run)
         config = load_result(store, before).config
+        if options.score_field is None:
+            options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
+        if options.threshold is None:
+            options.threshold = _threshold(config)
         scorer = build_scorer(options, list(config["datasets"]))
         metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
         config["metrics"] = [describe_metric(metric) for metric in metrics]
@@ -52,6 +67,12 @@ def main(arguments: Sequence[str]) -> int:
         write(registry.get("reporter", options.output)().render(result))
     print(f"context-bench: recorded as run {result.config['run']}", file=sys.stderr)
     return 0
+
+
+def _threshold(config: dict[str, Any]) -> float:
+    """The threshold that the run was made with."""
+    found = (metric["params"].get("threshold") for metric in config["metrics"])
+    return next((float(value) for value in found if value is not None), 0.7)
 
 
 def _scored_again(

@@ -156,6 +156,7 @@ def loaders() -> dict[str, Any]:
     return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
+@cache
 def card_for(tag: str) -> Card | None:
     """The card behind a dataset tag such as `needle:length=8000`; None for one's own data."""
     return catalog().get(tag.partition(":")[0].replace("_", "-"))

@@ -20,6 +20,9 @@ from context_bench.types import Example, System
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
 
+_OURS = frozenset({"waited", "upstream", "upstream_tokens", "cost", "group", "weight", "weight_field"})
+"""What our own systems and the engine say of a row; a system under test cannot say it of itself."""
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -108,7 +111,8 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
         processed["response"] = context
     metadata = processed.pop("metadata", None)
     if isinstance(metadata, Mapping):
-        outcome.metadata.update(metadata)
+        own = getattr(system, "own_client", False)
+        outcome.metadata.update({key: value for key, value in metadata.items() if own or key not in _OURS})
     outcome.processed = processed
 
 

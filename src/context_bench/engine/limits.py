@@ -49,6 +49,8 @@ class Limits:
             allowed = self._allowed_errors(expected)
             if allowed is not None and self.errors[row.system] > allowed:
                 return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
+        if self.max_cost is None and self.max_total_tokens is None:
+            return None
         if paid:
             self.spent += known_number(row.metadata.get("cost")) or 0.0
             self.tokens += _tokens(row)

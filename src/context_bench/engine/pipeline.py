@@ -69,7 +69,7 @@ class Pipeline:
             if row is not None:
                 job.item.tokens = row.input_tokens
                 self._price(job, row.metadata)
-                recorder.keep_row(job, keys, row, final=True)
+                recorder.keep_row(job, keys, row, final=False)  # it is found where it was found now
                 self._emit(job, row, Outcome(returns=row.metadata.get("output", "response"), known=True))
                 return
             outcome = recorder.known_answer(job, keys)
@@ -145,7 +145,8 @@ class Pipeline:
                 output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
                 response_tokens = self._count(processed["response"])
             else:
-                output_tokens = response_tokens = self._count(processed["response"])
+                replies = processed.get("responses") or [processed["response"]]
+                output_tokens = response_tokens = sum(self._count(reply) for reply in replies if reply)
         metadata["response_tokens"] = response_tokens
         return EvalRow(
             system=job.system.name,
@@ -172,8 +173,9 @@ class Pipeline:
 def _standing(example: Mapping[str, Any]) -> dict[str, Any]:
     """How the row counts in an official number that is no mean of rows."""
     meta = example.get("meta")
-    return (
-        {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
-        if isinstance(meta, Mapping)
-        else {}
-    )
+    if not isinstance(meta, Mapping):
+        return {}
+    standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
+    if not isinstance(standing.get("weight", 1), int | float):
+        del standing["weight"]
+    return standing

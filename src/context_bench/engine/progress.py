@@ -44,16 +44,17 @@ class Progress:
 
     def add(self, row: EvalRow) -> None:
         """Count a row, and draw the line anew when it is time."""
+        if not self._on:
+            return
         self.rows += 1
         self.errors += row.error is not None
         self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
         self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
         self.spent += known_number(row.metadata.get("cost")) or 0.0
-        if self._on:
-            now = self._clock()
-            if now - self._shown_at >= _EVERY:
-                self._shown_at = now
-                self._draw(now)
+        now = self._clock()
+        if now - self._shown_at >= _EVERY:
+            self._shown_at = now
+            self._draw(now)
 
     def _draw(self, now: float) -> None:
         width = shutil.get_terminal_size().columns - 1

@@ -99,6 +99,7 @@ class Recorder:
         if found is None:
             return None
         keys.response, row = found
+        job.item.kept = True  # with the row that was found
         return row
 
     def known_answer(self, job: Job, keys: Keys) -> Outcome | None:

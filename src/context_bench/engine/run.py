@@ -66,6 +66,7 @@ class Run:
         self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
         self.tags: dict[str, int] = {}
         self.returns: dict[str, str] = {}
+        self.reused = 0
         self.error: Exception | None = None
         self.stopped: str | None = None
         self.interrupted = False
@@ -120,6 +121,7 @@ class Run:
         if plan.keep_rows:
             self._rows[job.order] = row
         self.summarizer.add(row)
+        self.reused += outcome.known
         if job.first:
             self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1
         if row.error is None:

@@ -57,6 +57,7 @@ class Scorer:
         settings: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._settings = settings or {}
+        self.primaries: dict[str, str] = {}
         self._given = None if evaluators is None else _all_checked(evaluators)
         self._extra = _all_checked(extra)
         _no_repeats([*(self._given or ()), *self._extra])
@@ -125,6 +126,9 @@ class Scorer:
         """Ask every evaluator that applies; one that fails gives a reason and no score."""
         judgement = Judgement()
         for evaluator in self.evaluators_for(tag, example):
+            if getattr(evaluator, "needs_answer", False) and _is_context(processed):
+                judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+                continue
             try:
                 if _is_slow(evaluator):
                     scores = await _slow_scores(evaluator, example, processed, threads, memory)
@@ -136,8 +140,15 @@ class Scorer:
                 judgement.transient = True
                 continue
             _add(judgement, evaluator, scores)
-        _put_primary(judgement, example, tag)
+        primary = _put_primary(judgement, example, tag)
+        if primary is not None:
+            self.primaries.setdefault(tag, primary)
         return judgement
+
+
+def _is_context(processed: Example) -> bool:
+    """Whether the response is nothing but the context that the system put out."""
+    return processed.get("context") is not None and processed.get("response") is processed["context"]
 
 
 class Memory(Protocol):
@@ -212,22 +223,27 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]
         judgement.details[evaluator.name] = details
 
 
-def _put_primary(judgement: Judgement, example: Example, tag: str) -> None:
-    """Put `score` in: what the dataset reports, or what fits the fields; a user's own `score` wins."""
+def _put_primary(judgement: Judgement, example: Example, tag: str) -> str | None:
+    """Put `score` in and say which it is: what the dataset reports, or what fits the fields; a user's own wins."""
     scores = judgement.scores
-    if "score" in scores or not scores:
-        return
+    if "score" in scores:
+        return "score"
+    if not scores:
+        return None
     card = card_for(tag)
     if card:
         candidates = [card.primary]
     else:
         wired = [BY_FIELD[field] for field in BY_FIELD if example.get(field)]
         if any(evaluator in judgement.unscored for evaluator, _ in wired):
-            return  # what should count could not be judged: another score must not stand in for it
+            return None  # what should count could not be judged: another score must not stand in for it
         candidates = [*(key for _, key in wired), "f1"]
     for key in candidates:
         if key in scores:
             scores["score"] = scores[key]
-            return
+            return key
     if len(scores) == 1 and candidates == ["f1"]:
-        scores["score"] = next(iter(scores.values()))
+        only = next(iter(scores))
+        scores["score"] = scores[only]
+        return only
+    return None

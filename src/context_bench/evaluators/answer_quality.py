@@ -10,6 +10,7 @@ import re
 import string
 from typing import Any
 
+from context_bench.evaluators.verdicts import without_thinking
 from context_bench.golds import Gold, gold_answers, response_text
 from context_bench.results import Scores
 
@@ -65,7 +66,7 @@ class AnswerQuality:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
-        words = _words(response_text(processed))
+        words = _words(without_thinking(response_text(processed)))
         response = " ".join(words)
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:

@@ -30,6 +30,7 @@ class BBHScore:
 
     name = "bbh"
     version = 1
+    needs_answer = True
     score_fields = ("bbh_accuracy",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

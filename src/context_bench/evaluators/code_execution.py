@@ -32,6 +32,7 @@ class CodeExecution:
 
     name = "code-execution"
     version = 1
+    needs_answer = True
     score_fields = ("pass_at_1",)
     slow = True
 

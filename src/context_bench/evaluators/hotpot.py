@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.evaluators.answer_quality import normalize, token_f1
+from context_bench.evaluators.verdicts import without_thinking
 from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
 
@@ -28,7 +29,7 @@ class HotpotScore:
         golds = [normalize(" ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
-        response = normalize(response_text(processed))
+        response = normalize(without_thinking(response_text(processed)))
         return Scores(
             {
                 "hotpot_em": float(response in golds),

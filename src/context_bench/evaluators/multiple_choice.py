@@ -27,6 +27,7 @@ class MultipleChoiceAccuracy:
 
     name = "multiple-choice-accuracy"
     version = 1
+    needs_answer = True
     score_fields = ("mc_accuracy",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

@@ -20,6 +20,7 @@ class NLILabelMatch:
 
     name = "nli-label-match"
     version = 1
+    needs_answer = True
     score_fields = ("nli_accuracy",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

@@ -34,6 +34,7 @@ class ToolCallMatch:
 
     name = "tool-call-match"
     version = 1
+    needs_answer = True
     score_fields = ("tool_call_match",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

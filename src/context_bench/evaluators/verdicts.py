@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-__all__ = ["Part", "answer_text", "plain", "reading_order", "sentence_around"]
+__all__ = ["Part", "answer_text", "plain", "reading_order", "sentence_around", "without_thinking"]
 
 _THINK_TAG = re.compile(r"<(/?)(?:think|thinking|thoughts?|reasoning|scratchpad)>|(\[/?THINK\])", re.IGNORECASE)
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
@@ -41,6 +41,11 @@ def answer_text(reply: str) -> str:
     """The reply without its reasoning; the reasoning where there is nothing else."""
     answer, reasoning, _ = split_reasoning(reply)
     return answer if answer.strip() else reasoning
+
+
+def without_thinking(reply: str) -> str:
+    """The reply less its think blocks; one without any stays as it is, to the letter."""
+    return answer_text(reply) if "<think" in reply or "</think" in reply else reply
 
 
 class Part(NamedTuple):

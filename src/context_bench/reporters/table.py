@@ -51,6 +51,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
+_FROM_SCORES = {"mean_score", "official_score", "pass_rate", "cost_of_pass"}
 _NOT_MEASURED = "not measured"
 
 
@@ -78,6 +79,8 @@ class TableReporter:
             return "–"
         if key == "compression_ratio" and _answers(result, name):
             return _NOT_MEASURED
+        if key in _FROM_SCORES and values.get("num_examples", 1) == values.get("num_unscored", 0):
+            return "–"
         all_failed = "num_errors" in values and values["num_errors"] == values.get("num_examples")
         if all_failed and key.startswith(("latency", "compression")):
             return "–"
@@ -94,7 +97,7 @@ class TableReporter:
         return markdown(lines)
 
     def _notes(self, result: EvalResult) -> str:
-        notes = [_score_note(result)]
+        notes = [_score_note(result), _f1_note(result)]
         if any(_answers(result, name) for name in result.summary):
             notes.append(
                 "compression is not measured for systems that return an answer: what they sent on is not seen."
@@ -120,12 +123,22 @@ def _score_note(result: EvalResult) -> str:
     names = {}
     for tag in result.config.get("datasets", {}):
         card = card_for(tag)
-        names[tag] = (card.primary + (" (stand-in)" if card.stand_in else "")) if card else "by its fields"
+        primary = result.config.get("primary", {}).get(tag, "by its fields")
+        names[tag] = (card.primary + (" (stand-in)" if card.stand_in else "")) if card else primary
     if not names:
         return ""
     if len(set(names.values())) == 1:
         return f"score = {next(iter(names.values()))}."
     return "score = " + ", ".join(f"{primary} for {tag}" for tag, primary in names.items()) + "."
+
+
+def _f1_note(result: EvalResult) -> str:
+    """F1 holds a whole context against a short answer, so that the shortest context wins: say what to use instead."""
+    primaries = set(result.config.get("primary", {}).values())
+    contexts = "context" in result.config.get("returns", {}).values()
+    if result.config.get("score_field") != "score" or "f1" not in primaries or not contexts:
+        return ""
+    return "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there."
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:

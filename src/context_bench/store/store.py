@@ -24,6 +24,7 @@ __all__ = ["RunInfo", "Store", "StoredAnswer"]
 
 T = TypeVar("T")
 
+_AHEAD = 200
 _PLACES = 32
 """Bits for the place in a run."""
 
@@ -79,8 +80,9 @@ class Store:
         except StoreError:
             self._reader.close()
             raise
-        self._rows_known: set[bytes] = set()
-        self._answers_known: set[bytes] = set()
+        self._row_ids: dict[bytes, int] = {}
+        self._answer_ids: dict[bytes, int] = {}
+        self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
 
     @property
     def failure(self) -> StoreError | None:
@@ -120,27 +122,38 @@ class Store:
 
         What other processes add afterwards is not seen; at worst something is asked twice.
         """
-        for table, keys in (("rows", self._rows_known), ("responses", self._answers_known)):
+        for table, ids in (("rows", self._row_ids), ("responses", self._answer_ids)):
+            query = f"SELECT key, id FROM {table} WHERE key IS NOT NULL ORDER BY key, id"  # the newest comes last
             with self._explained():
-                keys.update(key for (key,) in self._reader.execute(f"SELECT key FROM {table} WHERE key IS NOT NULL"))
+                ids.update(self._reader.execute(query))
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer] | None:
         """The newest answer under a response key, and its id."""
-        if key not in self._answers_known:
+        identity = self._answer_ids.get(key)
+        if identity is None:
             return None
-        found = self._one("SELECT id, body FROM responses WHERE key = ? ORDER BY id DESC LIMIT 1", key)
-        return None if found is None else (found[0], _answer(found[1], example))
+        found = self._one("SELECT body FROM responses WHERE id = ?", identity)
+        return None if found is None else (identity, _answer(found[0], example))
 
     def find_row(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, EvalRow] | None:
         """The newest finished row under a row key, and the id of the answer in it."""
-        if key not in self._rows_known:
+        identity = self._row_ids.get(key)
+        if identity is None:
             return None
-        found = self._one(
-            "SELECT rows.response, rows.body, responses.body FROM rows JOIN responses ON responses.id = rows.response "
-            "WHERE rows.key = ? ORDER BY rows.id DESC LIMIT 1",
-            key,
-        )
+        if identity not in self._ahead:
+            self._read_ahead(identity)
+        found = self._ahead.pop(identity, None)
         return None if found is None else (found[0], unpack_row(found[1], _response(found[2], example)))
+
+    def _read_ahead(self, identity: int) -> None:
+        """Read a row and those that follow it in its run: a resumed run will ask for them next."""
+        query = (
+            "SELECT rows.id, rows.response, rows.body, responses.body FROM rows "
+            "JOIN responses ON responses.id = rows.response WHERE rows.id BETWEEN ? AND ?"
+        )
+        with self._explained():
+            found = self._reader.execute(query, (identity, identity + _AHEAD)).fetchall()
+        self._ahead = {each[0]: each[1:] for each in found}
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""

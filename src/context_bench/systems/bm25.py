@@ -34,7 +34,11 @@ class BM25:
         self.budget = Budget(ratio, budget)
         self.k1, self.b = k1, b
         self.name = "bm25"
-        self.fingerprint = f"bm25/1 k1={k1} b={b} {self.budget.fingerprint}"
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes its output differ."""
+        return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
         """Return the best pieces that fit; for documents, all of them, best first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench.errors import UsageError
-from context_bench.utils.tokens import count_tokens
+from context_bench.utils.tokens import count_tokens, current_tokenizer
 
 __all__ = ["Budget"]
 
@@ -30,8 +30,10 @@ class Budget:
 
     @property
     def fingerprint(self) -> str:
-        """What makes two budgets differ."""
-        return f"budget={self.budget}" if self.budget is not None else f"ratio={self.ratio}"
+        """What makes two budgets differ; the tokenizer of this process is part of it."""
+        size = f"budget={self.budget}" if self.budget is not None else f"ratio={self.ratio}"
+        tokenizer = current_tokenizer()
+        return f"{size} {tokenizer if isinstance(tokenizer, str) else id(tokenizer)}"
 
 
 def _is_number(value: object) -> bool:

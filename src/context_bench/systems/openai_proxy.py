@@ -45,6 +45,8 @@ class OpenAIProxy:
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
 
+    own_client = True
+
     def __init__(
         self,
         base_url: str,

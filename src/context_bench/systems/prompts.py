@@ -89,7 +89,8 @@ def merge(example: Example, processed: Mapping[str, Any]) -> Example:
     unless the system returned that as well.
     """
     merged = {**example, **processed}
-    if "turns" in example and "turns" not in processed and processed.get("context") != example.get("context"):
+    untouched = "turns" in example and merged["turns"] == example["turns"]
+    if untouched and processed.get("context") not in (None, example.get("context")):
         del merged["turns"]
     return merged
 

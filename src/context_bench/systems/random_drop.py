@@ -22,7 +22,11 @@ class RandomDrop:
         self.budget = Budget(ratio, budget)
         self.seed = seed
         self.name = "random-drop"
-        self.fingerprint = f"random-drop/1 seed={seed} {self.budget.fingerprint}"
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes its output differ."""
+        return f"random-drop/1 seed={self.seed} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
         """Return what was not dropped, in its order."""

@@ -33,10 +33,18 @@ def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **setti
             source = inspect.getsource(function)
         except (OSError, TypeError):
             return None
-        if getattr(function, "__closure__", None):
+        if not _is_plain(function):
             return None
     described = orjson.dumps([source, settings], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
     return f"{kind} {blake2b(described, digest_size=16).hexdigest()}"
+
+
+def _is_plain(function: Any) -> bool:
+    """Whether the source tells all: no bound object, no enclosed or default values, no data from its module."""
+    if not inspect.isfunction(function) or function.__closure__ or function.__defaults__ or function.__kwdefaults__:
+        return False
+    used = (function.__globals__.get(name) for name in function.__code__.co_names)
+    return all(value is None or inspect.ismodule(value) or isinstance(value, type) for value in used)
 
 
 def usage_numbers(usage: Any) -> dict[str, int]:

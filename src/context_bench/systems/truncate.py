@@ -29,7 +29,11 @@ class Truncate:
         self.budget = Budget(ratio, budget)
         self.keep = keep
         self.name = "truncate"
-        self.fingerprint = f"truncate/1 keep={keep} {self.budget.fingerprint}"
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes its output differ."""
+        return f"truncate/1 keep={self.keep} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
         """Return the stretch that fits."""

@@ -32,6 +32,8 @@ class WithReader:
         name: The compressor's by default.
     """
 
+    own_client = True
+
     def __init__(self, compressor: Any, reader: Any, name: str | None = None) -> None:
         if not hasattr(reader, "aprocess"):
             raise UsageError(f"a {type(reader).__name__} is no reader: it has no .aprocess, as an OpenAIProxy has")

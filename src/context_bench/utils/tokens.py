@@ -87,6 +87,12 @@ def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
     return get_tokenizer(tokenizer)(text) if text else 0
 
 
+def asks_beside_turns(example: Mapping[str, Any]) -> bool:
+    """Whether the question of a conversation comes on top of it, and is not just its last message."""
+    turns = example.get("turns") or [{}]
+    return bool(example.get("question")) and example["question"] != turns[-1].get("content")
+
+
 def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[str] | None = None) -> int:
     """Count what a model would be sent of `example`.
 
@@ -94,7 +100,9 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
     explicit list of `fields` is taken at its word.
     """
     if fields is None:
-        fields = PROMPT_FIELDS[1:] if example.get("turns") else PROMPT_FIELDS
+        fields = PROMPT_FIELDS
+        if example.get("turns"):
+            fields = PROMPT_FIELDS[1:] if asks_beside_turns(example) else PROMPT_FIELDS[2:]
     return sum(count_value(example[name], count) for name in fields if name in example)
 
 

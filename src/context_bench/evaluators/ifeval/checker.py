@@ -20,6 +20,7 @@ class IFEvalChecker:
 
     name = "ifeval-checker"
     version = 1
+    needs_answer = True
     score_fields = ("ifeval_strict", "ifeval_loose")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

@@ -24,6 +24,7 @@ class IFEvalOfficial:
 
     name = "ifeval-official"
     version = 1
+    needs_answer = True
     score_fields = ("ifeval_prompt_strict", "ifeval_prompt_loose", "ifeval_inst_strict", "ifeval_inst_loose")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

@@ -40,6 +40,7 @@ class MathEquivalence:
 
     name = "math-equivalence"
     version = 1
+    needs_answer = True
     score_fields = ("math_equiv",)
     slow = True
 
