@@ -16,8 +16,11 @@ from context_bench.types import Evaluator, Example
 
 __all__ = ["Judgement", "Memory", "Scorer"]
 
-EVERYWHERE = ("answer-quality", "context-recall")
-"""The evaluators of data that no card describes."""
+EVERYWHERE = "answer-quality"
+"""The evaluator that every dataset has; without a gold answer it gives no score."""
+
+UNDESCRIBED = ("context-recall",)
+"""What data that no card describes has beside it."""
 
 BY_FIELD = {
     "correct_letter": ("multiple-choice-accuracy", "mc_accuracy"),
@@ -83,8 +86,8 @@ class Scorer:
         if self._given is not None:
             return self._given
         card = card_for(tag)
-        names = card.evaluators if card else (*EVERYWHERE, *(BY_FIELD[field][0] for field in fields))
-        return [self._evaluator(name) for name in dict.fromkeys(names)]
+        names = card.evaluators if card else (*UNDESCRIBED, *(BY_FIELD[field][0] for field in fields))
+        return [self._evaluator(name) for name in dict.fromkeys((EVERYWHERE, *names))]
 
     @property
     def chosen(self) -> list[Evaluator]:
