@@ -176,3 +176,17 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
         command, env=environment("", tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     assert "pip install 'context-bench[datasets]'" in json.loads(done.stdout)["error"]
+
+
+def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    out = io.BytesIO()
+    table = pyarrow.Table.from_pylist([_record(number, 60_000) for number in range(400)])
+    parquet.write_table(table, out, row_group_size=50)
+    with serve_hub() as large:
+        shard = {"distractor/validation-00000-of-00001.parquet": out.getvalue()}
+        large.add("hotpotqa/hotpot_qa", {"README.md": README, **shard})
+        done = bench(large.url, tmp_path, *RUN, "-n", "3", "--no-store")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["rows"]) == 3

@@ -40,7 +40,16 @@ _MODULES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one sentence, never a traceback."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    code = _run(list(sys.argv[1:] if argv is None else argv))
+    if argv is None and "datasets" in sys.modules:
+        # Its threads may still read a stream ahead, and would abort the interpreter on its way out.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
