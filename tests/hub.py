@@ -31,11 +31,12 @@ class Repository:
 
 @dataclass
 class Hub:
-    """The server's state, and what was asked of it."""
+    """The server's state, what was asked of it, the bytes that went out of each file, and the files it keeps back."""
 
     repositories: dict[str, Repository] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     served: dict[str, int] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
     url: str = ""
 
     def add(self, name: str, files: dict[str, bytes], *, gated: bool = False, **branches: dict[str, bytes]) -> str:
@@ -105,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         commit = repository.commit(revision)
         if commit is None:
             return self._error(404, "RevisionNotFound")
-        if repository.gated:
+        if repository.gated or path in self.hub.refused:
             return self._error(401, "GatedRepo")
         content = repository.files[commit].get(path)
         if content is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from hub import Hub, serve_hub
+from hub_client import LOADING, bench, environment, loaded
 
 pytest.importorskip("datasets", reason="needs the extra `datasets`")
 pyarrow = pytest.importorskip("pyarrow")
@@ -69,19 +69,6 @@ def _musique(number: int) -> dict[str, Any]:
     return {"paragraphs": [paragraph], "question": "What?", "answer": f"Fact {number}", **more}
 
 
-def environment(url: str, home: Path) -> dict[str, str]:
-    """A client of that hub alone, with a cache of its own and nobody logged in."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "CONTEXT_BENCH"))}
-    return {**kept, "HF_ENDPOINT": url, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
-
-
-def bench(url: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "context_bench", *arguments]
-    return subprocess.run(
-        command, env=environment(url, home), cwd=home, capture_output=True, text=True, timeout=100, check=False
-    )
-
-
 RUN = ("--system", "oracle", "--dataset", "hotpotqa", "--score-field", "evidence_recall", "--output", "json")
 
 
@@ -100,30 +87,8 @@ def test_a_few_examples_of_a_large_set_read_little_and_record_the_revision(hub: 
     assert all(commit in request for request in hub.requests if "/resolve/" in request)
 
 
-CASES = """
-import json, sys
-from context_bench.datasets.public import load
-from context_bench.errors import UsageError
-for case in json.loads(sys.argv[1]):
-    try:
-        dataset = load(**case)
-        print(json.dumps({"ids": [example["id"] for example in dataset], "source": dict(dataset.source)}))
-    except UsageError as error:
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}))
-"""
-
-
-def outcomes(url: str, home: Path, *cases: dict[str, Any]) -> list[dict[str, Any]]:
-    command = [sys.executable, "-W", "error", "-c", CASES, json.dumps(cases)]
-    done = subprocess.run(
-        command, env=environment(url, home), cwd=home, capture_output=True, text=True, timeout=100, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def test_revisions_files_and_terms(hub: Hub, tmp_path: Path) -> None:
-    pinned, wrong, files, gated, sampled = outcomes(
+    pinned, wrong, files, gated, sampled = loaded(
         hub.url,
         tmp_path,
         {"name": "hotpotqa", "revision": "early"},
@@ -146,7 +111,7 @@ def test_what_was_fetched_loads_without_a_network(hub: Hub, tmp_path: Path) -> N
     folder = tmp_path / "records"
     done = bench(hub.url, tmp_path, "datasets", "fetch", "hotpotqa", "musique", "-n", "2", "--to", str(folder))
     assert done.returncode == 0, done.stderr
-    table, files = outcomes(
+    table, files = loaded(
         "http://127.0.0.1:9",
         tmp_path,
         {"name": "hotpotqa", "data_dir": str(folder)},
@@ -170,7 +135,7 @@ def test_without_a_server_one_sentence_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['huggingface_hub'] = sys.modules['datasets'] = None\n" + CASES
+    code = "import sys; sys.modules['huggingface_hub'] = sys.modules['datasets'] = None\n" + LOADING
     command = [sys.executable, "-c", code, json.dumps([{"name": "hotpotqa"}])]
     done = subprocess.run(
         command, env=environment("", tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True

@@ -22,6 +22,8 @@ __all__ = ["FORMATS", "Numbered", "read_csv", "read_json", "read_jsonl", "read_p
 Numbered = Iterator[tuple[int, Any]]
 
 _CHUNK = 1 << 16
+_BUFFER = 1 << 20
+_BATCH = 256
 
 
 def read_jsonl(source: BinaryIO, where: str) -> Numbered:
@@ -155,13 +157,22 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
         raise MissingExtra(f"{where}: reading parquet", "parquet") from error
     try:
         seekable = source if source.seekable() else io.BytesIO(source.read())
+        # By default whole columns of all row groups are read before the first row is there.
+        table = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         number = 0
-        for batch in parquet.ParquetFile(seekable).iter_batches(batch_size=256):
+        for batch in table.iter_batches(batch_size=_batch_size(table.metadata), use_threads=False):
             for record in batch.to_pylist():
                 number += 1
                 yield number, record
     except (OSError, ValueError) as error:
         raise DataError(f"{where}: broken parquet file ({printable(str(error))})") from error
+
+
+def _batch_size(metadata: Any) -> int:
+    """As many rows as take about a megabyte, so that a few rows do not cost many."""
+    size: int = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    rows: int = metadata.num_rows * _BUFFER // max(1, size)
+    return max(1, min(_BATCH, rows))
 
 
 FORMATS: dict[str, Callable[[BinaryIO, str], Numbered]] = {

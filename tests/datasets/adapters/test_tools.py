@@ -11,10 +11,12 @@ import pytest
 from context_bench.datasets.catalog import catalog
 from context_bench.datasets.public import load
 from context_bench.errors import DataError
+from context_bench.metrics import OfficialScore
 from context_bench.registry import registry
 from context_bench.systems.prompts import open_turns
 from context_bench.types import Example
 from public_cases import Case, load_case, needed_columns, primary, prompt_of, real, write_file
+from rows import make_row
 
 FUNCTION = {
     "name": "shop.find",
@@ -179,11 +181,51 @@ def test_several_turns_are_not_for_one_reply(tmp_path: Path) -> None:
         bfcl(tmp_path, [QUESTION | {"question": [[], []]}], [GOLD], "BFCL_v4_multiple", "multiple")
 
 
-def test_every_category_has_a_group() -> None:
+# Right answers and rows of each category.
+COUNTS = {
+    "simple_python": (3, 4),
+    "multiple": (1, 2),
+    "parallel": (1, 3),
+    "parallel_multiple": (0, 2),
+    "irrelevance": (4, 5),
+    "live_simple": (5, 6),
+    "live_multiple": (7, 20),
+    "live_parallel": (1, 2),
+    "live_parallel_multiple": (0, 1),
+    "live_irrelevance": (3, 10),
+    "live_relevance": (1, 4),
+}
+
+
+# The decimals are what the functions of bfcl-eval 2026.3.23 give for these counts (eval_runner_helper:
+# calculate_unweighted_accuracy, calculate_weighted_accuracy for live, calculate_percentage_weighted_accuracy with
+# 10 for each of the three), called as its generate_leaderboard_csv does for the categories that are here.
+# By hand: non-live (3/4 + 1/2 + 1/3 + 0) / 4 = 19/48, live 13/29, irrelevance (4/5 + 3/10) / 2 = 11/20.
+@pytest.mark.parametrize(
+    ("config", "official"),
+    [("all", 0.5979166666666667), ("live", 0.3741379310344828), ("single_turn", 0.4647030651340996)],
+)
+def test_the_official_number_is_that_of_the_leaderboard(config: str, official: float, tmp_path: Path) -> None:
+    rows = []
+    for category in catalog()["bfcl"].config(config).parts:
+        (example,) = bfcl(tmp_path / category, [QUESTION], [GOLD], f"BFCL_v4_{category}", category)
+        right, of = COUNTS[category]
+        rows += [make_row(float(place < right), metadata=example["meta"]) for place in range(of)]
+    assert OfficialScore().compute(rows) == {"official_score": pytest.approx(official, abs=1e-12)}
+
+
+def test_relevance_alone_has_no_official_number(tmp_path: Path) -> None:
+    (example,) = bfcl(tmp_path, [QUESTION], [], "BFCL_v4_live_relevance", "live_relevance")
+    assert OfficialScore().compute([make_row(1.0, metadata=example["meta"])]) == {}
+
+
+def test_every_category_is_part_of_the_whole() -> None:
     card = catalog()["bfcl"]
     assert card.config("all").size == 1240
     assert card.config("live").size == 258 + 1053 + 16 + 24 + 884 + 16
-    assert {*card.config("all").parts} | {*card.config("live").parts} == {*card.configs} - {"all", "live"}
+    assert card.config("single_turn").size == 1240 + 2251
+    assert card.config("single_turn").parts == card.config("all").parts + card.config("live").parts
+    assert {*COUNTS} == {*card.config("single_turn").parts} == {*card.configs} - {"all", "live", "single_turn"}
 
 
 def test_a_record_of_apigen(tmp_path: Path) -> None:

@@ -68,11 +68,7 @@ class RawFile:
         packed = (self.member or self.path.name).lower().endswith(".gz")
         try:
             with ExitStack() as stack:
-                if self.member:
-                    source = cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
-                else:
-                    source = self.path.open("rb")
-                stack.enter_context(source)
+                source = stack.enter_context(self._stored(stack))
                 yield cast(BinaryIO, gzip.GzipFile(fileobj=source)) if packed else source
         except UnicodeDecodeError as error:
             raise DataError(f"{self}: not UTF-8 text ({error.reason} at byte {error.start})") from error
@@ -80,6 +76,12 @@ class RawFile:
             raise DataError(f"{self}: cannot be read: {printable(str(error))}") from error
         except RecursionError as error:
             raise DataError(f"{self}: broken JSON (nested too deeply)") from error
+
+    def _stored(self, stack: ExitStack) -> BinaryIO:
+        """The bytes as they are stored; what else has to be closed after them goes on the stack."""
+        if self.member:
+            return cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
+        return self.path.open("rb")
 
 
 def expand(path: Path, member: str = "*") -> list[RawFile]:
