@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,6 +17,16 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(work, 10))
 
 
+@asynccontextmanager
+async def inside(gate: Gate) -> AsyncIterator[None]:
+    if not gate.enter_at_once():
+        await gate.enter()
+    try:
+        yield
+    finally:
+        gate.leave()
+
+
 class Visits:
     """People who go through a gate, and how many of them are inside at once."""
 
@@ -25,7 +36,7 @@ class Visits:
         self.moments: list[float] = []
 
     async def one(self, seconds: float = 0.002) -> None:
-        async with self.gate:
+        async with inside(self.gate):
             self.moments.append(asyncio.get_running_loop().time())
             self.inside += 1
             self.most = max(self.most, self.inside)
@@ -74,7 +85,7 @@ def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
         loop = asyncio.get_running_loop()
 
         async def refused() -> None:
-            async with gate:
+            async with inside(gate):
                 await asyncio.sleep(0.001)
                 gate.refused(0.1)
 
@@ -91,7 +102,7 @@ def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
 def test_the_limit_grows_back_as_the_server_answers() -> None:
     async def main() -> int:
         gate = Gate("here", 8)
-        async with gate:
+        async with inside(gate):
             gate.refused(0.0)
         for _ in range(200):
             gate.answered()
@@ -123,7 +134,7 @@ def test_twenty_failed_connections_in_a_row_close_it() -> None:
         gate.unreachable("refused")
         assert gate.closed
         with pytest.raises(ConnectionFailed, match="host:1 is down"):
-            await gate.__aenter__()
+            await gate.enter()
         return gate
 
     run(main())
@@ -146,7 +157,7 @@ def test_everybody_who_waits_is_told_when_it_closes() -> None:
         gate = Gate("here", 1)
 
         async def closer() -> None:
-            async with gate:
+            async with inside(gate):
                 await asyncio.sleep(0.01)
                 gate.close("here is down: gone")
 

@@ -129,6 +129,11 @@ class Recorder:
             job.item.kept = True
             self.store.put_example(keys.whole, job.item.example)
 
+    def keep_known(self, job: Job, keys: Keys) -> None:
+        """Put a row down that was found as it is: it is part of this run too."""
+        assert keys.row is not None
+        self.store.copy_row(self.run, job.order, keys.row)
+
     def memory(self, keys: Keys, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""
         return ScoreMemory(self.store, self._evaluators, keys.whole, processed, reuse=self.reuse)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -31,12 +31,19 @@ _LEAST_KEY = 12
 
 @dataclass(slots=True)
 class Exchange:
-    """What it took to get a reply: its JSON, and the facts that a row keeps of it."""
+    """What it took to get a reply: its JSON, and the facts that a row keeps of it.
+
+    `sent` is the moment of the last attempt by the loop's clock, `raw_headers` those of the reply. `tapped` is
+    what a tap behind the endpoint saw of it, None without one.
+    """
 
     document: Any = None
     attempts: int = 0
     waited: float = 0.0
     seconds: float = 0.0
+    sent: float = 0.0
+    raw_headers: bytes = b""
+    tapped: list[dict[str, Any]] | None = None
 
     def facts(self) -> dict[str, Any]:
         """Attempts, seconds that our client waited, and seconds of the attempt that succeeded."""
@@ -105,7 +112,9 @@ class Endpoint:
             return
         self._gate.close(f"{self.place} is down: {last}")
 
-    async def post(self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None) -> Exchange:
+    async def post(
+        self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None, headers: Sequence[str] = ()
+    ) -> Exchange:
         """Send `body` as JSON until there is a usable reply, as the policy allows.
 
         Args:
@@ -113,6 +122,7 @@ class Endpoint:
             body: Anything that JSON can say.
             parse: Makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
                 then tells when each of its chunks came.
+            headers: More lines for this request alone.
 
         Raises:
             RequestFailed: The server refused, or no usable reply came within deadline and retries.
@@ -120,18 +130,22 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         payload = encode(body)
         exchange = Exchange()
-        started, deadline = loop.time(), loop.time() + self.policy.deadline
+        started = loop.time()
+        deadline = started + self.policy.deadline
         retries = refusals = 0
         while True:
-            before = loop.time()
             try:
-                async with self._gate:
-                    exchange.waited += loop.time() - before
-                    exchange.attempts += 1
-                    timeout = max(0.05, min(self.timeout, deadline - loop.time()))
-                    reply = await self._send(path, payload, timeout, parse is not None)
-                    exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
-                    return exchange
+                await self._enter(exchange, loop)
+                exchange.attempts += 1
+                exchange.sent = loop.time()
+                timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
+                try:
+                    reply = await self._send(path, payload, timeout, parse is not None, headers)
+                finally:
+                    self._gate.leave()
+                exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
+                exchange.raw_headers = reply.raw_headers
+                return exchange
             except _Retry as again:
                 refused = again.reply is not None and again.reply.status == 429
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
@@ -148,12 +162,23 @@ class Endpoint:
             exchange.waited += pause
             await asyncio.sleep(pause)
 
-    async def _send(self, path: str, payload: bytes, timeout: float, timed: bool) -> Reply:
+    async def _enter(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._gate.enter_at_once():
+            before = loop.time()
+            await self._gate.enter()
+            exchange.waited += loop.time() - before
+
+    async def _send(self, path: str, payload: bytes, timeout: float, timed: bool, headers: Sequence[str] = ()) -> Reply:
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("> POST %s%s %s", self.base_url, path, _for_log(payload))
         try:
             reply = await shared_transport().request(
-                "POST", self.base_url + path, headers=self._lines(), body=payload, timeout=timeout, timed=timed
+                "POST",
+                self.base_url + path,
+                headers=(*self._lines(), *headers) if headers else self._lines(),
+                body=payload,
+                timeout=timeout,
+                timed=timed,
             )
         except ConnectionFailed as error:
             self._gate.unreachable(str(error))

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import pycurl
 
 from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.http.multi import open_multi
 
 __all__ = ["Reply", "Transport"]
 
@@ -90,7 +91,7 @@ class Transport:
 
     def _opened(self) -> Any:
         if self._multi is None:
-            self._multi = pycurl.AsyncCurlMulti()
+            self._multi = open_multi()
             self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._max_connections)
             self._multi.setopt(pycurl.M_MAXCONNECTS, self._max_connections)
         return self._multi
@@ -123,7 +124,7 @@ class _Handle:
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
-        curl.setopt(pycurl.HEADERFUNCTION, self._write_header)
+        curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
 
     def prepare(
         self,
@@ -136,7 +137,8 @@ class _Handle:
     ) -> None:
         """Make the handle ready for a request."""
         curl = self.curl
-        self.size, self._parts, self._head, self._times, self._clock = 0, [], [], [], clock
+        self.size, self._parts, self._times, self._clock = 0, [], [], clock
+        self._head.clear()
         settings = (method, url, headers, timeout, body is None)
         if settings != self._set:
             self._set = settings
@@ -158,9 +160,6 @@ class _Handle:
             self._times.append(self._clock())
         return len(chunk)
 
-    def _write_header(self, line: bytes) -> None:
-        self._head.append(line)
-
     @property
     def connected(self) -> bool:
         """Whether there was a connection, so that the request could be sent; a kept one has no connect time."""
@@ -168,7 +167,7 @@ class _Handle:
 
     def reply(self, started: float, ended: float) -> Reply:
         """What came back."""
-        chunks = [(moment - started, part) for moment, part in zip(self._times, self._parts)]
+        chunks = [(moment - started, part) for moment, part in zip(self._times, self._parts)] if self._times else []
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
         return Reply(status, b"".join(self._parts), b"".join(self._head), ended - started, chunks)
 

@@ -19,7 +19,7 @@ from context_bench.errors import StoreError
 __all__ = ["FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 
 FILE_NAME = "store.db"
-SCHEMA = 1
+SCHEMA = 2
 
 _PATIENCE = 30_000
 """Milliseconds to wait for another process that writes."""
@@ -28,13 +28,35 @@ _TABLES = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
     config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
-CREATE TABLE rows (id INTEGER PRIMARY KEY, key BLOB, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
-CREATE INDEX rows_by_key ON rows (key);
-CREATE TABLE responses (id INTEGER PRIMARY KEY, key BLOB, body BLOB NOT NULL);
-CREATE INDEX responses_by_key ON responses (key);
+CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
+CREATE TABLE row_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE response_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
 CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 """
+"""Keys stand apart, in the order in which they came: all are read at the start of a run that reuses, and an index
+would be written at random places for each of them."""
+
+_UPGRADES = {
+    1: """
+ALTER TABLE rows RENAME TO old_rows;
+ALTER TABLE responses RENAME TO old_responses;
+CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
+CREATE TABLE row_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE response_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+INSERT INTO rows SELECT id, example, response, body FROM old_rows ORDER BY id;
+INSERT INTO row_keys SELECT id, key FROM old_rows WHERE key IS NOT NULL ORDER BY id;
+INSERT INTO responses SELECT id, body FROM old_responses ORDER BY id;
+INSERT INTO response_keys SELECT id, key FROM old_responses WHERE key IS NOT NULL ORDER BY id;
+DROP TABLE old_rows;
+DROP TABLE old_responses
+"""
+}
+"""From each schema to the next."""
 
 T = TypeVar("T")
 
@@ -50,7 +72,7 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
             directory.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        if _version(connection, path) == 0 and not readonly:
+        if _version(connection, path) < SCHEMA and not readonly:
             _make_shareable(connection)
             transaction(connection, lambda: _make_tables(connection))
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -94,10 +116,11 @@ def _make_shareable(connection: sqlite3.Connection) -> None:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    if connection.execute("PRAGMA user_version").fetchone() == (0,):  # nobody else was faster
-        for statement in _TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()  # somebody else may have been faster
+    steps = [_UPGRADES[old] for old in range(version, SCHEMA)] if version else [_TABLES]
+    for statement in ";".join(steps).split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:

@@ -83,6 +83,7 @@ class Store:
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
         self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
+        self._copies: tuple[int, int, int] | None = None
 
     @property
     def failure(self) -> StoreError | None:
@@ -122,10 +123,9 @@ class Store:
 
         What other processes add afterwards is not seen; at worst something is asked twice.
         """
-        for table, ids in (("rows", self._row_ids), ("responses", self._answer_ids)):
-            query = f"SELECT key, id FROM {table} WHERE key IS NOT NULL ORDER BY key, id"  # the newest comes last
+        for table, ids in (("row_keys", self._row_ids), ("response_keys", self._answer_ids)):
             with self._explained():
-                ids.update(self._reader.execute(query))
+                ids.update(self._reader.execute(f"SELECT key, id FROM {table} ORDER BY id"))  # the newest comes last
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer] | None:
         """The newest answer under a response key, and its id."""
@@ -183,7 +183,9 @@ class Store:
             }
         )
         identity = _identity(run.number, place)
-        self._put("INSERT OR REPLACE INTO responses VALUES", identity, key, body)
+        self._put("INSERT OR REPLACE INTO responses VALUES", identity, body)
+        if key is not None:
+            self._put("INSERT OR REPLACE INTO response_keys VALUES", identity, key)
         return identity
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
@@ -194,8 +196,35 @@ class Store:
         self, run: RunInfo, place: int, key: bytes | None, example: bytes, response: int | None, row: EvalRow
     ) -> None:
         """Keep the row of a run at a place; without a key it is not looked for again."""
-        values = (_identity(run.number, place), key, example, response, pack_row(row))
-        self._put("INSERT OR REPLACE INTO rows VALUES", *values)
+        identity = _identity(run.number, place)
+        self._put("INSERT OR REPLACE INTO rows VALUES", identity, example, response, pack_row(row))
+        if key is not None:
+            self._put("INSERT OR REPLACE INTO row_keys VALUES", identity, key)
+
+    def copy_row(self, run: RunInfo, place: int, key: bytes) -> None:
+        """Keep a finished row, found under its key, as a row of this run too.
+
+        A run that is resumed finds its rows one after the other: a whole stretch is copied by one statement.
+        """
+        old, new = self._row_ids[key], _identity(run.number, place)
+        first, last, shift = self._copies or (old, old - 1, new - old)
+        if self._copies and (old != last + 1 or new - old != shift or old - first >= _AHEAD):
+            self._copy()
+            first, last, shift = old, old - 1, new - old
+        self._copies = (first, last + 1, shift)
+
+    def _copy(self) -> None:
+        if self._copies is not None:
+            first, last, shift = self._copies
+            self._copies = None
+            statement = (
+                "INSERT OR REPLACE INTO rows SELECT id + ?, example, response, body FROM rows WHERE id BETWEEN ? AND ?"
+            )
+            self._put(statement, shift, first, last)
+
+    def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
+        """Keep a request that a tap saw and that is no part of an answer."""
+        self._put("INSERT OR REPLACE INTO requests VALUES", _identity(run.number, place), to_bytes(record))
 
     # -- runs
 
@@ -207,6 +236,7 @@ class Store:
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         """Record how a run ended, and with what."""
+        self._copy()
         # Not strict JSON: a cost may be infinite.
         numbers = (json.dumps(each, default=float).encode() for each in (result.summary, result.timing))
         statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
@@ -249,6 +279,15 @@ class Store:
                 )
             )
 
+    def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
+        """The requests that were kept with `put_request`, in order; none in a store of before there was a tap."""
+        if self._one("SELECT 1 FROM sqlite_master WHERE name = 'requests'") is None:
+            return
+        places = (_identity(run.number, 0), _identity(run.number + 1, 0))
+        with self._explained():
+            query = "SELECT body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
+            yield from (orjson.loads(body) for (body,) in self._reader.execute(query, places))
+
     def remove_run(self, run: RunInfo) -> None:
         """Forget a run, and what it made and no other run uses."""
         self._at_once(partial(_remove, run=run.number))
@@ -278,12 +317,15 @@ def _run_id(created: str, number: int) -> str:
 
 def _remove(connection: sqlite3.Connection, run: int) -> None:
     connection.execute("DELETE FROM runs WHERE number = ?", (run,))
-    connection.execute("DELETE FROM rows WHERE id >= ? AND id < ?", (_identity(run, 0), _identity(run + 1, 0)))
+    for table in ("rows", "row_keys", "requests"):
+        places = (_identity(run, 0), _identity(run + 1, 0))
+        connection.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", places)
     # Answers of a run that is under way, or was killed before it judged them, have no row yet.
     connection.execute(
         "DELETE FROM responses WHERE id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL) "
         f"AND id >> {_PLACES} NOT IN (SELECT number FROM runs)"
     )
+    connection.execute("DELETE FROM response_keys WHERE id NOT IN (SELECT id FROM responses)")
     connection.execute("DELETE FROM examples WHERE key NOT IN (SELECT example FROM rows)")
 
 
