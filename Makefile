@@ -2,6 +2,7 @@
 # make test    set up, then run the tests
 # make check   lint, format, types
 # make bench   speed, side by side with others, as ratios
+# make vendors the real proxies that can be measured, each in an environment of its own
 # make system  what a fresh Debian machine lacks for the whole test suite (needs root)
 
 PYTHON ?= python3
@@ -9,8 +10,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
+VENDORS := kompact headroom
 
-.PHONY: demo test check format bench system wheel-test clean
+.PHONY: demo test check format bench vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
@@ -30,6 +32,13 @@ format: $(VENV)/dev.stamp
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
+
+vendors: $(VENDORS:%=.vendors/%/installed.stamp)
+
+.vendors/%/installed.stamp: tools/vendors/%.txt
+	$(PYTHON) -m venv --clear .vendors/$*
+	.vendors/$*/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	@touch $@
 
 # The suite against the built wheel, as a user gets it, with any interpreter: make wheel-test PYTHON=python3.13
 wheel-test: VENV := .venv-wheel
@@ -58,4 +67,4 @@ $(VENV)/bench.stamp: $(VENV)/dev.stamp benchmarks/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-wheel build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-wheel .vendors build dist .mypy_cache .pytest_cache .ruff_cache

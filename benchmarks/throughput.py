@@ -31,12 +31,12 @@ def examples(count: int) -> list[dict[str, Any]]:
     ]
 
 
-async def bare(url: str, data: list[dict[str, Any]]) -> None:
+async def bare(url: str, data: list[dict[str, Any]], concurrency: int = CONCURRENCY) -> None:
     """Send and read, nothing else."""
     import aiohttp
 
     jobs = iter(data)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=concurrency)) as session:
 
         async def worker() -> None:
             for example in jobs:
@@ -49,7 +49,7 @@ async def bare(url: str, data: list[dict[str, Any]]) -> None:
                 ) as reply:
                     json.loads(await reply.read())["choices"][0]["message"]["content"]
 
-        await asyncio.gather(*(worker() for _ in range(CONCURRENCY)))
+        await asyncio.gather(*(worker() for _ in range(concurrency)))
 
 
 def ours(url: str, data: list[dict[str, Any]], **options: Any) -> Any:

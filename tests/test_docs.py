@@ -205,6 +205,17 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
         assert {key.replace("<tag>", "d") for key in keys} == set(given), name
 
 
+def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
+    facts = ("downstream_tokens", "untouched", "extra_upstream_calls", "proxy_overhead", "first_token_overhead")
+    more = ("prefix_stability", "first_message_changed", "rewritten_history", "claimed_tokens_saved", "prompt_tokens")
+    row = make_row(scores={"score": 1.0, "evidence_survived": 1.0}, upstream_tokens=5)
+    row.metadata.update(dict.fromkeys((*facts, *more), 1))
+    rows = table("docs/scores.md", "metric of the tap")
+    assert len(rows) == 6
+    for name, cell, _ in rows:
+        assert set(re.findall(r"`([^`]+)`", cell)) == set(getattr(context_bench.metrics, name)().compute([row])), name
+
+
 def test_every_score_that_is_explained_is_emitted() -> None:
     emitted: set[str] = set()
     for name in registry.list("evaluator"):

@@ -40,19 +40,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": BASE | TOKENS,
     "store": BASE | TOKENS,
     "sandbox": BASE,
-    # the components, side by side: none knows another kind
+    # the components, side by side: none knows another kind, but for what a model was sent
     "metrics": BASE | TOKENS,
     "datasets": BASE | TOKENS,
-    "evaluators": BASE | TOKENS | {"http", "sandbox"},
     "systems": BASE | TOKENS | {"http"},
+    # what stands behind a proxy
+    "tap": BASE | TOKENS | {"http", "systems"},
+    "evaluators": BASE | TOKENS | {"http", "sandbox", "tap.prompt"},
+    "local": BASE | TOKENS | {"http", "tap"},
+    "conformance": BASE | TOKENS | {"http", "tap"},
     # what runs them
-    "engine": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"},
+    "engine": BASE
+    | TOKENS
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
+    | {"tap.numbers"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
     "cli": BASE
     | TOKENS
-    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"},
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
+    | {"tap", "local", "conformance"},
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner"},
     "__main__": {"cli"},

@@ -31,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 SHOWN = [command for command in commands("README.md") if command != "context-bench demo"]
+STARTED = [command for command in SHOWN if "--vendor" in command]
 
 
 def test_there_is_something_to_run() -> None:
@@ -38,7 +39,21 @@ def test_there_is_something_to_run() -> None:
     assert any("--proxy" in command for command in SHOWN)
 
 
-@pytest.mark.parametrize("command", SHOWN)
+@pytest.mark.vendors
+@pytest.mark.parametrize("command", STARTED)
+def test_every_command_with_a_real_proxy_runs(
+    folder: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CONTEXT_BENCH_VENDORS", str(ROOT / ".vendors"))
+    if not (ROOT / ".vendors").is_dir():
+        pytest.skip("make vendors installs the real proxies")
+    assert main([*shlex.split(command)[1:], "-n", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "savings" in out
+    assert "saved, its own claim" in out
+
+
+@pytest.mark.parametrize("command", [command for command in SHOWN if command not in STARTED])
 def test_every_command_runs(folder: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Server(completion("7")) as server:
         words = shlex.split(command.replace("http://localhost:7878", server.url))[1:]

@@ -4,6 +4,7 @@ ContextBenchError
 ├── UsageError                  a wrong flag, name or parameter; the CLI exits with 2
 │   ├── UnknownName             a name that no component has; carries the nearest ones
 │   ├── MissingExtra            a feature whose optional dependency is not installed
+│   ├── StartFailed             the proxy under test was started, and did not come up: the last that it said
 │   └── DataError               a file or an example that cannot be used: where, and what is wrong
 ├── StoreError                  the store cannot be read or written: a full disk, a damaged file
 ├── ScoreClash                  two evaluators emitted one key, or a score is no number
@@ -34,6 +35,7 @@ __all__ = [
     "MissingExtra",
     "RequestFailed",
     "ScoreClash",
+    "StartFailed",
     "StoreError",
     "SystemFailure",
     "TimedOut",
@@ -83,6 +85,10 @@ class MissingExtra(UsageError):
 
 class DataError(UsageError):
     """A file or an example cannot be used."""
+
+
+class StartFailed(UsageError):
+    """The proxy under test was started, and did not come up."""
 
 
 class StoreError(ContextBenchError):

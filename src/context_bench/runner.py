@@ -23,7 +23,7 @@ from context_bench.http.loop import new_event_loop
 from context_bench.metrics import default_metrics
 from context_bench.pricing import Prices
 from context_bench.results import EvalResult
-from context_bench.store import Store
+from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
@@ -144,7 +144,7 @@ async def aevaluate(
     _at_least(1, repeats=repeats, max_workers=max_workers)
     _at_least(0, max_examples=max_examples)
     members = _systems(systems)
-    metrics = _metrics(metrics, len(members))
+    metrics = _metrics(metrics, members)
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
     if not keep_rows:
@@ -216,8 +216,24 @@ async def _recorded(
         result = getattr(error, "result", result)
         raise
     finally:
+        _keep_unmatched(plan.systems, store, record)
         store.end_run(record, status, result)
     return result
+
+
+def _keep_unmatched(systems: Sequence[System], store: Store, record: RunInfo) -> None:
+    """What a tap saw and nobody can be told to have sent."""
+    place = 0
+    for system in systems:
+        for call in getattr(system, "unmatched", ()):
+            store.put_request(record, place, {"system": system.name, **call.as_dict(since=call.started)})
+            place += 1
+
+
+def _reports(systems: Sequence[System]) -> dict[str, Any]:
+    """What systems have to say of the run beside their rows."""
+    members: Sequence[Any] = systems
+    return {each.name: each.report() for each in members if callable(getattr(each, "report", None))}
 
 
 async def _executed(
@@ -233,6 +249,7 @@ async def _executed(
         "returns": run.returns,
         "stopped": run.stopped,
         "reused": run.reused,
+        "reports": _reports(plan.systems),
     }
     result = EvalResult(run.rows, run.summarizer.result(), run.seconds, config, list(plan.metrics))
     if run.interrupted:
@@ -254,8 +271,10 @@ def _systems(given: Any) -> list[System]:
     return members
 
 
-def _metrics(given: Sequence[Metric] | None, systems: int) -> list[Metric]:
-    metrics = list(default_metrics(systems=systems) if given is None else given)
+def _metrics(given: Sequence[Metric] | None, systems: Sequence[System]) -> list[Metric]:
+    if given is None:
+        given = default_metrics(systems=len(systems), tapped=any(hasattr(each, "tap") for each in systems))
+    metrics = list(given)
     for metric in metrics:
         if isinstance(metric, type) or not isinstance(metric, Metric):
             kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__

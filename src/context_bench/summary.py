@@ -1,8 +1,8 @@
 """From rows to a summary: every metric for every system, with the counts that each number stands on.
 
 Rows are taken in one at a time. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs
-no row twice; any other gets the list of all rows at the end. A metric with `rank(summary)` compares
-systems: its ranks are put in once all are summarised.
+no row twice; any other gets the list of all rows at the end. A metric with `rank(summary)` or
+`compare(summary)` holds systems against each other: what it says is put in once all are summarised.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ class Summarizer:
             for metric in self._metrics:
                 if hasattr(metric, "rank"):
                     self._put_ranks(metric.rank(summary), summary)
+                if hasattr(metric, "compare"):
+                    for name, values in metric.compare(summary).items():
+                        summary[name].update(values)
         return summary
 
     def _put_ranks(self, ranks: Mapping[str, int], summary: dict[str, dict[str, float]]) -> None:
@@ -151,7 +154,8 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
         params = dataclasses.asdict(parameters)  # type: ignore[arg-type]
     else:
         params = dict(getattr(metric, "__dict__", {}))
-    return {"name": metric.name, "params": params}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in params.items()}  # as JSON has it
+    return {"name": metric.name, "params": plain}
 
 
 def rebuild_metrics(described: Iterable[Mapping[str, Any]]) -> list[Metric]:

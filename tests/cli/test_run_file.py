@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import pytest
 from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.cli.parser import run_parser
-from servers import Server, chunk, completion, message, stream
+from servers import Server, chunk, completion, free_port, message, stream
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -164,8 +165,25 @@ def answering(request: Any) -> Any:
     return stream(chunk("v1"), chunk(None, "stop"), usage, b"data: [DONE]\n\n")
 
 
+TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-reply", "start", "vendor", "controls"}
+TOYS = Path(__file__).parent.parent / "toy_proxies.py"
+
+
+def test_a_tap_by_a_file(run: Run) -> None:
+    command = f"{sys.executable} {TOYS} passes --port {{port}} --upstream {{tap}}"
+    done = run(
+        f"start = [{json.dumps(command)}]\ntap = '127.0.0.1:{free_port()}'\ntap-reply = 'echo'\ncontrols = true\n"
+        "name = ['toy']\ndataset = ['data.jsonl']\noutput = 'json'\n"
+    )
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)["summary"]
+    assert list(summary) == ["toy", "floor", "ceiling", "direct"]
+    assert summary["toy"]["prompt_savings"] == 0.0
+    assert summary["toy"]["untouched_share"] == 1.0
+
+
 def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_parser().flags.keys() == VALUES.keys(), "a new flag wants a value here"
+    assert run_parser().flags.keys() == VALUES.keys() | TAP_FLAGS, "a new flag wants a value here"
     monkeypatch.setenv("MY_KEY", KEY)
     (tmp_path / "plugin.py").write_text(PLUGIN)
     (tmp_path / "prices.toml").write_text("[m-1]\ninput = 1\noutput = 2\n")

@@ -10,7 +10,7 @@ import pytest
 
 from context_bench import EvalResult, EvalRow, evaluate
 from context_bench.reporters import TableReporter
-from context_bench.reporters.table import markdown, plain_table
+from context_bench.reporters.layout import markdown, plain_table
 
 
 def render(summary: dict[str, dict[str, float]], **config: Any) -> str:

@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from context_bench.cli.build_tap import build_tapped, proxy_names, wants_tap
 from context_bench.datasets.catalog import card_for
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import UsageError
+from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
@@ -23,25 +25,30 @@ from context_bench.types import Evaluator, Metric
 __all__ = ["build_evaluators", "build_judge", "build_metrics", "build_scorer", "build_system_list"]
 
 PROXY_WORKERS = 8
+CONTROLS = ("floor", "ceiling", "direct")
+"""The systems of `--controls`, which do not compete."""
 
 
 def build_system_list(options: argparse.Namespace) -> list[Any]:
     """The proxies in their order, then the other systems in theirs."""
-    if len(options.name) > len(options.proxy):
-        raise UsageError(f"{len(options.name)} --name for {len(options.proxy)} --proxy: each names one proxy")
-    systems: list[Any] = []
-    for place, url in enumerate(options.proxy):
-        systems.append(_server(url, options, options.name[place] if place < len(options.name) else None))
+    if wants_tap(options):
+        systems = build_tapped(options, build_server)
+    else:
+        if options.controls:
+            raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
+        names = proxy_names(options, len(options.proxy))
+        systems = [build_server(url, options, name) for url, name in zip(options.proxy, names)]
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
-    reader = _server(options.reader, options, None) if options.reader else None
+    reader = build_server(options.reader, options, None) if options.reader else None
     for text in options.system:
         built = build_systems(text, options.seed)
         systems.extend(named(WithReader(each, reader), each.name) if reader else each for each in built)
     return systems
 
 
-def _server(url: str, options: argparse.Namespace, name: str | None) -> Any:
+def build_server(url: str, options: argparse.Namespace, name: str | None) -> Any:
+    """A server that answers, with everything that the flags say of requests."""
     shared: dict[str, Any] = {
         "model": options.model,
         "name": name,
@@ -126,7 +133,10 @@ def _judges(options: argparse.Namespace) -> list[Evaluator]:
 def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
     """What scores the rows; a score field that nobody emits is an error here, before anything is sent."""
     settings = {"code-execution": {"sandbox": "none"}} if options.unsafe_code else {}
-    scorer = Scorer(extra=[*build_evaluators(options.evaluator), *_judges(options)], settings=settings)
+    extra = [*build_evaluators(options.evaluator), *_judges(options)]
+    if reads_upstream(options) and not any(isinstance(each, EvidenceSurvival) for each in extra):
+        extra.append(EvidenceSurvival())
+    scorer = Scorer(extra=extra, settings=settings)
     for tag in tags:  # evaluators that cannot go together are found here too
         scorer.evaluators_for(tag)
     if options.score_field != "auto":
@@ -138,10 +148,22 @@ def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
     return scorer
 
 
+def reads_upstream(options: argparse.Namespace) -> bool:
+    """Whether it will be known what the model behind a system got to read."""
+    return bool(getattr(options, "upstream", False) or getattr(options, "reader", None)) or wants_tap(options)
+
+
 def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:
     """The metrics of every run, the official number where that is no mean of rows, and those that were asked for."""
     field = "score" if options.score_field == "auto" else options.score_field
-    metrics: list[Metric] = default_metrics(field, options.threshold, datasets=len(tags), systems=systems)
+    metrics = default_metrics(
+        field,
+        options.threshold,
+        datasets=len(tags),
+        systems=systems,
+        tapped=reads_upstream(options),
+        controls=CONTROLS if getattr(options, "controls", False) else (),
+    )
     if any((card := card_for(tag)) and card.aggregate for tag in tags):
         metrics.append(OfficialScore(field))
     for text in options.metric:

@@ -16,7 +16,7 @@ from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.load import Choices, open_datasets
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.refs import import_code
-from context_bench.reporters.table import plain_table
+from context_bench.reporters.layout import plain_table
 
 __all__ = ["main", "markdown_catalog"]
 

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.build import build_judge
     from context_bench.http.loop import run_sync
-    from context_bench.reporters.table import markdown
+    from context_bench.reporters.layout import markdown
     from context_bench.runner import evaluate
 
     judge = build_judge(options)

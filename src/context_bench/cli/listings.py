@@ -13,7 +13,7 @@ from context_bench.datasets.catalog import catalog
 from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry
-from context_bench.reporters.table import plain_table
+from context_bench.reporters.layout import plain_table
 
 __all__ = ["listing_parser", "main", "print_listing"]
 

@@ -93,6 +93,7 @@ def run_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"context-bench {__version__}")
     _add_what(parser)
     _add_requests(parser)
+    add_tap(parser.add_argument_group("what really reaches the model"))
     add_judge(parser.add_argument_group("who judges"))
     _add_how(parser)
     _add_limits(parser)
@@ -194,7 +195,7 @@ def _add_requests(parser: Parser) -> None:
     add("--temperature", type=temperature, default=0.0, metavar="X", help="none leaves it to the server (default: 0)")
     add("--max-tokens", type=positive, metavar="N", help="the longest reply")
     add("--stream", action="store_true", help="receive replies as streams and time their tokens")
-    add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one attempt (default: 30)")
+    add("--timeout", type=amount, metavar="S", help="seconds for one attempt (default: 30; 600 with --tap-model)")
     add("--max-retries", type=count, default=3, metavar="N", help="attempts after the first (default: %(default)s)")
 
 
@@ -239,6 +240,39 @@ def _add_limits(parser: Parser) -> None:
     )
     add("--max-cost", type=amount, metavar="USD", help="stop when so much is spent; needs --prices")
     add("--max-total-tokens", type=positive, metavar="N", help="stop when so many tokens are used")
+
+
+def add_tap(group: Any) -> None:
+    """The tap behind each proxy, who answers there, and the start of the proxies."""
+    add = group.add_argument
+    add(
+        "--tap",
+        metavar="[HOST]:PORT",
+        help="a recording upstream for the first proxy, at the next port for the second, and so on "
+        "(default with --start or --vendor: any free port)",
+    )
+    add("--tap-forward", metavar="URL", help="the tap passes requests on to this server, key and all")
+    add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
+    add("--tap-reply", metavar="SCRIPT", help="the tap answers by a script: extract, echo, text:ANSWER or a file")
+    add(
+        "--start",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="start the k-th proxy, with its {port} and the address of its {tap} filled in, and stop it (repeatable)",
+    )
+    add(
+        "--vendor",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a proxy that we know how to start: kompact or headroom (repeatable)",
+    )
+    add(
+        "--controls",
+        action="store_true",
+        help="also ask the model with no context (floor), the evidence only (ceiling) and everything (direct)",
+    )
 
 
 def add_data(parser: Any) -> None:

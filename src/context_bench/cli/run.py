@@ -11,6 +11,8 @@ from context_bench.cli.parser import MODELS, STORE, run_parser
 __all__ = ["main"]
 
 TOLERATED_ERRORS = "10%"
+TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
+"""Seconds for one attempt; a model on this machine reads slowly."""
 
 
 def main(arguments: Sequence[str], run_file: str | None = None) -> int:
@@ -19,6 +21,7 @@ def main(arguments: Sequence[str], run_file: str | None = None) -> int:
     options.command = _shown(arguments)
     options.run_file = run_file
     options.model = options.model or MODELS[options.api]
+    options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
     from context_bench.cli.output import notes  # after the flags are read: --help needs none of it
 
     with notes(options):

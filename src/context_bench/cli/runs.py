@@ -11,7 +11,7 @@ from context_bench.cli import COMMANDS
 from context_bench.cli.output import destination
 from context_bench.cli.parser import STORE, Parser, add_report, add_store
 from context_bench.registry import registry
-from context_bench.reporters.table import plain_table
+from context_bench.reporters.layout import plain_table
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize

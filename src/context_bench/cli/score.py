@@ -59,6 +59,8 @@ def main(arguments: Sequence[str]) -> int:
             options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
         if options.threshold is None:
             options.threshold = _threshold(config)
+        measured = {metric["name"] for metric in config["metrics"]}
+        options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
         scorer = build_scorer(options, list(config["datasets"]))
         metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
         config["metrics"] = [describe_metric(metric) for metric in metrics]

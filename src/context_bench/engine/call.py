@@ -20,7 +20,12 @@ from context_bench.types import Example, System
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
 
-_OURS = frozenset({"waited", "upstream", "upstream_tokens", "cost", "group", "weight", "weight_field"})
+_OURS = frozenset(
+    {"waited", "upstream", "upstream_tokens", "cost", "group", "weight", "weight_field"}
+    | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
+    | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved"}
+    | {"prefix_stability", "first_message_changed", "rewritten_history"}
+)
 """What our own systems and the engine say of a row; a system under test cannot say it of itself."""
 
 
@@ -109,9 +114,11 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     outcome.returns = "response" if context is None else "context"
     if response is None:
         processed["response"] = context
+    own = getattr(system, "own_client", False)
+    if not own:
+        processed.pop("tapped", None)  # what a tap saw is ours to say
     metadata = processed.pop("metadata", None)
     if isinstance(metadata, Mapping):
-        own = getattr(system, "own_client", False)
         outcome.metadata.update({key: value for key, value in metadata.items() if own or key not in _OURS})
     outcome.processed = processed
 

@@ -17,6 +17,7 @@ from context_bench.engine.threads import Threads
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
+from context_bench.tap.numbers import tapped_numbers
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["Pipeline"]
@@ -68,8 +69,11 @@ class Pipeline:
             row = recorder.known_row(job, keys)
             if row is not None:
                 job.item.tokens = row.input_tokens
-                self._price(job, row.metadata)
-                recorder.keep_row(job, keys, row, final=False)  # it is found where it was found now
+                if self._prices is None:
+                    recorder.keep_known(job, keys)
+                else:
+                    self._price(job, row.metadata)
+                    recorder.keep_row(job, keys, row, final=False)  # it is found where it was found now
                 self._emit(job, row, Outcome(returns=row.metadata.get("output", "response"), known=True))
                 return
             outcome = recorder.known_answer(job, keys)
@@ -135,6 +139,8 @@ class Pipeline:
         metadata = {**outcome.metadata, **judgement.details, **_standing(example)}
         if outcome.error is None:
             self._price(job, metadata)
+        if "tapped" in processed and outcome.returns == "response":
+            metadata |= tapped_numbers(processed["tapped"], self._count)
         upstream = metadata.pop("upstream_tokens", None)
         if metadata.pop("upstream", None) == "context":  # the model behind it was sent the context that it returned
             upstream = count_prompt(merge(example, processed), self._count)

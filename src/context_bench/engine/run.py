@@ -69,7 +69,7 @@ class Run:
         self.reused = 0
         self.error: Exception | None = None
         self.stopped: str | None = None
-        self.interrupted = False
+        self.interrupted = self._prepared = False
 
     @property
     def rows(self) -> list[EvalRow]:
@@ -101,6 +101,7 @@ class Run:
                 await asyncio.gather(
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
+                self._prepared = True
                 await run_lanes(feed, lanes, pipeline.run)
                 await pipeline.drain()
         except asyncio.CancelledError:
@@ -109,8 +110,7 @@ class Run:
         finally:
             pipeline.close()
             for system in plan.systems:
-                if hasattr(system, "finish"):
-                    system.finish()
+                await _finish(system)
             threads.shutdown(cancel_futures=True)
             await leave_shared_transport()
             plan.progress.close()
@@ -144,8 +144,9 @@ class Run:
             self._feed.stop()
 
     def _interrupt(self) -> None:
-        """Ctrl-C: once to finish what is in flight, twice to stop now."""
-        if self.interrupted:
+        """Ctrl-C: once to finish what is in flight, twice to stop now; before anything is in flight once is enough."""
+        if self.interrupted or not self._prepared:
+            self.interrupted = True
             if self._task is not None:
                 self._task.cancel()
             return
@@ -161,12 +162,20 @@ def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
 
+async def _finish(system: Any) -> None:
+    """Let a system end what it keeps running."""
+    finish = getattr(system, "finish", None)
+    ended = finish() if callable(finish) else None
+    if inspect.isawaitable(ended):
+        await ended
+
+
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
-    """One lane for each endpoint, and one for all systems in this process."""
+    """One lane for each endpoint, and one for all systems whose work is done on this machine."""
     lanes: list[Lane] = []
     here = Lane(max_workers or 1)
     for place, system in enumerate(systems):
-        if is_endpoint(system):
+        if is_endpoint(system) and not getattr(system, "local", False):
             lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
         else:
             here.systems.append((place, system))

@@ -245,7 +245,7 @@ def _put_primary(judgement: Judgement, example: Example, tag: str) -> str | None
         if key in scores:
             scores["score"] = scores[key]
             return key
-    if len(scores) == 1 and candidates == ["f1"]:
+    if len(scores) == 1 and candidates == ["f1"] and "evidence_survived" not in scores:
         only = next(iter(scores))
         scores["score"] = scores[only]
         return only

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from context_bench.evaluators.code_execution import CodeExecution
     from context_bench.evaluators.context_recall import ContextRecall
     from context_bench.evaluators.drop import DropScore
+    from context_bench.evaluators.evidence_survival import EvidenceSurvival
     from context_bench.evaluators.hotpot import HotpotScore
     from context_bench.evaluators.ifeval import IFEvalChecker, IFEvalOfficial
     from context_bench.evaluators.infinitebench import InfiniteBenchScore
@@ -35,6 +36,7 @@ _HOMES = {
     "code_execution": ("CodeExecution",),
     "context_recall": ("ContextRecall",),
     "drop": ("DropScore",),
+    "evidence_survival": ("EvidenceSurvival",),
     "hotpot": ("HotpotScore",),
     "ifeval": (
         "IFEvalChecker",
@@ -62,6 +64,7 @@ __all__ = [
     "CodeExecution",
     "ContextRecall",
     "DropScore",
+    "EvidenceSurvival",
     "HotpotScore",
     "IFEvalChecker",
     "IFEvalOfficial",

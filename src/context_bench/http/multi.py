@@ -27,7 +27,7 @@ _SIGNALS = {
 }
 """What is ready, as libcurl is told it; with 0, as for a connection that broke, it looks for itself."""
 
-_BATCH = 256
+_BATCH = 64
 
 
 def open_multi() -> Any:

@@ -89,6 +89,21 @@ class Transport:
         self._idle.append(handle)
         return reply
 
+    async def connect(self, url: str, timeout: float) -> None:
+        """Find out whether somebody listens, TLS included; no request is sent."""
+        curl = pycurl.Curl()
+        try:
+            curl.setopt(pycurl.URL, url)
+            curl.setopt(pycurl.CONNECT_ONLY, 1)
+            curl.setopt(pycurl.NOSIGNAL, 1)
+            curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
+            curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(timeout * 1000)))
+            await self._opened().perform(curl)
+        except pycurl.error as error:
+            raise ConnectionFailed(f"{url.split('?', 1)[0]}: {error.args[1]}") from None
+        finally:
+            curl.close()
+
     def _opened(self) -> Any:
         if self._multi is None:
             self._multi = open_multi()

@@ -3,19 +3,29 @@
 from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.cost import CostOfPass
 from context_bench.metrics.defaults import default_metrics
+from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
 from context_bench.metrics.official import OfficialScore
 from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
+from context_bench.metrics.upstream import PrefixStability, PromptSavings, ProxyOverhead, TokenMeters, UpstreamTokens
 
 __all__ = [
     "CompressionRatio",
     "CostOfPass",
+    "EvidenceShares",
     "Latency",
     "MeanScore",
     "OfficialScore",
     "ParetoRank",
     "PassRate",
     "PerDatasetBreakdown",
+    "PrefixStability",
+    "PromptSavings",
+    "ProxyOverhead",
+    "Retention",
+    "TokenMeters",
+    "UpstreamTokens",
     "default_metrics",
 ]

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.cost import CostOfPass
+from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
 from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
+from context_bench.metrics.upstream import PrefixStability, PromptSavings, ProxyOverhead, TokenMeters, UpstreamTokens
 from context_bench.types import Metric
 
 __all__ = ["default_metrics"]
 
 
 def default_metrics(
-    score_field: str = "score", threshold: float = 0.7, *, datasets: int = 1, systems: int = 1
+    score_field: str = "score",
+    threshold: float = 0.7,
+    *,
+    datasets: int = 1,
+    systems: int = 1,
+    tapped: bool = False,
+    controls: Sequence[str] = (),
 ) -> list[Metric]:
-    """The five metrics of every run; more datasets add a breakdown, more systems a Pareto rank."""
+    """The five metrics of every run; a tap, more datasets and more systems add what can be said of them."""
     metrics: list[Metric] = [
         MeanScore(score_field),
         PassRate(threshold, score_field),
@@ -23,8 +34,19 @@ def default_metrics(
         CostOfPass(threshold, score_field),
         Latency(),
     ]
+    if tapped:
+        metrics += [
+            PromptSavings(),
+            UpstreamTokens(),
+            ProxyOverhead(),
+            TokenMeters(),
+            PrefixStability(),
+            EvidenceShares(threshold, score_field),
+        ]
     if datasets > 1:
         metrics.append(PerDatasetBreakdown(score_field))
     if systems > 1:
-        metrics.append(ParetoRank())
+        metrics.append(ParetoRank(leave_out=tuple(controls)))
+    if controls:
+        metrics.append(Retention())
     return metrics

@@ -58,11 +58,13 @@ class ParetoRank:
     """The front on which a system stands when quality and cost are weighed against each other.
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
-    says of all of them. The field "score" stands for the summary's `mean_score`.
+    says of all of them. The field "score" stands for the summary's `mean_score`. `leave_out` names systems
+    that do not compete.
     """
 
     quality_field: str = "score"
     cost_field: str = "cost_of_pass"
+    leave_out: tuple[str, ...] = ()
     name = "pareto-rank"
 
     def start(self) -> RankTally:
@@ -76,7 +78,8 @@ class ParetoRank:
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""
         quality = "mean_score" if self.quality_field == "score" else self.quality_field
-        return self.rank_systems(summary, quality_field=quality, cost_field=self.cost_field)
+        competing = {name: values for name, values in summary.items() if name not in self.leave_out}
+        return self.rank_systems(competing, quality_field=quality, cost_field=self.cost_field)
 
     @staticmethod
     def rank_systems(

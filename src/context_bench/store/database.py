@@ -21,6 +21,9 @@ __all__ = ["FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 FILE_NAME = "store.db"
 SCHEMA = 2
 
+_PAGE = 16_384
+"""Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
+
 _PATIENCE = 30_000
 """Milliseconds to wait for another process that writes."""
 
@@ -72,6 +75,7 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
             directory.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
         connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        connection.execute(f"PRAGMA page_size = {_PAGE}")  # of a file that is made now
         if _version(connection, path) < SCHEMA and not readonly:
             _make_shareable(connection)
             transaction(connection, lambda: _make_tables(connection))

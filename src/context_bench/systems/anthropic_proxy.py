@@ -135,6 +135,8 @@ class AnthropicProxy:
         result = _result(exchange.document, self.endpoint.place)
         self.endpoint.settle(result["metadata"].get("total_tokens"))
         result["metadata"].update(exchange.facts())
+        if exchange.tapped is not None:
+            result["tapped"] = exchange.tapped
         return result
 
     def process(self, example: Example) -> Example:

@@ -39,7 +39,8 @@ async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns:
             result = await reply_to({"turns": sent})
             reply = {"role": "assistant", "content": result["response"]}
             sent.append(reply)
-            replies.append({**reply, "metadata": result["metadata"]})
+            seen = {"tapped": result["tapped"]} if "tapped" in result else {}
+            replies.append({**reply, "metadata": result["metadata"], **seen})
     return replies
 
 
@@ -52,4 +53,6 @@ def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
         for key, value in (reply.get("metadata") or {}).items():
             metadata[key] = metadata[key] + value if key in metadata and key in _SUMS else value
     contents = [str(reply.get("content") or "") for reply in replies]
-    return {"response": contents[-1], "responses": contents, "metadata": metadata}
+    tapped = [exchange for reply in replies for exchange in reply.get("tapped") or ()]
+    seen = {"tapped": tapped} if tapped else {}
+    return {"response": contents[-1], "responses": contents, "metadata": metadata, **seen}

@@ -142,6 +142,8 @@ class OpenAIProxy:
         result: Example = {"response": text_of(message.get("content")), "metadata": {**metadata, **exchange.facts()}}
         if message.get("tool_calls"):
             result["tool_calls"] = message["tool_calls"]
+        if exchange.tapped is not None:
+            result["tapped"] = exchange.tapped
         return result
 
     async def _ask(self, example: Example) -> Exchange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import threading
 import time
 from collections.abc import Mapping
@@ -54,10 +55,12 @@ class WithReader:
         if hasattr(self.reader, "prepare"):
             await self.reader.prepare()
 
-    def finish(self) -> None:
-        """End what the compressor keeps running."""
-        if hasattr(self.compressor, "finish"):
-            self.compressor.finish()
+    async def finish(self) -> None:
+        """End what the compressor and the reader keep running."""
+        for part in self.parts:
+            ended = part.finish() if hasattr(part, "finish") else None
+            if inspect.isawaitable(ended):
+                await ended
 
     async def aprocess(self, example: Example) -> Example:
         """Compress, then ask."""

@@ -1,0 +1,131 @@
+"""From flags to proxies with a tap behind them, and to the controls that ask the model without a proxy."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import socket
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import PurePath
+from typing import Any
+
+from context_bench.errors import UsageError
+
+__all__ = ["build_tapped", "proxy_names", "wants_tap"]
+
+BuildServer = Callable[[str, argparse.Namespace, "str | None"], Any]
+
+_MODES = ("tap_forward", "tap_model", "tap_reply")
+
+
+def wants_tap(options: argparse.Namespace) -> bool:
+    """Whether any flag speaks of a tap."""
+    return any(getattr(options, name, None) for name in ("tap", "start", "vendor", *_MODES))
+
+
+def proxy_names(options: argparse.Namespace, proxies: int) -> list[str | None]:
+    """The k-th --name is for the k-th proxy."""
+    if len(options.name) > proxies:
+        raise UsageError(f"{len(options.name)} --name for {proxies} --proxy: each names one proxy")
+    return [*options.name, *[None] * (proxies - len(options.name))]
+
+
+def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list[Any]:
+    """Each proxy with a tap of its own behind it: those with a URL, those that are started, the vendors' own."""
+    from context_bench.tap.system import Launch, Tapped
+    from context_bench.tap.vendors import recipe
+
+    answerer = _answerer(options)
+    starts = [*options.start, *[None] * (len(options.proxy) - len(options.start))]
+    urls = [*options.proxy, *[None] * (len(options.start) - len(options.proxy))]
+    recipes = [recipe(name) for name in options.vendor]
+    names = proxy_names(options, len(urls) + len(recipes))
+    host, ports = _tap_ports(options, fixed=any(url and not start for url, start in zip(urls, starts)))
+    systems = []
+    for url, start, name in zip(urls, starts, names):
+        url = url or f"http://127.0.0.1:{_free_port()}"
+        server = build_server(url, options, name or (_program(start) if start and not options.proxy else None))
+        launch = Launch(start, _port_of(url)) if start else None
+        systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch))
+    for vendor, name in zip(recipes, names[len(urls) :]):
+        port = _free_port()
+        server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name)
+        launch = Launch(vendor.command, port, vendor.env)
+        tapped = Tapped(server, answerer, host=host, port=next(ports), launch=launch, known_as=vendor.known_as)
+        systems.append(tapped)
+    if options.controls:
+        systems += _controls(options, answerer, build_server)
+    if not options.tap_forward:
+        # Answers that are made here take turns, so that the time of one is not counted as another's.
+        for system in systems:
+            system.local = True
+    return systems
+
+
+def _answerer(options: argparse.Namespace) -> Any:
+    """Who answers behind every tap of the run: one, opened once."""
+    from context_bench.tap.answering import Shared
+
+    given = [name for name in _MODES if getattr(options, name)]
+    if len(given) != 1:
+        what = "say who answers behind it" if not given else "only one can answer behind it"
+        raise UsageError(f"the tap: {what}: --tap-forward URL, --tap-model local or --tap-reply SCRIPT")
+    if options.tap_forward:
+        from context_bench.tap.forward import Forward
+
+        return Shared(Forward(options.tap_forward))
+    if options.tap_model:
+        from context_bench.local.model import LocalModel
+
+        return Shared(LocalModel(options.tap_model))
+    from context_bench.tap.scripted import Scripted
+
+    return Shared(Scripted.from_text(options.tap_reply))
+
+
+def _tap_ports(options: argparse.Namespace, *, fixed: bool) -> tuple[str, Any]:
+    """Where the taps listen: from the given port on, or at any free one for proxies that can be told."""
+    from context_bench.tap.address import parse_listen
+
+    if options.tap:
+        host, port = parse_listen(options.tap)
+        if port:
+            return host, count(port)
+        if not fixed:
+            return host, (0 for _ in count())
+    if fixed:
+        raise UsageError("a --proxy that is not started here must know its tap: give a port, as in --tap :9100")
+    return "127.0.0.1", (0 for _ in count())
+
+
+def _controls(options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> list[Any]:
+    """The model itself, asked without a proxy."""
+    from context_bench.tap.controls import CONTROLS, Control
+    from context_bench.tap.system import Tapped
+
+    controls = []
+    for name in CONTROLS:
+        port = _free_port()
+        server = build_server(f"http://127.0.0.1:{port}", options, name)
+        controls.append(Control(name, Tapped(server, answerer, port=port, known_as=name)))
+    return controls
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _port_of(url: str) -> int:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).port or 80
+
+
+def _program(command: str) -> str:
+    """What a proxy is called that has no name: its program."""
+    words: Sequence[str] = shlex.split(command)
+    return PurePath(words[0]).name if words else command

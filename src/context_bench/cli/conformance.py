@@ -1,0 +1,143 @@
+"""`context-bench conformance`: a list of what a proxy keeps intact, and of what it breaks."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import Parser, amount
+
+if TYPE_CHECKING:
+    from context_bench.conformance import Check, Findings
+
+__all__ = ["main"]
+
+_EXAMPLE = """\
+example:
+  context-bench conformance --proxy http://localhost:7878 --tap :9100
+  context-bench conformance --start "kompact proxy --port {port} --openai-base-url {tap}"
+"""
+
+_EXIT_CODES = "exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the checks and print what they found."""
+    parser = _parser()
+    options = parser.parse_args(arguments[1:])
+    if options.list:
+        return _list()
+    _agree(parser, options)
+
+    from context_bench.cli.output import destination
+    from context_bench.conformance import as_json, as_table, choose
+
+    checks = choose(options.check)
+    with destination(options.out) as write:
+        findings = asyncio.run(_examined(options, checks))
+        write((as_json if options.output == "json" else as_table)(findings))
+    return 1 if findings.count("fail") else 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="context-bench conformance",
+        description=f"{_EXAMPLE}\n{COMMANDS['conformance']}",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--proxy", metavar="URL", help="the proxy; where it is started here: where it will listen")
+    add("--tap", metavar="[HOST]:PORT", help="where the checks answer as the proxy's upstream, such as :9100")
+    add("--start", metavar="COMMAND", help="start the proxy, with its {port} and the address of its {tap} filled in")
+    add("--vendor", metavar="NAME", help="a proxy that we know how to start: kompact or headroom")
+    add("--api", choices=("openai", "anthropic"), default="openai", help="what is spoken (default: %(default)s)")
+    add("--model", metavar="NAME", help="the model that is asked for, where the proxy does not take any")
+    add("--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)")
+    add("--list", action="store_true", help="list the checks, and run none")
+    add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
+    add("--output", choices=("table", "json"), default="table", help="how the result is shown (default: %(default)s)")
+    add("--out", metavar="FILE", help="write the result there instead of stdout")
+    return parser
+
+
+def _agree(parser: Parser, options: argparse.Namespace) -> None:
+    """Refuse flags that do not go together."""
+    started = options.start or options.vendor
+    if options.start and options.vendor:
+        parser.error("--start and --vendor both start a proxy: give one")
+    if not options.proxy and not started:
+        parser.error("say which proxy: --proxy URL, --start COMMAND or --vendor NAME")
+    if not options.tap and not started:
+        parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
+
+
+def _list() -> int:
+    from context_bench.conformance import CHECKS
+
+    width = max(len(check.name) for check in CHECKS)
+    print("\n".join(f"{check.name:<{width}}  {check.asks}" for check in CHECKS))
+    return 0
+
+
+async def _examined(options: argparse.Namespace, checks: Sequence[Check]) -> Findings:
+    """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
+    from context_bench.conformance import examine
+    from context_bench.conformance.upstream import Upstream
+    from context_bench.tap.address import parse_listen
+    from context_bench.tap.server import Tap
+
+    host, port = parse_listen(options.tap or ":0")
+    upstream = Upstream()
+    tap = Tap(upstream, host=host, port=port)
+    async with AsyncExitStack() as stack:
+        await tap.start()
+        stack.push_async_callback(tap.stop)
+        proxy = options.proxy
+        if options.start or options.vendor:
+            proxy = (await stack.enter_async_context(_started(options, tap.url))).url
+        return await examine(
+            proxy,
+            upstream,
+            tap=tap.url,
+            api=options.api,
+            checks=checks,
+            model=options.model,
+            timeout=options.timeout,
+        )
+
+
+def _started(options: argparse.Namespace, tap_url: str) -> Any:
+    """The proxy under test, not running yet."""
+    from context_bench.tap.processes import StartedProxy
+
+    port = _port(options.proxy)
+    if not options.vendor:
+        return StartedProxy(options.start, port=port, tap_url=tap_url)
+    from context_bench.tap.vendors import recipe
+
+    vendor = recipe(options.vendor)
+    return StartedProxy(vendor.command, port=port, tap_url=tap_url, env=vendor.env)
+
+
+def _port(url: str | None) -> int:
+    """Where the proxy is to listen: as its URL says, or anywhere."""
+    if url:
+        from urllib.parse import urlsplit
+
+        from context_bench.errors import UsageError
+
+        try:
+            return urlsplit(url).port or 80
+        except ValueError:
+            raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT") from None
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

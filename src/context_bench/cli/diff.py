@@ -1,0 +1,235 @@
+"""`context-bench diff RUN ID`: what a system did to the context of one example, and what became of the evidence."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.diff_view import View, visible, wants_color
+from context_bench.cli.parser import STORE, Parser, add_store, count
+from context_bench.errors import UsageError
+from context_bench.evaluators.evidence_survival import EvidenceSurvival
+from context_bench.golds import evidence_texts
+from context_bench.results import EvalRow
+from context_bench.store import RunInfo, Store
+from context_bench.store.store import RunRecord
+from context_bench.tap.diff import Part, diff_prompts, diff_texts, mark_evidence
+from context_bench.tap.prompt import Prompt, read_prompt
+from context_bench.utils.tokens import Tokenizer, get_tokenizer
+
+__all__ = ["main"]
+
+_FEW = 5
+_RESPONSE = 2_000
+"""Characters of a response that are shown."""
+
+
+class Comparison(NamedTuple):
+    """What was sent and what was passed on; `parts` is empty where there is only something to say."""
+
+    title: str
+    parts: list[Part]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the comparison for every system of the run, or for one."""
+    options = _parser().parse_args(arguments[1:])
+    with Store(options.cache_dir or STORE, readonly=True, create=False) as store:
+        info = store.run(options.run)
+        records = _matching(store, info, options)
+    counter = _tokenizer(info)
+    color = wants_color("never" if options.no_color else options.color, sys.stdout)
+    view = View(counter, color=color, full=options.full)
+    for number, record in enumerate(records):
+        sys.stdout.write("\n" if number else "")
+        for text in _shown(record, view, full=options.full):
+            sys.stdout.write(text)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="context-bench diff", description=COMMANDS["diff"])
+    add = parser.add_argument
+    add("run", metavar="RUN", help="an id, the start of one, or last")
+    add("id", metavar="ID", help="the id of the example")
+    add("--system", metavar="NAME", help="only this system (default: all of the run)")
+    add("--dataset", metavar="TAG", help="only the example of this dataset")
+    add("--repeat", type=count, metavar="K", help="only this repeat, counted from 0")
+    add("--full", action="store_true", help="fold nothing")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal, unless NO_COLOR")
+    add("--no-color", action="store_true", help="the same as --color never: [-dropped-], {+added+}, ⟦evidence⟧")
+    add_store(parser, reuse=False)
+    return parser
+
+
+# --- which rows
+
+
+def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
+    known: dict[str, dict[str, None]] = {"system": {}, "dataset": {}, "example": {}}
+    found = []
+    for record in store.run_records(info):
+        row = record.row
+        if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):
+            known["example"][str(row.example_id)] = None
+            if str(row.example_id) == options.id and options.repeat in (None, row.repeat):
+                found.append(record)
+        known["system"][row.system] = known["dataset"][row.dataset] = known["dataset"][_bare(row.dataset)] = None
+    if not found:
+        raise UsageError(_missing(info, options, known))
+    return found
+
+
+def _bare(tag: str) -> str:
+    """A dataset without its parameters."""
+    return tag.partition(":")[0]
+
+
+def _missing(info: RunInfo, options: Any, known: Mapping[str, Mapping[str, None]]) -> str:
+    for kind, name in (("system", options.system), ("dataset", options.dataset), ("example", options.id)):
+        if name is not None and name not in known[kind]:
+            return f"run {info.id} has no {kind} {name!r}: {_some(list(known[kind]), name)}"
+    return f"run {info.id} has no repeat {options.repeat} of example {options.id!r}"
+
+
+def _some(names: list[str], wanted: str) -> str:
+    """A few of the names, the nearest first."""
+    if not names:
+        return "it has no rows"
+    near = difflib.get_close_matches(wanted, names[:5_000], n=_FEW, cutoff=0.5)
+    few = list(dict.fromkeys([*near, *names]))[:_FEW]
+    more = len(names) - len(few)
+    return "there are " + ", ".join(few) + (f" and {more:,} more" if more else "")
+
+
+def _tokenizer(info: RunInfo) -> Tokenizer:
+    """The run's own tokenizer where it can be had again."""
+    name = info.config.get("tokenizer")
+    try:
+        return get_tokenizer(name if isinstance(name, str) else None)
+    except UsageError:
+        return get_tokenizer()
+
+
+# --- what is said of one row
+
+
+def _shown(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
+    row, example = record.row, record.example
+    yield view.title(_name(row)) + "\n"
+    yield from _facts(record)
+    evidence = evidence_texts(example)
+    for comparison in _comparisons(record):
+        yield "\n" + view.title(comparison.title) + "\n" if comparison.title else ""
+        for part in comparison.parts:
+            yield "\n" + view.title(part.title) + "\n"
+            yield view.segments(mark_evidence(part.segments, evidence))
+    yield from _outcome(record, view, full=full)
+
+
+def _name(row: EvalRow) -> str:
+    repeat = f", repeat {row.repeat}" if row.repeat else ""
+    return f"{row.system} on {row.example_id}" + (f" of {row.dataset}" if row.dataset else "") + repeat
+
+
+def _facts(record: RunRecord) -> Iterator[str]:
+    """Tokens before and after, and what became of the evidence."""
+    row = record.row
+    sides = _tokens(row)
+    if sides is not None:
+        before, after = sides
+        saved = f", {1 - after / before:.1%} saved" if before else ""
+        yield f"tokens: {before:,} sent, {after:,} passed on{saved}\n"
+    if row.metadata.get("untouched") is True:
+        yield "untouched: the model got exactly what was sent\n"
+    if record.answer is not None and evidence_texts(record.example):
+        yield f"evidence: {visible(_evidence(record.example, record.answer.processed))}\n"
+
+
+def _tokens(row: EvalRow) -> tuple[int, int] | None:
+    sent = row.metadata.get("downstream_tokens")
+    if isinstance(sent, int) and row.upstream_tokens is not None:
+        return sent, row.upstream_tokens
+    if row.metadata.get("output") != "context":
+        return None
+    return row.input_tokens, row.output_tokens if row.upstream_tokens is None else row.upstream_tokens
+
+
+def _evidence(example: dict[str, Any], processed: dict[str, Any]) -> str:
+    scores: Any = EvidenceSurvival().score(example, processed)
+    if not scores:
+        return f"not known, {scores.reason}"
+    counts = scores.details
+    total = counts["verbatim"] + counts["normalised"] + counts["lost"]
+    if not counts["lost"]:
+        return f"survived, {total} of {total} ({counts['verbatim']} verbatim, {counts['normalised']} normalised)"
+    spans = "; ".join(f"⟦{span}⟧" for span in counts["lost_spans"])
+    return f"lost, {counts['lost']} of {total}: {spans}"
+
+
+def _outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
+    row = record.row
+    if row.error is not None:
+        yield "\n" + view.title("error") + "\n" + visible(row.error) + "\n"
+    answered = record.answer is not None and row.response != record.answer.processed.get("context")
+    if answered:
+        shown = row.response if full else row.response[:_RESPONSE]
+        more = len(row.response) - len(shown)
+        note = f"… {more:,} more characters" if more else ""
+        yield "\n" + view.title("response") + "\n" + (visible(shown) or "(empty)") + note + "\n"
+    scores = [f"{visible(key)} {value:.3f}" for key, value in row.scores.items()]
+    reasons = [f"no {visible(name)}: {visible(reason)}" for name, reason in row.unscored.items()]
+    if scores or reasons:
+        yield "\n" + view.title("scores") + "\n" + "\n".join([", ".join(scores), *reasons]).strip() + "\n"
+
+
+# --- what is compared
+
+
+def _comparisons(record: RunRecord) -> list[Comparison]:
+    if record.answer is None:
+        return [Comparison("nothing to compare: no answer was kept", [])]
+    processed = record.answer.processed
+    if processed.get("tapped"):
+        exchanges = processed["tapped"]
+        return [
+            each
+            for number, exchange in enumerate(exchanges, 1)
+            for each in _tapped(exchange, f"request {number} of {len(exchanges)}")
+        ]
+    return _contexts(record.example, processed)
+
+
+def _tapped(exchange: Mapping[str, Any], name: str) -> Iterator[Comparison]:
+    """What was sent, against each request that it became."""
+    sent = read_prompt(exchange["sent"]) or Prompt()
+    calls: Sequence[Mapping[str, Any]] = exchange["calls"]
+    seen: dict[str, int] = {}
+    if not calls:
+        why = (
+            "which request at the tap it became is not known" if exchange.get("unmatched") else "nothing was passed on"
+        )
+        yield Comparison(f"{name}: {why}", [])
+    for number, call in enumerate(calls, 1):
+        title = f"{name}, call {number} of {len(calls)}, answered with {call['status'] or 'nothing'}"
+        passed_on = read_prompt(call["body"])
+        if call["body"] in seen:
+            yield Comparison(f"{title}: the same as call {seen[call['body']]}", [])
+        elif passed_on is None:
+            yield Comparison(f"{title}: {call['path']} holds no messages", [])
+        else:
+            yield Comparison(title if len(calls) > 1 else name, diff_prompts(sent, passed_on))
+        seen.setdefault(call["body"], number)
+
+
+def _contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[Comparison]:
+    """What a compressor in this process made of the context, or of the conversation."""
+    context, turns = processed.get("context"), processed.get("turns")
+    if isinstance(turns, list) and turns != example.get("turns"):
+        return [Comparison("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
+    if isinstance(context, str):
+        return [Comparison("", [Part("context", diff_texts(str(example.get("context") or ""), context))])]
+    return [Comparison("nothing to compare: the system gave an answer alone; --tap shows what it sends on", [])]

@@ -1,0 +1,114 @@
+"""How a comparison looks on a terminal or in a file: marks or colours, long stretches folded, nothing that acts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TextIO
+
+from context_bench.tap.diff import Segment
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["View", "visible", "wants_color"]
+
+_COLORS = {"dropped": "31;9", "added": "32", "evidence": "1;4", "aside": "2", "title": "1"}
+_MARKS = {"dropped": ("[-", "-]"), "added": ("{+", "+}"), "evidence": ("⟦", "⟧")}
+
+_SHORT = 400
+"""Characters that are never folded."""
+
+_EDGE = re.compile(r"(?:[^\n]{0,120}\n?){1,2}")
+"""What is shown of a folded stretch on either side: two lines, or what would fill them."""
+
+
+def wants_color(choice: str, stream: TextIO) -> bool:
+    """Whether to use colours: always, never, or on a terminal whose user has nothing against them."""
+    if choice != "auto":
+        return choice == "always"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def visible(text: str) -> str:
+    """The text with its lines and tabs; what else would speak to a terminal becomes a sign that stands for it."""
+    return "".join(char if char.isprintable() or char in "\n\t" else _sign(char) for char in text)
+
+
+def _sign(char: str) -> str:
+    if char.isspace() and ord(char) > 0x7F:
+        return " "
+    return chr(0x2400 + ord(char)) if ord(char) < 0x20 else "�"
+
+
+class View:
+    """Turns segments into text.
+
+    Args:
+        count: Counts the tokens of what is folded away.
+        color: Colours instead of marks.
+        full: Fold nothing.
+    """
+
+    def __init__(self, count: Tokenizer, *, color: bool = False, full: bool = False) -> None:
+        self._count, self._color, self._full = count, color, full
+
+    def title(self, text: str) -> str:
+        """The heading of a part."""
+        return self._styled([(f"── {text} ──", False)], "title")
+
+    def segments(self, segments: Iterable[Segment]) -> str:
+        """A part, as one text that ends its last line."""
+        text = ""
+        for kind, group in groupby(segments, key=lambda segment: segment.kind):
+            run = list(group)
+            if kind == "kept":
+                text += "".join(map(self._kept, run))
+            else:
+                text += self._styled([(each.text, each.evidence) for each in run if each.text], "dropped")
+                text += self._styled([(each.new, each.evidence) for each in run if each.new], "added")
+        return text if text.endswith("\n") or not text else text + "\n"
+
+    def _kept(self, segment: Segment) -> str:
+        if segment.evidence or self._full:
+            return self._styled([(segment.text, segment.evidence)])
+        return self._folded(segment.text)
+
+    def _folded(self, text: str) -> str:
+        """The beginning and the end of what was not changed, and how much lies between."""
+        if len(text) <= _SHORT:
+            return visible(text)
+        head, tail = _edge(text), _edge(text[::-1])[::-1]
+        hidden = self._count(text[len(head) : len(text) - len(tail)])
+        note = self._styled([(f"… {hidden:,} tokens unchanged …", False)], "aside")
+        return f"{visible(head).rstrip(chr(10))}\n{note}\n{visible(tail).lstrip(chr(10))}"
+
+    def _styled(self, pieces: Sequence[tuple[str, bool]], style: str = "") -> str:
+        """Texts in one style, each of which may be evidence."""
+        if self._color:
+            codes = (_codes(style, "evidence" if evidence else "") for _, evidence in pieces)
+            return "".join(_colored(visible(text), each) for (text, _), each in zip(pieces, codes))
+        inner = "".join(_marked(visible(text), "evidence" if evidence else "") for text, evidence in pieces)
+        return _marked(inner, style) if inner else ""
+
+
+def _codes(*styles: str) -> str:
+    return ";".join(_COLORS[style] for style in styles if style)
+
+
+def _marked(text: str, style: str) -> str:
+    before, after = _MARKS.get(style, ("", ""))
+    return f"{before}{text}{after}"
+
+
+def _edge(text: str) -> str:
+    found = _EDGE.match(text)
+    return found[0] if found else ""
+
+
+def _colored(text: str, codes: str) -> str:
+    """Coloured line by line: a pager forgets colours at the end of each."""
+    if not codes:
+        return text
+    lines = text.split("\n")
+    return "\n".join(f"\x1b[{codes}m{line}\x1b[0m" if line else "" for line in lines)

@@ -1,0 +1,97 @@
+"""`context-bench local`: a small model on this machine, for a first try of everything that asks a model."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import Parser, positive
+
+if TYPE_CHECKING:
+    from context_bench.local.process import ModelProcess
+
+__all__ = ["main"]
+
+_EXAMPLE = """\
+example:
+  context-bench local --listen :8080
+  context-bench --proxy http://127.0.0.1:8080 --model local --timeout 600 --dataset needle:length=1000,n=5
+"""
+
+_ABOUT = """\
+The model is fetched once by the package client and kept in the user's cache. It answers OpenAI's
+/v1/chat/completions and Anthropic's /v1/messages, with any key or none, until Ctrl-C;
+one request at a time, and others wait: hence --timeout.
+"""
+
+_READY = """\
+{name} answers at {url}; to ask it:
+  context-bench --proxy {url} --model local --timeout 600 --dataset needle:length=1000,n=5
+{label}
+Ctrl-C ends it.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to stop."""
+    options = _options(arguments)
+
+    from context_bench.local.process import ModelProcess, Settings
+    from context_bench.local.weights import choose
+    from context_bench.tap.address import is_open_to_others, parse_listen
+
+    host, port = parse_listen(options.listen)
+    weights = choose(options.model)
+    if is_open_to_others(host):
+        _tell(f"warning: {options.listen} is open to other machines, and the model asks for no key")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop: as with Ctrl-C
+    process: ModelProcess | None = None
+    try:
+        chosen = {"context": options.context, "threads": options.threads, "host": host, "port": port}
+        process = ModelProcess(Settings.of(weights, _tell, **chosen))
+        process.start()
+        sys.stderr.write(_READY.format(name=weights.name, url=process.url, label=weights.label))
+        _keep(process)
+    except KeyboardInterrupt:
+        _tell("stopped")
+    finally:
+        if process is not None:
+            process.stop()
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="context-bench local",
+        description=f"{_EXAMPLE}\n{COMMANDS['local']}",
+        epilog=_ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--listen",
+        default=":8080",
+        metavar="[HOST]:PORT",
+        help="where (default: %(default)s, on this machine alone; port 0 is any free one)",
+    )
+    add("--model", default="local", metavar="FILE", help="a GGUF file (default: a small model that is fetched)")
+    add("--threads", type=positive, metavar="N", help="cores that it uses (default: half of them, up to 8)")
+    add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
+    return parser.parse_args(arguments[1:])
+
+
+def _keep(process: ModelProcess) -> NoReturn:
+    """Start it again, at the same address, whenever a request has ended it."""
+    while True:
+        process.wait()
+        _tell(f"the model's process was {process.ending}: starting it again")
+        process.start()
+
+
+def _tell(message: str) -> None:
+    print(f"context-bench: {message}", file=sys.stderr, flush=True)

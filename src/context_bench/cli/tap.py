@@ -1,0 +1,199 @@
+"""`context-bench tap`: a recording upstream to point a proxy at, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import STORE, Parser, add_store
+
+if TYPE_CHECKING:
+    from context_bench.store import RunInfo, Store
+    from context_bench.tap.answering import Answerer, Incoming
+    from context_bench.tap.record import Call
+    from context_bench.tap.server import Tap
+
+__all__ = ["Log", "main"]
+
+_EXAMPLE = """\
+example:
+  context-bench tap --forward https://api.openai.com --listen :9100
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Listen until somebody stops us."""
+    options = _parser().parse_args(arguments[1:])
+
+    from context_bench.cli.output import notes
+    from context_bench.http.loop import new_event_loop
+    from context_bench.tap.address import parse_listen
+    from context_bench.tap.server import Tap
+    from context_bench.utils.tokens import set_tokenizer
+
+    if options.tokenizer:
+        set_tokenizer(options.tokenizer)
+    host, port = parse_listen(options.listen)
+    answerer = _answerer(options)
+    loop = new_event_loop()
+    try:
+        with notes(argparse.Namespace(quiet=False, verbose=False)), _opened(options) as store:
+            log = Log(store, shown=options.verbose or sys.stderr.isatty())
+            loop.run_until_complete(
+                _serve(Tap(answerer, host=host, port=port, on_end=log.take), answerer, log, arguments)
+            )
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="context-bench tap",
+        description=f"{_EXAMPLE}\n{COMMANDS['tap']}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--listen", default=":9100", metavar="[HOST]:PORT", help="where (default: %(default)s of this machine alone)"
+    )
+    modes = parser.add_mutually_exclusive_group(required=True)
+    modes.add_argument("--forward", metavar="URL", help="pass requests on to this server, key and all")
+    modes.add_argument(
+        "--model", metavar="local|FILE", help="answer with a small model on this machine, or a GGUF file"
+    )
+    modes.add_argument("--reply", metavar="SCRIPT", help="answer by a script: extract, echo, text:ANSWER or a file")
+    keeping = parser.add_mutually_exclusive_group()
+    add_store(keeping, reuse=False)
+    keeping.add_argument("--no-store", action="store_true", help="keep nothing")
+    parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
+    parser.add_argument("--verbose", action="store_true", help="a line for each request, also when nobody watches")
+    return parser
+
+
+def _answerer(options: argparse.Namespace) -> Answerer:
+    if options.forward:
+        from context_bench.tap.forward import Forward
+
+        return Forward(options.forward)
+    if options.model:
+        from context_bench.local.model import LocalModel
+
+        return LocalModel(options.model)
+    from context_bench.tap.scripted import Scripted
+
+    return Scripted.from_text(options.reply)
+
+
+def _opened(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+    from context_bench.store import Store
+
+    return nullcontext() if options.no_store else Store(options.cache_dir or STORE)
+
+
+async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
+    """Listen until a signal comes."""
+    from context_bench.tap.address import is_open_to_others
+
+    stopped = _signalled()
+    if is_open_to_others(tap.host):
+        _say(f"{tap.host} is no loopback address: anybody who can reach it can use your key")
+    await tap.start()
+    try:
+        log.begin(arguments, answerer.fingerprint)
+        _say(f"the tap listens on {tap.url} ({answerer.fingerprint})")
+        _say(f"give a proxy {tap.url} as its upstream, or {tap.url}/v1 where it wants that; Ctrl-C ends it")
+        while not stopped.is_set():  # on Windows a signal is heard of only when something else happens
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(stopped.wait(), 1.0)
+    finally:
+        await tap.stop()
+        log.end()
+
+
+def _signalled() -> asyncio.Event:
+    """Set by Ctrl-C, and by whoever started us and has had enough."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stopped.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopped.set))
+    return stopped
+
+
+class Log:
+    """Counts, shows and keeps the requests of one tap."""
+
+    def __init__(self, store: Store | None, *, shown: bool) -> None:
+        self._store, self._shown = store, shown
+        self._run: RunInfo | None = None
+        self._since = time.perf_counter()
+        self._requests = self._tokens = 0
+
+    def begin(self, command: Sequence[str], answers: str) -> None:
+        """The tap listens: a run begins."""
+        from context_bench._version import __version__
+        from context_bench.utils.tokens import current_tokenizer
+
+        self._since = time.perf_counter()
+        config: dict[str, Any] = {
+            "kind": "tap",
+            "command": ["context-bench", *command],
+            "version": __version__,
+            "tokenizer": current_tokenizer(),
+            "answers": answers,
+            # What every run has.
+            "systems": [],
+            "datasets": {},
+            "metrics": [],
+            "score_field": "score",
+        }
+        self._run = self._store.start_run(config) if self._store else None
+
+    def take(self, call: Call, request: Incoming) -> None:
+        """A request has had its reply, or has lost whoever sent it."""
+        from context_bench.tap.prompt import read_prompt
+        from context_bench.utils.tokens import get_tokenizer
+
+        prompt = read_prompt(request.body)
+        tokens = prompt.tokens(get_tokenizer()) if prompt else 0
+        self._tokens += tokens
+        if self._store and self._run:
+            self._store.put_request(self._run, self._requests, {**call.as_dict(self._since), "tokens": tokens})
+        self._requests += 1
+        if self._shown:
+            _print(_line(call, tokens, len(prompt.tools) if prompt else 0))
+
+    def end(self) -> None:
+        """Say what came together, and close the run."""
+        recorded = ""
+        if self._store and self._run:
+            from context_bench.results import EvalResult
+
+            self._store.end_run(self._run, "done", EvalResult([], {}, {}, self._run.config))
+            recorded = f", recorded as run {self._run.id}"
+        _say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
+
+
+def _line(call: Call, tokens: int, tools: int) -> str:
+    took = "cut off" if call.ended is None else f"{call.ended - call.started:.2f} s"
+    moment = time.strftime("%H:%M:%S")
+    return f"{moment} {call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
+
+
+def _say(message: str) -> None:
+    _print(f"context-bench: {message}")
+
+
+def _print(line: str) -> None:
+    from context_bench.errors import printable
+
+    print(printable(line), file=sys.stderr, flush=True)

@@ -1,0 +1,13 @@
+"""Does a proxy keep the protocol intact? Deterministic checks between a client and an upstream that are both ours.
+
+Each check sends a request through the proxy, answers it at the tap, and compares what was sent with what arrived, in
+both directions. A proxy may shorten what a model reads: what it must not do is break it.
+"""
+
+from __future__ import annotations
+
+from context_bench.conformance.check import Check, Outcome
+from context_bench.conformance.report import as_json, as_table
+from context_bench.conformance.run import CHECKS, Findings, choose, examine
+
+__all__ = ["CHECKS", "Check", "Findings", "Outcome", "as_json", "as_table", "choose", "examine"]

@@ -1,0 +1,135 @@
+"""Where a check stands: between the client and the upstream of a proxy, with what was noticed of it on the way."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.conformance.check import CheckFailed
+from context_bench.conformance.client import Arrived, Client, Listener
+from context_bench.conformance.forms import Form, Message, Said
+from context_bench.conformance.upstream import Script, Upstream
+from context_bench.http.events import read_events
+from context_bench.tap.answering import Incoming
+from context_bench.tap.prompt import Prompt, read_document, read_prompt
+from context_bench.tap.replies import Answer
+
+__all__ = ["Bench", "Exchange", "user"]
+
+
+def user(text: str) -> Message:
+    """A message of the user."""
+    return {"role": "user", "content": text}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request of ours through the proxy: what was sent, what reached the upstream, and what came back."""
+
+    form: Form
+    sent: dict[str, Any]
+    calls: list[Incoming]
+    arrived: Arrived
+
+    @property
+    def call(self) -> Incoming:
+        """The upstream's request that is ours: the last one that asks what we asked, else the last of all."""
+        if not self.calls:
+            raise CheckFailed("nothing reached the upstream", self.sent, self.arrived.text())
+        asked = _last_text(self.sent)
+        alike = [call for call in self.calls if _last_text(read_document(call.body)) == asked]
+        return (alike or self.calls)[-1]
+
+    @property
+    def upstream(self) -> dict[str, Any]:
+        """The body of that request."""
+        return read_document(self.call.body)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What that request gives a model to read."""
+        prompt = read_prompt(self.upstream)
+        if prompt is None:
+            raise CheckFailed("what reached the upstream holds no messages", self.sent, self.upstream)
+        return prompt
+
+    def said(self) -> Said:
+        """What the reply says; CheckFailed unless it is a good one."""
+        if self.arrived.status != 200:
+            raise CheckFailed(f"the reply has status {self.arrived.status}", "status 200", self.arrived.text())
+        if not self.sent.get("stream"):
+            return self.form.read(self.arrived.document())
+        try:
+            events = [event for _, event in read_events([(0.0, self.arrived.body)])]
+            return self.form.read_stream(events)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise CheckFailed("the reply is no stream of events", None, self.arrived.text()) from None
+
+
+@dataclass(slots=True)
+class Bench:
+    """What every check works with; `notes` collects what is worth knowing and no failure."""
+
+    form: Form
+    client: Client
+    upstream: Upstream
+    requests: int = 0
+    extra_calls: Counter[str] = field(default_factory=Counter)
+    injected: set[str] = field(default_factory=set)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    async def ask(
+        self, answer: Answer | Script, *messages: Message, heard: Listener | None = None, **fields: Any
+    ) -> Exchange:
+        """Send messages through the proxy while the upstream answers like that."""
+        self.upstream.expect(answer)
+        body = self.form.request(messages or [user("Please answer.")], **fields)
+        try:
+            return await self.send(body, heard)
+        finally:
+            self.notice(body, 1)
+
+    async def send(self, body: dict[str, Any], heard: Listener | None = None) -> Exchange:
+        """Send a body through the proxy, whatever the upstream answers."""
+        name, key = self.form.key
+        headers = {"content-type": "application/json", name: key, **self.form.headers}
+        # Escaped throughout: that is valid everywhere, and the only way to write half a surrogate pair.
+        try:
+            arrived = await self.client.send("POST", self.form.path, json.dumps(body).encode(), headers, heard)
+        except CheckFailed as error:
+            raise CheckFailed(error.reason, body, error.arrived) from error
+        return Exchange(self.form, body, list(self.upstream.calls), arrived)
+
+    def notice(self, sent: Mapping[str, Any], requests: int) -> None:
+        """Count what the proxy added on its own to that many requests like the one that was sent."""
+        calls = self.upstream.calls
+        self.requests += requests
+        if len(calls) > requests:
+            self.extra_calls["calls"] += len(calls) - requests
+            self.extra_calls["requests"] += min(requests, len(calls) - requests)
+        own = read_prompt(sent)
+        known = set(own.tool_names()) if own else set()
+        prompts = filter(None, (read_prompt(call.body) for call in calls))
+        self.injected |= {name for prompt in prompts for name in prompt.tool_names()} - known
+
+    def note(self, text: str) -> None:
+        """Remember a thing worth knowing, once."""
+        self.notes[text] = None
+
+    def all_notes(self) -> list[str]:
+        """What was noticed, in plain words."""
+        notes = []
+        if self.extra_calls:
+            calls, requests = self.extra_calls["calls"], self.extra_calls["requests"]
+            notes.append(f"{calls} extra upstream calls, for {requests} of {self.requests} requests")
+        notes += [f"adds the tool {name!r} to requests" for name in sorted(self.injected)]
+        return notes + list(self.notes)
+
+
+def _last_text(document: dict[str, Any]) -> str | None:
+    prompt = read_prompt(document)
+    texts = prompt.texts() if prompt else []
+    return texts[-1] if texts else None

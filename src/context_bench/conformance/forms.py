@@ -1,0 +1,55 @@
+"""What the checks need to know of an API: how a request is written, and what a reply or a stream says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from context_bench.tap.answering import Dialect
+from context_bench.tap.replies import ToolCall
+
+__all__ = ["KEY", "Form", "Message", "Said"]
+
+KEY = "sk-conformance-0123456789abcdef"
+Message = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Said:
+    """What a reply says, plain or put together from a stream."""
+
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+    finish: str | None = None
+    ended: bool = True
+
+
+class Form(Protocol):
+    """One API."""
+
+    api: Dialect
+    path: str
+    model: str
+    key: tuple[str, str]
+    headers: Mapping[str, str]
+    settings: Mapping[str, Any]
+    caller: Mapping[str, Any]
+    usage: Mapping[str, int]
+
+    def request(self, messages: Sequence[Message], **fields: Any) -> dict[str, Any]: ...
+
+    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    def schema_of(self, tool: Mapping[str, Any]) -> Any: ...
+
+    def image(self, text: str, kind: str, data: str) -> Message: ...
+
+    def tool_exchange(self, calls: Sequence[ToolCall], results: Sequence[str]) -> list[Message]: ...
+
+    def tool_ids(self, messages: Sequence[Message]) -> tuple[list[Any], list[Any]]: ...
+
+    def read(self, document: Any) -> Said: ...
+
+    def read_stream(self, events: Iterable[Any]) -> Said: ...

@@ -1,0 +1,174 @@
+"""All checks in their order, and how they are run: one after the other, on one proxy, with one tap behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from context_bench.conformance import crowd, failures, fields, streams, texts, tools
+from context_bench.conformance.anthropic_form import Anthropic
+from context_bench.conformance.bench import Bench
+from context_bench.conformance.check import Check, CheckFailed, Outcome
+from context_bench.conformance.client import Client
+from context_bench.conformance.forms import Form
+from context_bench.conformance.openai_form import OpenAI
+from context_bench.conformance.upstream import Upstream
+from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe
+from context_bench.tap.answering import Dialect
+from context_bench.tap.replies import Answer
+
+__all__ = ["CHECKS", "Findings", "choose", "examine"]
+
+CHECKS: tuple[Check, ...] = (
+    texts.plain_reply,
+    texts.conversation,
+    texts.unicode_request,
+    texts.unicode_reply,
+    texts.surrogates,
+    texts.long_input,
+    texts.long_output,
+    streams.stays_streaming,
+    streams.complete,
+    streams.usage,
+    streams.end,
+    tools.calls_plain,
+    tools.calls_streamed,
+    tools.schemas,
+    tools.pairs,
+    fields.model,
+    fields.settings,
+    fields.unknown_request,
+    fields.caller,
+    fields.images,
+    fields.key,
+    fields.api_headers,
+    fields.unknown_reply,
+    fields.usage,
+    fields.choices,
+    *failures.relayed,
+    failures.relayed_before_stream,
+    crowd.concurrent,
+)
+
+_FORMS: dict[Dialect, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
+_APIS = {"openai": "OpenAI", "anthropic": "Anthropic"}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found out about one proxy."""
+
+    proxy: str
+    api: Dialect
+    outcomes: list[Outcome]
+    notes: list[str]
+
+    def count(self, status: str) -> int:
+        """How many checks ended like that."""
+        return sum(outcome.status == status for outcome in self.outcomes)
+
+
+def choose(names: Sequence[str]) -> tuple[Check, ...]:
+    """The checks of these names, in their order; all without any. Hyphens may stand for spaces."""
+    if not names:
+        return CHECKS
+    known = {_key(check.name): check for check in CHECKS}
+    for name in names:
+        if _key(name) not in known:
+            raise UnknownName("check", name, (check.name for check in CHECKS))
+    wanted = {_key(name) for name in names}
+    return tuple(check for key, check in known.items() if key in wanted)
+
+
+def _key(name: str) -> str:
+    return name.replace("-", " ").casefold()
+
+
+async def examine(
+    proxy: str,
+    upstream: Upstream,
+    *,
+    tap: str,
+    api: Dialect = "openai",
+    checks: Sequence[Check] = CHECKS,
+    model: str | None = None,
+    timeout: float = 30.0,
+) -> Findings:
+    """Run checks on a proxy whose upstream is a tap that `upstream` answers for.
+
+    Args:
+        proxy: Its URL.
+        upstream: What answers behind the proxy.
+        tap: Where that is reached, to name it when nothing arrives there.
+        api: What is spoken.
+        checks: Which ones.
+        model: The model asked for, where the proxy does not take any.
+        timeout: Seconds for one request.
+
+    Raises:
+        UsageError: Nobody listens at the proxy's URL, or it uses another upstream.
+    """
+    form: Form = _FORMS[api]()
+    form.model = model or form.model
+    async with Client(_base(proxy), timeout) as client:
+        bench = Bench(form, client, upstream)
+        try:
+            await _reach(bench, tap)
+            outcomes = [await _outcome(check, bench) for check in checks]
+            await _list_models(bench)
+        except ConnectionFailed as error:
+            raise UsageError(str(error)) from error
+    return Findings(proxy, api, outcomes, bench.all_notes())
+
+
+def _base(url: str) -> str:
+    """A proxy's URL without `/v1`; UsageError when it is none."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT")
+    return url.rstrip("/").removesuffix("/v1")
+
+
+async def _reach(bench: Bench, tap: str) -> None:
+    """Whether the proxy is there, and has the tap as its upstream: else every check would fail alike."""
+    try:
+        exchange = await bench.ask(Answer("ok"))
+        answered = f"status {exchange.arrived.status}"
+    except CheckFailed as error:
+        answered = error.reason
+    if not bench.upstream.calls:
+        raise UsageError(
+            f"{bench.client.url} answered with {answered}, and nothing reached the tap: "
+            f"make {tap} the upstream of the proxy"
+        )
+
+
+async def _outcome(check: Check, bench: Bench) -> Outcome:
+    if bench.form.api not in check.apis:
+        return Outcome(check.name, check.asks, "skip", f"only the API of {_APIS[check.apis[0]]} has it")
+    try:
+        await check.run(bench)
+    except CheckFailed as error:
+        return Outcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:  # whatever a proxy may make of a document
+        return Outcome(check.name, check.asks, "fail", f"what arrived is not of the API's form ({describe(error)})")
+    return Outcome(check.name, check.asks, "pass")
+
+
+async def _list_models(bench: Bench) -> None:
+    """Worth knowing, and no failure: few clients ask for the models."""
+    name, key = bench.form.key
+    headers: dict[str, Any] = {name: key, **bench.form.headers}
+    told = []
+    for method in ("GET", "HEAD"):
+        try:
+            told.append(f"{method} {(await bench.client.send(method, '/v1/models', headers=headers)).status}")
+        except CheckFailed as error:
+            told.append(f"{method} {error.reason}")
+    bench.note(f"/v1/models: {', '.join(told)}")

@@ -1,0 +1,49 @@
+"""The upstream of the checks: answers as the check under way wants it, and keeps what reached it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from context_bench.tap.answering import Incoming, Outgoing
+from context_bench.tap.replies import Answer, outgoing
+from context_bench.tap.scripted import Scripted
+
+__all__ = ["Script", "Upstream"]
+
+Script = Callable[[Incoming], Awaitable[Outgoing]]
+
+
+class Upstream:
+    """An answerer for the tap. Requests to a model go to the script of the check; others to a plain one."""
+
+    fingerprint = "conformance/1"
+
+    def __init__(self) -> None:
+        self.calls: list[Incoming] = []
+        self._script: Script | None = None
+        self._others = Scripted.from_text("text:ok")
+
+    def expect(self, script: Answer | Script) -> None:
+        """From now on answer like this; what came before is forgotten."""
+        self.calls = []
+        self._script = _always(script) if isinstance(script, Answer) else script
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        """Answer as the check under way wants it."""
+        if request.method != "POST" or request.dialect is None or self._script is None:
+            return await self._others.answer(request)
+        self.calls.append(request)
+        return await self._script(request)
+
+
+def _always(answer: Answer) -> Script:
+    async def script(request: Incoming) -> Outgoing:
+        return outgoing(answer, request)
+
+    return script

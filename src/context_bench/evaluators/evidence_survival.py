@@ -1,0 +1,190 @@
+"""Did what the answer needs reach the model?
+
+A span may be there word for word, or in another dress: layout, case, punctuation and JSON escapes changed, or a
+JSON record with its fields in another order or as a row of a table. Anything else is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from context_bench.evaluators.context_recall import words
+from context_bench.golds import evidence_texts
+from context_bench.results import Scores
+from context_bench.tap.prompt import read_prompt
+
+__all__ = ["EvidenceSurvival", "read_texts"]
+
+_SHOWN, _LENGTH = 3, 80
+
+
+class EvidenceSurvival:
+    """Scores `evidence_survived`: 1.0 when every span of the evidence was in what the model got to read.
+
+    What it read are the texts of all requests that reached it and were answered, or else the context that the
+    system put out. A span counts wherever it stands in one of those texts, but not where the question itself
+    repeats it. The details count the spans as `verbatim`, `normalised` or `lost`.
+    """
+
+    name = "evidence-survival"
+    version = 1
+    score_fields = ("evidence_survived",)
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Look for every span of the evidence."""
+        spans = evidence_texts(original)
+        if not spans:
+            return Scores(reason="no evidence")
+        texts = read_texts(processed)
+        if isinstance(texts, str):
+            return Scores(reason=texts)
+        question = str(original.get("question") or original.get("prompt") or "").strip()
+        whole = [_Text(text) for text in texts]
+        found = [_found(span, whole, question) for span in spans]
+        lost = [span for span, how in zip(spans, found) if how == "lost"]
+        details: dict[str, Any] = {how: found.count(how) for how in ("verbatim", "normalised", "lost")}
+        if lost:
+            details["lost_spans"] = [_shortened(span) for span in lost[:_SHOWN]]
+        return Scores({"evidence_survived": float(not lost)}, details=details)
+
+
+def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
+    """The texts that a model got to read, or the reason why they are not known."""
+    tapped, context = processed.get("tapped"), processed.get("context")
+    if tapped is None:
+        return [context] if isinstance(context, str) else "what the model got to read was not seen"
+    if any(not exchange["calls"] and exchange.get("unmatched") for exchange in tapped):
+        return "which request at the tap belongs to this example could not be told"
+    calls = [call for exchange in tapped for call in exchange["calls"] if 200 <= call["status"] < 300]
+    prompts = [prompt for call in calls if (prompt := read_prompt(call["body"])) is not None]
+    if not prompts:
+        return "no request of this example reached the model"
+    return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))
+
+
+class _Text:
+    """A text, with its words when they are needed."""
+
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+
+    @cached_property
+    def forms(self) -> list[str]:
+        """Its words, and its words once JSON escapes are undone."""
+        return [words(self.raw), words(_unescaped(self.raw))] if "\\" in self.raw else [words(self.raw)]
+
+
+def _found(span: str, texts: Sequence[_Text], question: str) -> str:
+    span = span.strip()
+    plain = words(span)
+    if question and (span in question or (plain.strip() and plain in words(question))):
+        texts = [_Text(part) for text in texts for part in text.raw.split(question)]  # what it repeats is no context
+    if any(span in text.raw for text in texts):
+        return "verbatim"
+    wanted = {plain, words(_unescaped(span))} - {words("")}
+    forms = [form for text in texts for form in text.forms]
+    if any(each in form for each in wanted for form in forms):
+        return "normalised"
+    return "normalised" if any(_has_record(span, form) for form in forms) else "lost"
+
+
+# --- records
+
+
+class _Field(NamedTuple):
+    """The words of a key and of its value; without a value, as null is, it may be an empty cell."""
+
+    key: str
+    value: str
+    nested: bool
+
+
+def _has_record(span: str, form: str) -> bool:
+    """Whether all fields of a JSON record stand together, in any order, with nothing else between them.
+
+    With their keys, or as the row of a table, which has none. Where the values alone could stand together by
+    chance (fewer than three words, or numbers only) a table's row is not recognised.
+    """
+    record = _record(span)
+    if record is None:
+        return False
+    fields = list(_fields(record))
+    keyed = [f"{field.key} {field.value}" for field in fields if field.value]
+    empty = [field.key for field in fields if not field.value]
+    if _stand_together(keyed, [*empty, *(f"{key} null" for key in empty)], form):
+        return True
+    values = [field.value for field in fields if field.value]
+    together = " ".join(values)
+    if len(values) < 2 or len(together.split()) < 3 or not re.search(r"[^\W\d_]", together):
+        return False
+    return _stand_together(values, [*(field.key for field in fields if field.nested), "null", "none"], form)
+
+
+def _record(span: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(span.rstrip(", \n"))
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _fields(value: Any, key: str = "", depth: int = 0) -> Iterator[_Field]:
+    """The fields of a record, and of the records in it; a list of plain values is one value."""
+    if isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value)):
+        items = value.items() if isinstance(value, Mapping) else ((key, each) for each in value)
+        if depth:
+            yield _Field(key, "", depth > 1)
+        for name, item in items:
+            yield from _fields(item, words(name).strip(), depth + 1)
+    else:
+        yield _Field(key, " ".join(_plain_words(value)), depth > 1)
+
+
+def _plain_words(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _plain_words(each)
+    elif value is not None:
+        yield from words(value if isinstance(value, str) else json.dumps(value)).split()
+
+
+def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) -> bool:
+    """Whether a stretch of words is made of all the pieces, and of nothing else but what may stand between."""
+    if not pieces or not all(f" {piece} " in form for piece in pieces):
+        return False
+    needed, seen, end = Counter(pieces), Counter[str](), -1
+    may = sorted({*pieces, *between} - {""}, key=len, reverse=True)
+    for match in re.finditer(f"(?<= )({'|'.join(map(re.escape, may))}) ", form):
+        if match.start() != end:
+            seen.clear()
+        end = match.end()
+        seen[match[1]] += 1
+        if needed <= seen:
+            return True
+    return False
+
+
+# --- texts
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
+
+
+def _unescaped(text: str) -> str:
+    """A text without JSON's escapes; those for layout become spaces."""
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _layout(found[2]), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _layout(escape: str) -> str:
+    return escape if escape in '"\\/' else " "
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LENGTH else line[: _LENGTH - 1] + "…"

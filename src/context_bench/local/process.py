@@ -1,0 +1,223 @@
+"""A model server in a process of its own: started, watched and ended here.
+
+It is not served in this process, though it could be: there one request with a deeply nested schema would end the
+whole run (by a segmentation fault), stopping right after the start waits for ever, loading holds the
+interpreter's lock (0.9 s seen for a small model), and its memory is the run's. A process costs 0.1 s more to start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from context_bench.errors import MissingExtra, UsageError, printable
+from context_bench.local import serve
+from context_bench.local.weights import Say, Weights
+from context_bench.tap.address import url_of
+
+__all__ = ["CONTEXT", "ModelProcess", "Settings", "check_installed", "default_threads"]
+
+CONTEXT = 8192
+_LEAST_CONTEXT = 256
+_MOST_THREADS = 8
+_STOP_SECONDS = 5.0
+_LINES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a model server is started with; they go to it by a pipe, since a command line can be seen by all.
+
+    Attributes:
+        model: The GGUF file.
+        name: What it calls itself in replies.
+        context: Tokens of prompt and reply together.
+        threads: Cores that it uses.
+        host: Where it listens.
+        port: 0 for any free one.
+        key: What a client must show; empty for nothing.
+    """
+
+    model: str
+    name: str
+    context: int
+    threads: int
+    host: str = "127.0.0.1"
+    port: int = 0
+    key: str = ""
+
+    @classmethod
+    def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
+        """Those for a model, with the defaults put in and its weights fetched if need be.
+
+        Raises:
+            UsageError: When the numbers cannot be.
+        """
+        check_installed()
+        context, threads = context or CONTEXT, threads or default_threads()
+        if context < _LEAST_CONTEXT:
+            raise UsageError(
+                f"a context of {context} tokens is too small for a conversation: give {_LEAST_CONTEXT} or more"
+            )
+        if weights.most_context and context > weights.most_context:
+            raise UsageError(f"{weights.name} can read {weights.most_context} tokens, and not {context}")
+        if threads > _cores():
+            raise UsageError(f"{threads} threads would wait for one another: there are {_cores()} cores to use")
+        return cls(str(weights.ready(say)), weights.name, context, threads, **more)
+
+
+class ModelProcess:
+    """One model server. `url` is where it listens once it has started; started again, it listens there again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.url = ""
+        self._child: subprocess.Popen[bytes] | None = None
+        self._said: deque[str] = deque(maxlen=_LINES)
+        self._listener = threading.Thread()
+
+    def start(self) -> None:
+        """Start it, or start it again, and return when it answers.
+
+        Raises:
+            UsageError: When it cannot; nothing is left running then.
+        """
+        check_installed()
+        self.stop()
+        _check_port(self.settings.host, self.settings.port)
+        report: dict[str, str] = {}
+        try:
+            report = self._spawn()
+        finally:
+            if "url" not in report:
+                self.stop()
+        if "url" not in report:
+            raise UsageError(f"cannot serve {Path(self.settings.model).name}: {self._reason(report)}")
+        port = urlsplit(report["url"]).port or 0
+        self.settings = replace(self.settings, port=port)
+        self.url = url_of(self.settings.host, port)
+
+    def _spawn(self) -> dict[str, str]:
+        """What the process reports when it is ready or has failed; nothing when it has died."""
+        # Named by its path, so that nothing in the current folder shadows what it imports; in a session of its
+        # own, since Ctrl-C in a terminal is for us, and we end it.
+        command, pipe = [sys.executable, serve.__file__], subprocess.PIPE
+        child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self._child, self._said = child, deque(maxlen=_LINES)
+        self._listener = threading.Thread(target=_listen, args=(child.stderr, self._said), daemon=True)
+        self._listener.start()
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(json.dumps(asdict(self.settings)).encode() + b"\n")
+            child.stdin.flush()
+        report: dict[str, str] = json.loads(child.stdout.readline() or b"{}")
+        return report
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None before its start."""
+        return self._child.pid if self._child is not None else None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        code = self._child.poll() if self._child is not None else None
+        if code is None:
+            return "not ended"
+        return f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, or so many seconds for it; whether it has ended."""
+        assert self._child is not None
+        try:
+            self._child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End it, and return when it is gone."""
+        if self._child is None:
+            return
+        self._child.kill()  # it keeps nothing that could be lost
+        self._child.wait()
+        self._listener.join(_STOP_SECONDS)
+        for stream in (self._child.stdin, self._child.stdout):
+            assert stream is not None
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _reason(self, report: dict[str, str]) -> str:
+        """Why it did not start: its own words about the file, its report, or the way it ended."""
+        for line in self._said:
+            if "error loading model: " in line:
+                return line.partition("error loading model: ")[2]
+        last = self._said[-1] if self._said else ""
+        return f"{report.get('error') or f'its process was {self.ending}'} {last}".strip()
+
+
+def check_installed() -> None:
+    """Whether the extra is there that serves models; the native code is not loaded for that.
+
+    Raises:
+        MissingExtra: When it is not.
+    """
+    if find_spec("xllamacpp") is None:
+        raise MissingExtra("a local model", "local")
+
+
+def default_threads() -> int:
+    """Half of the cores that this process may use, at most eight.
+
+    The rest is for the proxy and the run: threads that wait for one another on a core that is taken make a model
+    many times slower (on two cores with one of them busy: 58 tokens a second with one thread, 13 with two).
+    """
+    return max(1, min(_cores() // 2, _MOST_THREADS))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _listen(stream: IO[bytes] | None, said: deque[str]) -> None:
+    """Keep the last lines of what a process says; a pipe that nobody reads would stop it when it is full."""
+    assert stream is not None
+    with stream:
+        for line in stream:
+            said.append(printable(line.decode(errors="replace")))
+
+
+def _check_port(host: str, port: int) -> None:
+    """The native server says no more than that it failed, so the usual reason is looked for first."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

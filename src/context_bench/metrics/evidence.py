@@ -1,0 +1,62 @@
+"""Whose fault is a wrong answer: did the system lose what the answer needs, or did the model fail anyway?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["EvidenceShares"]
+
+SURVIVED = "evidence_survived"
+
+
+@dataclass(frozen=True)
+class EvidenceShares:
+    """Rows by whether the evidence reached the model, and whether the answer was right, as shares of them all.
+
+    `evidence_survival` of them kept it; `lost_by_system` lost it and were wrong; `failed_anyway` kept it and were
+    wrong; `right_without_evidence` lost it and were right. Those three and the rows that kept it and were right
+    add up to 1. A row without either score, or with an error, is in none of them: `evidence_rows` are left. With
+    no such row there is nothing to say.
+    """
+
+    threshold: float = 0.7
+    score_field: str = "score"
+    name = "evidence-survival"
+
+    def start(self) -> EvidenceTally:
+        """A running count."""
+        return EvidenceTally(self.threshold, self.score_field)
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Count the rows of each kind."""
+        return fold(self.start(), rows)
+
+
+class EvidenceTally:
+    """Counts rows by (survived, right)."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._field = threshold, score_field
+        self._cells = dict.fromkeys([(True, True), (True, False), (False, True), (False, False)], 0)
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        survived, score = row.scores.get(SURVIVED), row.scores.get(self._field)
+        if row.error is None and survived is not None and score is not None:
+            self._cells[survived >= 1.0, score >= self._threshold] += 1
+
+    def result(self) -> dict[str, float]:
+        """The shares so far."""
+        rows = sum(self._cells.values())
+        if not rows:
+            return {}
+        return {
+            "evidence_survival": (self._cells[True, True] + self._cells[True, False]) / rows,
+            "lost_by_system": self._cells[False, False] / rows,
+            "failed_anyway": self._cells[True, False] / rows,
+            "right_without_evidence": self._cells[False, True] / rows,
+            "evidence_rows": float(rows),
+        }

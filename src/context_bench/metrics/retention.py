@@ -1,0 +1,66 @@
+"""How much of what the context is worth does a system keep?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["Retention"]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """(score - floor) / (direct - floor): 0 is a model without the context, 1 is one with all of it.
+
+    The two ends are systems of the same run: the model asked without a context and with the full one. Without
+    them, or where the context does not help (direct is not above floor), nobody has a retention; nor have the
+    controls themselves, or a system without a score. It may be below 0 and above 1.
+    """
+
+    floor: str = "floor"
+    direct: str = "direct"
+    ceiling: str = "ceiling"
+    name = "retention"
+
+    def start(self) -> RetentionTally:
+        """Nothing to collect."""
+        return RetentionTally()
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Nothing: one system alone has none; see `compare`."""
+        return fold(self.start(), rows)
+
+    def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+        """The retention of every system that is no control."""
+        scores = {name: score for name, values in summary.items() if (score := _score(values)) is not None}
+        floor, direct = scores.get(self.floor), scores.get(self.direct)
+        if floor is None or direct is None or direct <= floor:
+            return {}
+        controls = (self.floor, self.direct, self.ceiling)
+        return {
+            name: {"retention": (score - floor) / (direct - floor)}
+            for name, score in scores.items()
+            if name not in controls
+        }
+
+
+class RetentionTally:
+    """A retention does not come from the rows of one system."""
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+
+    def result(self) -> dict[str, float]:
+        """Nothing."""
+        return {}
+
+
+def _score(values: Mapping[str, float]) -> float | None:
+    """The mean score; None where it stands on no row."""
+    score = values.get("mean_score", math.nan)
+    nothing = values.get("num_examples") == values.get("num_unscored", 0)
+    return None if math.isnan(score) or nothing else score

@@ -1,0 +1,68 @@
+"""How text is laid out: numbers by their kind, and tables whose columns line up in a terminal."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["markdown", "percent", "plain_table", "score", "seconds", "tokens"]
+
+
+def score(value: float) -> str:
+    """Three places."""
+    return f"{value:.3f}"
+
+
+def percent(value: float) -> str:
+    """A share."""
+    return f"{value:.1%}"
+
+
+def tokens(value: float) -> str:
+    """A number of tokens; infinity is the cost of a pass that never came."""
+    return "none passed" if math.isinf(value) else f"{value:,.0f}"
+
+
+def seconds(value: float) -> str:
+    """A time in the unit that suits it."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.1f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up; the first column is text, the others are numbers."""
+    cells = [[_escaped(cell) for cell in line] for line in lines]
+    widths = [max(_width(line[column]) for line in cells) for column in range(len(cells[0]))]
+    rule = ["-" * max(3, widths[0]), *("-" * (max(3, width) - 1) + ":" for width in widths[1:])]
+    return "\n".join(_line(line, widths) for line in [cells[0], rule, *cells[1:]])
+
+
+def plain_table(lines: Sequence[Sequence[str]]) -> str:
+    """Columns of text side by side, for listings."""
+    cells = [[_escaped(cell) for cell in line] for line in lines]
+    widths = [max(_width(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(line, widths)).rstrip() for line in cells
+    )
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = []
+    for place, (cell, width) in enumerate(zip(cells, widths)):
+        space = " " * (max(3, width) - _width(cell))
+        padded.append(cell + space if place == 0 else space + cell)
+    return "| " + " | ".join(padded) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Names come from users and servers: no cell may end a line, a column, or speak to the terminal."""
+    return "".join(char if char.isprintable() else "�" for char in text).replace("|", "\\|")
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: wide characters take two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )

@@ -1,0 +1,26 @@
+"""The tap: a recording upstream that stands where the model would, and sees what really reaches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from context_bench._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from context_bench.tap.controls import Control
+    from context_bench.tap.forward import Forward
+    from context_bench.tap.scripted import Scripted
+    from context_bench.tap.server import Tap
+    from context_bench.tap.system import Launch, Tapped
+
+__all__ = ["Control", "Forward", "Launch", "Scripted", "Tap", "Tapped"]
+
+_HOMES = {
+    "controls": ("Control",),
+    "forward": ("Forward",),
+    "scripted": ("Scripted",),
+    "server": ("Tap",),
+    "system": ("Launch", "Tapped"),
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,36 @@
+"""Where a tap listens: `HOST:PORT`, or `:PORT` for this machine alone."""
+
+from __future__ import annotations
+
+from context_bench.errors import UsageError
+from context_bench.http.secrets import is_loopback
+
+__all__ = ["is_open_to_others", "parse_listen", "url_of"]
+
+LOOPBACK = "127.0.0.1"
+_EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """The host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 is any free one."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or any(char in host for char in "/@ ?#"):
+        raise UsageError(f"{text!r} is no address to listen on: write :PORT or HOST:PORT, such as :9100")
+    if len(port) > 5 or int(port) > 65535:
+        raise UsageError(f"{text!r} is no address to listen on: a port is a number up to 65535")
+    bare = host.removeprefix("[").removesuffix("]")
+    if (":" in bare) != (host != bare):
+        raise UsageError(f"{text!r} is no address to listen on: an IPv6 address stands in brackets, as in [::1]:9100")
+    # By name it may be two addresses, which with port 0 would get two ports.
+    return LOOPBACK if bare in ("", "localhost") else bare, int(port)
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL of a server that listens there, as this machine reaches it."""
+    host = _EVERYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def is_open_to_others(host: str) -> bool:
+    """Whether other machines may reach what listens on a host."""
+    return host in _EVERYWHERE or not is_loopback(url_of(host, 1))

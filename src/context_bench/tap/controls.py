@@ -1,0 +1,50 @@
+"""The model itself, behind a tap but no proxy: what it knows without a context, and what it can do with all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from context_bench.http.loop import run_sync
+from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
+from context_bench.systems.conversation import ask
+from context_bench.systems.prompts import merge
+from context_bench.tap.system import Tapped
+from context_bench.types import Example
+
+__all__ = ["CONTROLS", "Control"]
+
+CONTROLS: dict[str, Any] = {"floor": ClosedBook, "ceiling": Oracle, "direct": Passthrough}
+"""No context, the evidence alone, the full context; and what makes such a prompt."""
+
+
+class Control:
+    """Asks the model one of the prompts that a proxy is held against.
+
+    Args:
+        name: One of CONTROLS.
+        reader: A server whose address is that of its own tap.
+    """
+
+    own_client = True
+    reads_gold = True
+    """The ceiling needs to know what the evidence is."""
+
+    def __init__(self, name: str, reader: Tapped) -> None:
+        self.name, self.reader = name, reader
+        self._maker = CONTROLS[name]()
+        self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
+        self.prepare, self.finish = reader.prepare, reader.finish
+
+    @property
+    def parts(self) -> list[Any]:
+        """What its answers depend on."""
+        return [self._maker, self.reader]
+
+    async def aprocess(self, example: Example) -> Example:
+        """Make the prompt, and ask."""
+        result: Example = await ask(self.reader, merge(example, self._maker.process(dict(example))))
+        return result
+
+    def process(self, example: Example) -> Example:
+        """The same, for callers without an event loop."""
+        return run_sync(self.aprocess(example))

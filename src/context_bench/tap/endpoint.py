@@ -1,0 +1,103 @@
+"""The endpoint of a proxy under test, watched from both sides: what was sent to it, and what it sent on to the tap."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from context_bench.errors import RequestFailed
+from context_bench.http.endpoint import Endpoint, Exchange, encode
+from context_bench.http.transport import Reply
+from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
+from context_bench.tap.prompt import read_prompt
+from context_bench.tap.vendors import claim_headers
+
+__all__ = ["WatchedEndpoint"]
+
+_PATIENCE = 2.0
+"""Seconds to wait for the tap to note the end of a reply that has already come."""
+
+
+class WatchedEndpoint:
+    """Sends as the endpoint does, marks each request, and adds to the exchange what the tap saw of it.
+
+    Args:
+        endpoint: Of the proxy under test.
+        matcher: Knows which calls at the tap belong to a request.
+        known_as: What identifies the proxy, where its address does not.
+    """
+
+    def __init__(self, endpoint: Endpoint, matcher: Matcher, known_as: str | None = None) -> None:
+        self._endpoint, self._matcher = endpoint, matcher
+        self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
+        self.probe, self.settle = endpoint.probe, endpoint.settle
+
+    def __repr__(self) -> str:
+        return f"WatchedEndpoint({self.base_url!r})"
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        parse: Callable[[Reply], Any] | None = None,
+        headers: Sequence[str] = (),
+    ) -> Exchange:
+        """Send one request of a run."""
+        prompt = read_prompt(body)
+        ticket = self._matcher.open(prompt.texts() if prompt else ())
+        marked = _marked(body, path, ticket.mark)
+        try:
+            line = f"{MARK_HEADER}: {ticket.mark}"
+            exchange = await self._endpoint.post(path, marked, parse, (*headers, line))
+            await _ended(ticket)
+        except RequestFailed as error:
+            error.metadata["upstream_statuses"] = [call.status for call in ticket.calls]
+            raise
+        finally:
+            self._matcher.close(ticket)
+        exchange.tapped = [_record(path, marked, exchange, ticket)]
+        return exchange
+
+
+def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
+    """The body with the mark where its form has room for one, unless the user has put something there."""
+    if not path.endswith("/messages"):
+        return {**body, "user": body.get("user", mark)}
+    metadata = body.get("metadata") or {}
+    return {**body, "metadata": {"user_id": mark, **metadata}}
+
+
+async def _ended(ticket: Ticket) -> None:
+    """The last byte may be here before the tap has noted that it went."""
+    deadline = time.perf_counter() + _PATIENCE
+    while any(call.ended is None for call in ticket.calls) and time.perf_counter() < deadline:
+        await asyncio.sleep(0.001)
+
+
+def _record(path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
+    # The loop has a clock of its own.
+    since = exchange.sent + time.perf_counter() - asyncio.get_running_loop().time()
+    own = [call for call in ticket.calls if exchange.attempts == 1 or call.started >= since]
+    return {
+        "path": path,
+        "sent": encode(body).decode("utf-8", "replace"),
+        "seconds": exchange.seconds,
+        "first_token": _first_token(exchange.document),
+        "claims": claim_headers(_headers(exchange.raw_headers)),
+        "calls": [call.as_dict(since) for call in sorted(own, key=lambda call: call.started)],
+        "earlier_calls": len(ticket.calls) - len(own),
+        "unmatched": ticket.unmatched,
+    }
+
+
+def _first_token(document: Any) -> float | None:
+    timings = document.get("timings_of_stream") if isinstance(document, Mapping) else None
+    return timings.get("time_to_first_token") if timings else None
+
+
+def _headers(raw: bytes) -> dict[str, str]:
+    """A reply's headers by lower-case name."""
+    pairs = (line.partition(":") for line in raw.decode("latin-1").split("\r\n"))
+    return {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}

@@ -1,0 +1,133 @@
+"""A reader that needs no model: the answer is the passage that shares the rarest words with the question.
+
+Deterministic and fast, so that whole runs work offline. It reads what is there and nothing else: where a fact was
+taken out of the prompt, it cannot give it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum, log
+from typing import Any
+
+from context_bench.words import split_words
+
+__all__ = ["UNKNOWN", "extract_answer"]
+
+UNKNOWN = "I do not know."
+
+_LONGEST_QUESTION = 400
+_LONGEST_VALUE = 6
+_DEEPEST = 8  # no API nests content deeper
+
+_STOP = frozenset(
+    split_words(
+        """a an and are as at be by did do does each for from had has have how in is it its many much of on or that
+        the these this those to was were what when where which who whom whose why will with"""
+    )
+)
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+_UNITS = re.compile(r"\n+|(?<=[.!?。！？])\s+")
+_PASSAGES = re.compile(r"\n+|(?<=[.!?。！？])\s+|(?<=\})\s*,\s*(?=\{)")
+_FIELDS = re.compile(
+    r"(?<=[.!?。！？])\s+|(?<=[\"\d\]\}el]),\s*(?=\")"
+)  # after a text, number, list, object, true, null
+_WORD = re.compile(r"[^\W_]+")
+_BEFORE_VALUE = re.compile(r"[^\w]*(?:(?:is|are|was|were|to|as|of|at|by)\b[^\w]*)*", re.IGNORECASE)
+_AROUND_VALUE = " \t\r\n.,;:\"'`()[]{}<>="
+
+
+def extract_answer(document: Mapping[str, Any]) -> str:
+    """Answer the last user's question from the rest of a request, in the form of either API."""
+    question, texts = _question_and_texts(document)
+    asked = frozenset(split_words(question)) - _STOP
+    passages = [piece for text in texts for piece in _PASSAGES.split(text) if piece and not piece.endswith("?")]
+    best = _best(passages, asked)
+    if best is None:
+        return UNKNOWN
+    return _field_value(best, asked) or _value(best, asked) or best.strip()
+
+
+def _field_value(record: str, asked: frozenset[str]) -> str | None:
+    """The value in one part of a record, if that part is about all that the record was chosen for."""
+    field = _best([piece for piece in _FIELDS.split(record) if piece], asked)
+    if field is None or asked.intersection(split_words(record)) != asked.intersection(split_words(field)):
+        return None
+    return _value(field, asked)
+
+
+def _best(passages: Sequence[str], asked: frozenset[str]) -> str | None:
+    """The passage with the rarest words of the question; the shortest of several, then the first."""
+    found = [(asked.intersection(split_words(passage)), passage) for passage in passages]
+    found = [(words, passage) for words, passage in found if words]
+    if not found:
+        return None
+    counts = Counter(word for words, _ in found for word in words)
+    weights = {word: log(1 + len(passages) / count) for word, count in counts.items()}
+    # An exact sum: the order of a set is not the same in every process.
+    return max(found, key=lambda each: (fsum(weights[word] for word in each[0]), -len(each[1])))[1]
+
+
+def _value(passage: str, asked: frozenset[str]) -> str | None:
+    """What a passage says of the question's words: what follows the last, or stands between two of them."""
+    words = list(_WORD.finditer(passage))
+    matched = [word for word in words if word.group().casefold() in asked]
+    if not matched:
+        return None
+    ends = [word.start() for word in matched[1:]] + [len(passage)]
+    for left, end in reversed(list(zip(matched, ends))):
+        start = _BEFORE_VALUE.match(passage, left.end(), end)
+        value = passage[start.end() if start else left.end() : end].strip(_AROUND_VALUE)
+        said = value.split()
+        if said and not _STOP.issuperset(map(str.casefold, said)):
+            return value if len(said) <= _LONGEST_VALUE and '":' not in value else None
+    return None
+
+
+def _question_and_texts(document: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The question, and every text but it and what comes after it in the same message: how to answer."""
+    said = list(_said("system", document.get("system")))
+    for message in document.get("messages") or ():
+        if isinstance(message, Mapping):
+            said += _said(str(message.get("role")), message.get("content"))
+    last = max((place for place, (role, text) in enumerate(said) if role == "user" and text.strip()), default=None)
+    if last is None:
+        return "", [text for _, text in said]
+    question, before = _question(said[last][1])
+    return question, [text for place, (_, text) in enumerate(said) if place != last] + [before]
+
+
+def _said(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Who says what: a tool's result is its own, also where it comes in a message of the user."""
+    if isinstance(content, str):
+        yield role, content
+    elif depth == _DEEPEST:
+        return
+    elif isinstance(content, list):
+        for part in content:
+            yield from _said(role, part, depth + 1)
+    elif isinstance(content, Mapping):
+        if isinstance(content.get("text"), str):
+            yield role, content["text"]
+        own = "tool" if content.get("type") == "tool_result" else role
+        yield from _said(own, content.get("content"), depth + 1)
+
+
+def _question(text: str) -> tuple[str, str]:
+    """The last paragraph that asks something, and all before it; of a long paragraph its last question."""
+    question, before = _last_asking(text, _PARAGRAPHS)
+    if len(question) <= _LONGEST_QUESTION and "\n" not in question.strip():
+        return question, before
+    shorter, more = _last_asking(question, _UNITS)
+    return shorter, f"{before}\n\n{more}"
+
+
+def _last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
+    """The last part with a question mark, or the last of all, and what stands before it."""
+    starts = [0, *(gap.end() for gap in between.finditer(text))]
+    parts = list(zip(starts, [*starts[1:], len(text)]))
+    parts = [(start, end) for start, end in parts if text[start:end].strip()] or [(0, len(text))]
+    start, end = next((part for part in reversed(parts) if "?" in text[part[0] : part[1]]), parts[-1])
+    return text[start:end].strip(), text[:start]

@@ -1,0 +1,215 @@
+"""An answerer that asks somebody else: requests go on to one upstream, with the client's own key.
+
+Nothing that a request says sends it anywhere else: not its path, not its Host, and redirects are passed
+back, not followed. Only what our own marks added is taken out; without one a body goes on byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.http.secrets import check_url, is_loopback
+from context_bench.tap.answering import Incoming, Outgoing
+from context_bench.tap.matching import MARK_HEADER
+from context_bench.tap.replies import error_reply
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+__all__ = ["Forward", "without_marks"]
+
+MARK = "cb-"
+
+_CONNECT_SECONDS = 10.0
+_IDLE_SECONDS = 3.0
+"""Servers close idle connections after five seconds or more; a request on one that is just closed would be lost."""
+_MAX_HEADER = 64 * 1024
+_PIECE = 512 * 1024
+
+_HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+_OURS = {"host", "content-length", "accept-encoding", "expect", MARK_HEADER.lower()}
+_DECODED = ("gzip", "deflate", "br", "zstd")
+
+
+class Forward:
+    """Passes requests on to one server.
+
+    Args:
+        url: Its base, with or without /v1 at its end.
+        timeout: Seconds for a whole reply.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 600.0) -> None:
+        if "@" in urlsplit(url).netloc:
+            raise UsageError("the URL to forward to holds a password: the key that goes there is the client's own")
+        self.url = check_url(url).removesuffix("/v1").rstrip("/")
+        self.timeout = timeout
+        self.fingerprint = f"forward {self.url}"
+        self._proxy = _proxy_for(self.url)
+        self._session: ClientSession | None = None
+
+    async def open(self) -> None:
+        """Make the pool of connections."""
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise MissingExtra("the tap", "tap") from error
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),  # cookies are the client's business
+            timeout=aiohttp.ClientTimeout(total=self.timeout, sock_connect=_CONNECT_SECONDS),
+            skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        """What the upstream answers; 502 when it does not, 504 when it takes too long."""
+        import aiohttp
+
+        if not request.path.startswith("/"):  # else it could end the name of the host, or begin another
+            return error_reply(400, f"{request.path!r} is no path", request.dialect)
+        try:
+            return await self._ask(request)
+        except asyncio.TimeoutError:
+            return error_reply(504, f"{self.url} did not answer within {self.timeout:g} s", request.dialect)
+        except (aiohttp.ClientError, OSError) as error:
+            return error_reply(502, f"{self.url} does not answer: {describe(error)}", request.dialect)
+
+    async def _ask(self, request: Incoming) -> Outgoing:
+        from yarl import URL
+
+        assert self._session is not None, "not opened yet"
+        query = f"?{request.query}" if request.query else ""
+        response = await self._session.request(
+            request.method,
+            URL(f"{self.url}{request.path}{query}", encoded=True),
+            headers=_headers_up(request.headers),
+            data=_payload(request),
+            allow_redirects=False,
+            proxy=self._proxy,
+        )
+        headers = _headers_down(response.headers)
+        if _is_streamed(response):
+            return Outgoing(response.status, headers, _Chunks(response))
+        async with response:
+            return Outgoing(response.status, headers, await response.read())
+
+
+class _Chunks:
+    """The body of a reply as it comes. Closing it before its end closes the connection."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self._response.content.readany()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        self._response.close()
+
+
+def _payload(request: Incoming) -> bytes | BytesIO | None:
+    """The body to send; a large one in pieces, as one write would hold up everybody else."""
+    if not request.body and request.method != "POST":
+        return None
+    body = without_marks(request.body)
+    return BytesIO(body) if len(body) > _PIECE else body
+
+
+def without_marks(body: bytes) -> bytes:
+    """A body without the marks by which requests are matched; the very same one where there is none."""
+    if MARK.encode() not in body:
+        return body
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    if not isinstance(document, dict) or not _unmarked(document):
+        return body
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _unmarked(document: dict[str, Any]) -> bool:
+    """Take the marks out of a request; whether there were any."""
+    found = False
+    if _is_mark(document.get("user")):
+        del document["user"]
+        found = True
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict) and _is_mark(metadata.get("user_id")):
+        del metadata["user_id"]
+        found = True
+        if not metadata:
+            del document["metadata"]
+    return found
+
+
+def _is_mark(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(MARK)
+
+
+def _headers_up(headers: Mapping[str, str]) -> dict[str, str]:
+    dropped = _HOP_BY_HOP | _OURS | _named(headers.get("connection"))
+    kept = {name: value for name, value in headers.items() if name.lower() not in dropped}
+    return {**kept, "Accept-Encoding": "identity"}
+
+
+def _headers_down(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Headers of a reply, repeated ones as often as they came; the body has no encoding any more."""
+    from multidict import CIMultiDict
+
+    dropped = _HOP_BY_HOP | {"content-length"} | _named(headers.get("Connection"))
+    if headers.get("Content-Encoding", "").lower() in _DECODED:
+        dropped.add("content-encoding")
+    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
+
+
+def _named(connection: str | None) -> set[str]:
+    """Headers that a Connection header declares to be meant for the next hop alone."""
+    return {name.strip().lower() for name in (connection or "").split(",")}
+
+
+def _is_streamed(response: ClientResponse) -> bool:
+    chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
+    return chunked or response.content_type == "text/event-stream"
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a server; none for this machine."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)

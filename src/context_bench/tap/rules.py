@@ -1,0 +1,184 @@
+"""Rules of a scripted upstream: a file of JSON objects, the first of which that fits a request answers it.
+
+    {"match": "capital of France", "reply": "Paris"}
+    {"match": "weather", "tool_calls": [{"name": "look_up", "arguments": {"city": "Oslo"}}]}
+    {"times": 2, "status": 429, "error": "slow down", "headers": {"Retry-After": "1"}}
+    {"reply": "Anything else.", "delay": 0.2, "chunks": ["Anything", " else."], "pause": 0.05}
+
+`match` is a regular expression, looked for in every text of the prompt; `times` makes a rule serve only the first
+so many requests that it fits. A request that no rule fits is answered with 404. A `.json` file holds a list of
+rules, a `.jsonl` file one on each line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from context_bench.errors import DataError, UsageError
+from context_bench.tap.prompt import read_prompt
+from context_bench.tap.replies import Answer, ToolCall
+
+__all__ = ["Rules", "read_answer", "read_rules"]
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "reply": (str,),
+    "tool_calls": (list,),
+    "status": (int,),
+    "error": (str,),
+    "headers": (dict,),
+    "delay": (int, float),
+    "pause": (int, float),
+    "chunks": (list,),
+    "finish": (str,),
+    "usage": (dict,),
+    "extra": (dict,),
+}
+_RULE_KINDS: dict[str, tuple[type, ...]] = {"match": (str,), "times": (int,), **_KINDS}
+_WORDS = {str: "a text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+
+
+@dataclass(slots=True)
+class _Rule:
+    match: re.Pattern[str] | None
+    left: int | None
+    answer: Answer
+
+    def fits(self, texts: list[str]) -> bool:
+        """Whether it answers a prompt with these texts."""
+        return self.left != 0 and (self.match is None or any(self.match.search(text) for text in texts))
+
+
+class Rules:
+    """Rules in their order, and how often each may still serve; `source` is the file as it was read."""
+
+    def __init__(self, rules: list[_Rule], source: bytes) -> None:
+        self._rules, self.source = rules, source
+
+    def answer(self, document: Mapping[str, Any]) -> Answer:
+        """The answer of the first rule that fits."""
+        prompt = read_prompt(document)
+        texts = prompt.texts() if prompt else []
+        for rule in self._rules:
+            if rule.fits(texts):
+                if rule.left is not None:
+                    rule.left -= 1
+                return rule.answer
+        return Answer(f"none of the {len(self._rules)} rules of the script fits this request", status=404)
+
+
+def read_rules(path: Path) -> Rules:
+    """Read a file of rules; DataError names the file, the line or the number of the rule, and what is wrong."""
+    try:
+        source = path.read_bytes()
+        text = source.decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is no UTF-8") from error
+    numbered: list[tuple[str, Any]]
+    if path.suffix == ".jsonl":
+        lines = enumerate(text.split("\n"), 1)
+        numbered = [(where, _json(line, where)) for n, line in lines if line.strip() for where in [f"{path}, line {n}"]]
+    else:
+        document = _json(text, str(path))
+        items = document if isinstance(document, list) else [document]
+        numbered = [(f"{path}, rule {number}", item) for number, item in enumerate(items, 1)]
+    if not numbered:
+        raise DataError(f"{path}: holds no rule")
+    return Rules([_rule(item, where) for where, item in numbered], source)
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f", line {error.lineno}" if error.lineno > 1 else ""
+        raise DataError(f"{where}{place}: no JSON: {error.msg} at column {error.colno}") from None
+
+
+def _rule(item: Any, where: str) -> _Rule:
+    _check(item, where, _RULE_KINDS)
+    match = item.get("match")
+    try:
+        pattern = None if match is None else re.compile(match)
+    except re.error as error:
+        raise DataError(f"{where}: match is no regular expression: {error}") from None
+    times = item.get("times")
+    if times is not None and times < 1:
+        raise DataError(f"{where}: times is a whole number from 1 on, not {times}")
+    return _Rule(pattern, times, read_answer({key: item[key] for key in item if key in _KINDS}, where))
+
+
+def read_answer(item: Any, where: str) -> Answer:
+    """The answer in a rule, or in what a function returned."""
+    _check(item, where, _KINDS)
+    status = item.get("status", 500 if "error" in item else 200)
+    if not 200 <= status <= 599:
+        raise DataError(f"{where}: status is a number from 200 to 599, not {status}")
+    if not {"reply", "tool_calls", "chunks", "status", "error"} & set(item):
+        raise DataError(f"{where}: says nothing: give a reply, tool_calls or a status")
+    for key in ("delay", "pause"):
+        if not 0 <= item.get(key, 0) <= 3600:
+            raise DataError(f"{where}: {key} is a number of seconds from 0 to 3600, not {item[key]}")
+    chunks = item.get("chunks")
+    if chunks is not None and not all(isinstance(chunk, str) for chunk in chunks):
+        raise DataError(f"{where}: chunks is a list of texts")
+    text = (
+        item.get("error") or f"scripted error {status}" if status >= 400 else item.get("reply", "".join(chunks or ()))
+    )
+    if chunks is not None and status < 400 and "".join(chunks) != text:
+        raise DataError(f"{where}: the chunks do not make up the reply")
+    return Answer(
+        text=text,
+        tool_calls=[_call(call, number, where) for number, call in enumerate(item.get("tool_calls", ()), 1)],
+        chunks=chunks,
+        usage=_usage(item.get("usage"), where),
+        finish=item.get("finish"),
+        delay=item.get("delay", 0.0),
+        pause=item.get("pause", 0.0),
+        status=status,
+        headers={name: str(value) for name, value in item.get("headers", {}).items()},
+        extra=item.get("extra", {}),
+    )
+
+
+def _check(item: Any, where: str, kinds: Mapping[str, tuple[type, ...]]) -> None:
+    """Refuse what is no object, a key that means nothing, and a value of the wrong kind."""
+    if not isinstance(item, Mapping):
+        raise DataError(f"{where}: an object is needed, not {type(item).__name__}")
+    for key, value in item.items():
+        if key not in kinds:
+            raise DataError(f"{where}: unknown key {key!r}: there are {', '.join(kinds)}")
+        if not isinstance(value, kinds[key]) or isinstance(value, bool):
+            raise DataError(f"{where}: {key} is {_WORDS[kinds[key][-1]]}, not {json.dumps(value, default=str)}")
+
+
+def _call(call: Any, number: int, where: str) -> ToolCall:
+    """A tool call in our form, or in OpenAI's."""
+    inner = call.get("function", call) if isinstance(call, Mapping) else None
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        raise DataError(f"{where}: a tool call has a name and arguments")
+    arguments = inner.get("arguments", {})
+    if isinstance(arguments, str):
+        try:
+            json.loads(arguments)
+        except ValueError:
+            raise DataError(f"{where}: the arguments of {inner['name']} are no JSON") from None
+    else:
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(str(call.get("id", f"call_{number}")), inner["name"], arguments)
+
+
+def _usage(usage: Any, where: str) -> tuple[int, int] | None:
+    if usage is None:
+        return None
+    pairs = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
+    for prompt, completion in pairs:
+        if isinstance(usage.get(prompt), int) and isinstance(usage.get(completion), int):
+            return usage[prompt], usage[completion]
+    raise UsageError(f"{where}: usage has prompt_tokens and completion_tokens")

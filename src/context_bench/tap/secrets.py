@@ -1,0 +1,66 @@
+"""What a request shows of whoever sent it, and how it is taken out before anything is kept.
+
+A header or a query parameter is secret by its name. Its value is kept nowhere: not in the headers, and not
+in a body or a reply that repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import parse_qsl
+
+__all__ = ["MASK", "Hidden", "is_secret"]
+
+MASK = "***"
+
+_MARKS = ("key", "token", "secret", "auth", "cookie", "password", "credential")
+_LEAST = 8
+"""Anything shorter is no real key, and may well be a word of an answer."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether what goes by that name may be a secret."""
+    name = name.lower()
+    return any(mark in name for mark in _MARKS)
+
+
+class Hidden:
+    """The secrets of one request."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, headers: Mapping[str, str], query: str = "") -> None:
+        pairs = [*headers.items(), *(parse_qsl(query) if query else ())]
+        forms = {form for name, value in pairs if is_secret(name) for form in _forms(value)}
+        # The longest first: one may hold another.
+        self._values = sorted(_escaped(form for form in forms if len(form) >= _LEAST), key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"Hidden({len(self._values)} secrets)"
+
+    def text(self, data: bytes) -> str:
+        """A body as it may be kept."""
+        text = data.decode("utf-8", "replace")
+        for value in self._values:
+            text = text.replace(value, MASK)
+        return text
+
+    @staticmethod
+    def headers(headers: Mapping[str, str]) -> dict[str, str]:
+        """Headers as they may be kept."""
+        return {name: MASK if is_secret(name) else value for name, value in headers.items()}
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A value as it may be repeated: whole, without its scheme (`Bearer KEY`), one of several cookies."""
+    yield value
+    for part in value.split(";"):
+        part = part.strip()
+        yield part.partition(" ")[2].strip()
+        yield part.partition("=")[2]
+
+
+def _escaped(forms: Iterable[str]) -> set[str]:
+    """Texts, and how they stand in JSON."""
+    return {each for form in forms for each in (form, json.dumps(form)[1:-1], form.replace("/", "\\/"))}

@@ -1,0 +1,214 @@
+"""The tap's server: takes requests as a model's API would, has them answered, and keeps what passed.
+
+It listens on this machine alone unless told otherwise. Replies go out as they come in: a stream chunk by
+chunk, a broken one as a broken one. A client that goes away ends what is done for it. What is kept of a
+request holds no secret.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.tap.address import LOOPBACK, url_of
+from context_bench.tap.answering import Answerer, Incoming, Outgoing
+from context_bench.tap.open_files import allow_many_files
+from context_bench.tap.record import Call
+from context_bench.tap.replies import error_reply
+from context_bench.tap.secrets import Hidden
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+__all__ = ["Tap", "Watcher"]
+
+Watcher = Callable[[Call, Incoming], None]
+
+MAX_BODY = 256 * 1024 * 1024
+_MAX_HEADER = 64 * 1024
+_BACKLOG = 4096
+_GRACE = 0.5
+"""Seconds that replies under way get when the tap stops."""
+
+_ALIASES = {path.removeprefix("/v1"): path for path in ("/v1/chat/completions", "/v1/messages", "/v1/models")}
+"""Of somebody who was pointed at a base without /v1 and adds none."""
+
+_DECODED = ("gzip", "deflate", "br", "zstd")
+"""Encodings of a body that are undone before we see it."""
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+_log.propagate = False  # it would quote requests that cannot be parsed, keys and all
+
+
+class Tap:
+    """A recording upstream on the running event loop.
+
+    Args:
+        answerer: Who answers; opened and closed with the tap.
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        on_call: Told of each POST as soon as it is there; the call is filled in later.
+        on_end: Told of it again when nothing more will come.
+    """
+
+    def __init__(
+        self,
+        answerer: Answerer,
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        on_call: Watcher | None = None,
+        on_end: Watcher | None = None,
+    ) -> None:
+        self.host, self.port = host, port
+        self._answerer, self._on_call, self._on_end = answerer, on_call, on_end
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Where a proxy finds it; without /v1."""
+        return url_of(self.host, self.port)
+
+    async def start(self) -> None:
+        """Listen; UsageError when that cannot be."""
+        try:
+            from aiohttp import web
+        except ImportError as error:
+            raise MissingExtra("the tap", "tap") from error
+        allow_many_files()
+        app = web.Application(client_max_size=MAX_BODY)
+        app.router.add_get("/health", _health)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=_log,
+            handler_cancellation=True,
+            shutdown_timeout=_GRACE,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+        )
+        await self._answerer.open()
+        try:
+            await self._runner.setup()
+            await web.TCPSite(self._runner, self.host, self.port, backlog=_BACKLOG).start()
+        except OSError as error:
+            await self.stop()
+            raise UsageError(_explained(error, self.host, self.port)) from error
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Listen no more; what is under way gets a moment, and is then cut."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+            await self._answerer.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        incoming = await _read(request)
+        hidden = Hidden(incoming.headers, incoming.query)
+        call = Call(incoming.path, hidden.text(incoming.body), hidden.headers(incoming.headers), perf_counter())
+        watched = request.method == "POST"
+        try:
+            if watched and self._on_call:
+                self._on_call(call, incoming)
+            outgoing = await self._answer(incoming)
+            call.status = outgoing.status
+            if isinstance(outgoing.body, bytes):
+                return await _send(request, outgoing, outgoing.body, call, hidden)
+            return await _stream(request, outgoing, outgoing.body, call, hidden)
+        finally:
+            if watched and self._on_end:
+                self._on_end(call, incoming)
+
+    async def _answer(self, incoming: Incoming) -> Outgoing:
+        try:
+            return await self._answerer.answer(incoming)
+        except Exception as error:  # noqa: BLE001 - an answerer may be anybody's, and a server goes on
+            return error_reply(500, describe(error), incoming.dialect)
+
+
+async def _health(_request: web.Request) -> web.Response:
+    from aiohttp import web
+
+    return web.json_response({"status": "ok"})
+
+
+def _explained(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken: stop what listens there, or take another"
+    return f"the tap cannot listen on {host}:{port}: {error.strerror or error}"
+
+
+async def _read(request: web.Request) -> Incoming:
+    """The whole request, its body without an encoding."""
+    body = await request.read()
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        name = name.lower()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    if headers.get("content-encoding", "").lower() in _DECODED:
+        del headers["content-encoding"]
+    url = request.rel_url
+    return Incoming(request.method, _ALIASES.get(url.raw_path, url.raw_path), url.raw_query_string, headers, body)
+
+
+async def _send(request: web.Request, outgoing: Outgoing, body: bytes, call: Call, hidden: Hidden) -> web.Response:
+    """A body at once."""
+    from aiohttp import web
+
+    response = web.Response(status=outgoing.status, headers=outgoing.headers, body=body)
+    await response.prepare(request)
+    await response.write_eof()
+    call.reply = hidden.text(body)
+    call.first = call.ended = perf_counter()
+    return response
+
+
+async def _stream(
+    request: web.Request, outgoing: Outgoing, chunks: AsyncIterator[bytes], call: Call, hidden: Hidden
+) -> web.StreamResponse:
+    """A body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
+    from aiohttp import web
+
+    response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
+    sent: list[bytes] = []
+    try:
+        await response.prepare(request)
+        async for chunk in chunks:
+            if chunk:
+                await response.write(chunk)
+                call.first = call.first or perf_counter()
+                sent.append(chunk)
+        await response.write_eof()
+        call.ended = perf_counter()
+    except Exception as error:  # noqa: BLE001 - an answerer may be anybody's; to the client it is a cut connection
+        _log.debug("a stream broke off: %s", describe(error))
+        _cut(request)
+    finally:
+        call.reply = hidden.text(b"".join(sent))
+        if hasattr(chunks, "aclose"):
+            await chunks.aclose()
+    return response
+
+
+def _cut(request: web.Request) -> None:
+    """Close the connection without ending the reply."""
+    transport = request.transport
+    if transport is None:
+        return
+    if request.version >= (1, 1):
+        transport.close()  # what was written still arrives; the last chunk is missing
+        return
+    # The end of the connection would be the end of the reply: reset it instead.
+    linger = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    transport.abort()

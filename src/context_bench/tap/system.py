@@ -1,0 +1,140 @@
+"""A proxy under test with a tap behind it: the system that knows what really reached the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.http.loop import run_sync
+from context_bench.systems.prompts import Message
+from context_bench.tap.answering import Answerer
+from context_bench.tap.endpoint import WatchedEndpoint
+from context_bench.tap.matching import Matcher
+from context_bench.tap.processes import StartedProxy
+from context_bench.tap.record import Call
+from context_bench.tap.server import Tap
+from context_bench.types import Example
+
+__all__ = ["Launch", "Tapped"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How the proxy under test is started: a command with {port} and {tap} in it."""
+
+    command: str
+    port: int
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+class Tapped:
+    """A proxy whose upstream is a tap of ours. Its rows tell what the model was sent.
+
+    The tap listens, and the proxy runs if we start it, from the first example of a run to the last. Set `local`
+    where the answers are made on this machine: such systems take turns, so that their times mean something.
+
+    Args:
+        system: An OpenAIProxy or AnthropicProxy for the proxy under test.
+        answerer: Who answers behind the tap: `Forward`, `LocalModel` or `Scripted`.
+        port: Where the tap listens; 0 takes a free one, which only a proxy that is started here can be told.
+        host: Loopback, unless told otherwise.
+        launch: Start the proxy, and stop it at the end.
+        known_as: What identifies the proxy where its address does not; the command that starts it by default.
+    """
+
+    own_client = True
+
+    def __init__(
+        self,
+        system: Any,
+        answerer: Answerer,
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        launch: Launch | None = None,
+        known_as: str | None = None,
+    ) -> None:
+        self.system, self.answerer, self.launch = system, answerer, launch
+        self._matcher = Matcher()
+        # A proxy that we start is the same one at whatever port it gets.
+        known_as = known_as or (launch.command if launch else None)
+        system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
+        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take)
+        self.max_workers: int | None = getattr(system, "max_workers", None)
+        self.local = False
+        self._proxy: StartedProxy | None = None
+
+    def __repr__(self) -> str:
+        return f"Tapped({self.system!r})"
+
+    @property
+    def name(self) -> str:
+        """The name of the proxy."""
+        return str(self.system.name)
+
+    @property
+    def model(self) -> str | None:
+        """What is asked for."""
+        model: str | None = getattr(self.system, "model", None)
+        return model
+
+    @property
+    def label(self) -> str | None:
+        """What is to be said of every result that this answerer has a part in."""
+        return getattr(self.answerer, "label", None)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The proxy, how it was started, and who answers behind it."""
+        own = self.system.fingerprint
+        return None if own is None else f"{own}\ntap: {self.answerer.fingerprint}"
+
+    def report(self) -> dict[str, Any]:
+        """What is to be said of the run beside its rows."""
+        report = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
+        return {**report, "label": self.label} if self.label else report
+
+    @property
+    def unmatched(self) -> Sequence[Call]:
+        """Requests at the tap that fit no single example."""
+        return self._matcher.unmatched
+
+    async def prepare(self) -> None:
+        """Open the tap, start the proxy if that is ours to do, and see whether it is there."""
+        await self.tap.start()
+        if self.launch is not None:
+            launch = self.launch
+            proxy = StartedProxy(launch.command, port=launch.port, tap_url=self.tap.url, env=launch.env)
+            self._proxy = proxy
+            await proxy.start()
+        await self.system.prepare()
+
+    async def finish(self) -> None:
+        """Stop the proxy if we started it, and close the tap."""
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            await proxy.stop()
+        await self.tap.stop()
+
+    async def aprocess(self, example: Example) -> Example:
+        """Send one example through the proxy; what the tap saw of it is in `tapped`."""
+        result: Example = await self.system.aprocess(example)
+        return result
+
+    def process(self, example: Example) -> Example:
+        """The same, for callers without an event loop: the tap is there for this one example."""
+
+        async def once() -> Example:
+            try:
+                await self.prepare()
+                return await self.aprocess(example)
+            finally:
+                await self.finish()
+
+        return run_sync(once())
+
+    async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
+        """Answer the open turns of a conversation one after the other."""
+        replies: list[Message] = await self.system.aprocess_conversation(turns)
+        return replies

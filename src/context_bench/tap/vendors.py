@@ -1,0 +1,161 @@
+"""Recipes for real proxies: how each is started for a measurement, with telemetry off and no network call of its own.
+
+What a vendor says of itself is kept apart from what is measured: `claim_headers` and `claimed_tokens_saved` read it
+from the headers of a reply.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+
+from context_bench.errors import UnknownName, UsageError
+
+__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "recipe"]
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+_SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
+_CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
+_LIMIT = re.compile(r"rate-?limit")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to start one vendor's proxy.
+
+    Attributes:
+        name: As given to `--vendor`.
+        package: What to install from the package registry.
+        version: Of what is installed; None when that cannot be told.
+        command: For StartedProxy, with `{port}`, `{host}` and `{tap}` in it.
+        env: Added to the environment; values may hold placeholders too.
+        paths: The APIs that it speaks.
+        claims: The reply header with the tokens that it says it saved.
+        notes: What has to be known to read its numbers.
+    """
+
+    name: str
+    package: str
+    version: str | None
+    command: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    paths: tuple[str, ...] = (CHAT, MESSAGES)
+    claims: str = ""
+    notes: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """What makes its answers differ: the version, and how it is started, wherever it is installed."""
+        arguments = " ".join(shlex.split(self.command)[1:])
+        return f"{self.package} {self.version or '(unknown version)'}: {arguments}"
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe for a vendor whose program is installed here."""
+    if name not in _RECIPES:
+        raise UnknownName("vendor", name, _RECIPES)
+    return _RECIPES[name](name)
+
+
+def _kompact(name: str) -> Recipe:
+    program = _find(name, "kompact")
+    upstream = "--openai-base-url {tap} --anthropic-base-url {tap}"
+    return Recipe(
+        name=name,
+        package="kompact",
+        version=_version(program, "kompact"),
+        command=f"{shlex.quote(str(program))} proxy --host {{host}} --port {{port}} {upstream} --no-otel",
+        env={"DO_NOT_TRACK": "1", "OTEL_SDK_DISABLED": "true"},
+        claims="x-kompact-tokens-saved",
+        notes="Its claim is an estimate from characters. It passes on a fixed list of request headers.",
+    )
+
+
+def _headroom(name: str) -> Recipe:
+    program = _find(name, "headroom-ai[proxy]")
+    upstream = "--openai-api-url {tap} --anthropic-api-url {tap}"
+    quiet = "--no-telemetry --no-cache --no-rate-limit --no-subscription-tracking"
+    return Recipe(
+        name=name,
+        package="headroom-ai",
+        version=_version(program, "headroom_ai"),
+        command=f"{shlex.quote(str(program))} proxy --host {{host}} --port {{port}} {upstream} --mode token {quiet}",
+        env={**_HEADROOM_ENV, **_tokenizer_files(program)},
+        claims="x-headroom-tokens-saved",
+        notes="Its model for prose is used only if the Hugging Face cache has it. It may add a tool of its own.",
+    )
+
+
+_RECIPES: dict[str, Callable[[str], Recipe]] = {"headroom": _headroom, "kompact": _kompact}
+
+VENDORS = tuple(_RECIPES)
+
+_HEADROOM_ENV = {
+    "DO_NOT_TRACK": "1",
+    "HEADROOM_BEACON": "off",
+    "HEADROOM_TELEMETRY": "off",
+    "HEADROOM_UPDATE_CHECK": "off",
+    "HEADROOM_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime reports to its maker by default
+    "HEADROOM_WORKSPACE_DIR": "{scratch}",  # nothing learned in one run reaches the next
+}
+
+
+def _tokenizer_files(program: Path) -> dict[str, str]:
+    """Its tokenizer downloads its vocabularies, and it compresses nothing without; its own dependency brings them."""
+    found = sorted(_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
+    return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
+
+
+def _find(name: str, package: str) -> Path:
+    """The program of a vendor: where `make vendors` puts it, or on the path."""
+    homes = [Path(".vendors")]
+    if given := os.environ.get("CONTEXT_BENCH_VENDORS"):
+        homes.insert(0, Path(given))
+    places = [str((home / name / part).absolute()) for home in homes for part in ("bin", "Scripts")]
+    found = shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+    if found is None:
+        raise UsageError(
+            f"{name} is not installed: run `make vendors` in a checkout of context-bench, or `pip install "
+            f"'{package}'` in an environment of its own, whose bin directory is on the path"
+        )
+    return Path(found)
+
+
+def _version(program: Path, distribution: str) -> str | None:
+    found = sorted(_environment(program).glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
+    return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+
+
+def _environment(program: Path) -> Path:
+    """The environment that a program is installed in, also when a link leads to it."""
+    return program.resolve().parent.parent
+
+
+def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in lower.items() if _CLAIM.search(name) and not _LIMIT.search(name)}
+
+
+def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:
+    """The tokens that a proxy says it saved; None when it says nothing, or no number."""
+    claims = {name: value for name, value in claim_headers(headers).items() if name.endswith("tokens-saved")}
+    for name in sorted(claims, key=lambda name: _SAVED.index(name) if name in _SAVED else len(_SAVED)):
+        try:
+            number = float(claims[name])
+        except ValueError:
+            continue
+        if isfinite(number):
+            return number
+    return None

@@ -1,0 +1,167 @@
+"""Flags of a run that speak of a tap: what they start, measure and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import called, environment
+from servers import Server, completion, free_port
+from toy_proxies import toy_proxy
+
+TOYS = Path(__file__).parents[1] / "toy_proxies.py"
+DATA = ("--dataset", "needle:length=600,n=4")
+KEY = "sk-test-0123456789abcdef"
+
+
+def start(kind: str, cwd: Path) -> str:
+    """The command for a toy proxy that can be told from those of other tests."""
+    program = cwd / "toy.py"
+    shutil.copy(TOYS, program)
+    return f"{sys.executable} {program} {kind} --port {{port}} --upstream {{tap}}"
+
+
+def run(*arguments: str, cwd: Path) -> dict[str, Any]:
+    done = called(*arguments, *DATA, "--output", "json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def toys_left(cwd: Path) -> list[str]:
+    """Command lines of this test's toy proxies that still run."""
+    found = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in found.splitlines() if f"{cwd}/toy.py " in line and "--upstream http" in line]
+
+
+def test_a_proxy_that_runs_already(tmp_path: Path) -> None:
+    port = free_port()
+    with toy_proxy("truncates", f"http://127.0.0.1:{port}") as url:
+        result = run("--proxy", url, "--tap", f":{port}", "--tap-reply", "extract", cwd=tmp_path)
+    (values,) = result["summary"].values()
+    assert values["prompt_savings"] == pytest.approx(0.5, abs=0.05)
+    assert values["untouched_share"] == 0.0
+    assert values["evidence_rows"] == 4
+    assert {"upstream_tokens", "proxy_overhead_median", "counted_tokens_saved"} <= values.keys()
+
+
+def test_two_started_proxies_each_with_a_tap_of_its_own(tmp_path: Path) -> None:
+    commands = ("--start", start("passes", tmp_path), "--start", start("truncates", tmp_path))
+    result = run(*commands, "--name", "whole", "--name", "half", "--tap-reply", "extract", "--controls", cwd=tmp_path)
+    summary = result["summary"]
+    assert list(summary) == ["whole", "half", "floor", "ceiling", "direct"]
+    assert summary["whole"]["prompt_savings"] == 0.0
+    assert summary["half"]["prompt_savings"] == pytest.approx(0.5, abs=0.05)
+    assert summary["whole"]["retention"] == 1.0
+    assert "retention" not in summary["direct"]
+    assert "pareto_rank" not in summary["ceiling"]
+    assert toys_left(tmp_path) == []
+
+
+def test_the_table_shows_what_reached_the_model(tmp_path: Path) -> None:
+    arguments = ("--start", start("tells_lies", tmp_path), "--name", "liar", "--tap-reply", "extract", *DATA)
+    done = called(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for title in ("savings", "untouched", "reached the model", "saved, its own claim", "lost by the system"):
+        assert title in done.stdout
+    assert "20,000" in done.stdout  # four rows of a claimed 5,000
+    assert "not measured" not in done.stdout
+
+
+def test_forwarding_passes_the_key_on_and_keeps_it_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Server(completion("The code is 42.")) as model:
+        run("--start", start("passes", tmp_path), "--tap-forward", model.url, cwd=tmp_path)
+    assert len(model.chats) == 4
+    for chat in model.chats:
+        assert chat.headers["authorization"] == f"Bearer {KEY}"
+        assert "x-context-bench-mark" not in chat.headers
+        assert "user" not in chat.json
+    stored = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert stored
+    assert not any(KEY.encode() in path.read_bytes() for path in stored)
+
+
+def test_a_run_that_is_interrupted_leaves_no_proxy_behind(tmp_path: Path) -> None:
+    rules = tmp_path / "slow.jsonl"
+    rules.write_text('{"reply": "42", "delay": 0.3}\n')
+    data = ["--dataset", "needle:length=300,n=400"]
+    arguments = ["--start", start("passes", tmp_path), "--tap-reply", str(rules), *data]
+    command = [sys.executable, "-m", "context_bench", *arguments]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not toys_left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    assert toys_left(tmp_path)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert toys_left(tmp_path) == []
+
+
+def test_a_killed_run_takes_its_proxy_along(tmp_path: Path) -> None:
+    rules = tmp_path / "slow.jsonl"
+    rules.write_text('{"reply": "42", "delay": 0.3}\n')
+    data = ["--dataset", "needle:length=300,n=400"]
+    arguments = ["--start", start("passes", tmp_path), "--tap-reply", str(rules), *data]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "context_bench", *arguments],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    while not toys_left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert toys_left(tmp_path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 15
+    while toys_left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert toys_left(tmp_path) == []
+
+
+MISTAKES = [
+    (("--proxy", "http://127.0.0.1:1", "--tap", ":9100"), "say who answers behind it"),
+    (("--vendor", "kompact"), "say who answers behind it"),
+    (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
+    (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "only one can answer"),
+    (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),
+    (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
+    (("--start", "no-such-program-anywhere", "--tap-reply", "echo"), "no-such-program-anywhere"),
+    (("--start", f"{sys.executable} -c 'import sys; sys.exit(\"broken\")'", "--tap-reply", "echo"), "broken"),
+    (("--start", "x", "--tap-reply", "no-such-script"), "no-such-script"),
+    (("--start", "x", "--tap-forward", "ftp://host"), "ftp://host"),
+    (("--start", "x", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
+    (("--start", "x", "--name", "a", "--name", "b", "--tap-reply", "echo"), "2 --name for 1"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+def test_a_mistake_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = called(*arguments, *DATA, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_score_of_a_tapped_run_again_still_knows_what_the_tap_saw(tmp_path: Path) -> None:
+    before = run("--start", start("truncates", tmp_path), "--name", "half", "--tap-reply", "extract", cwd=tmp_path)
+    done = called("score", "last", "--output", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = json.loads(done.stdout)["summary"]["half"]
+    for key in ("prompt_savings", "untouched_share", "evidence_survival", "lost_by_system", "upstream_tokens"):
+        assert after[key] == before["summary"]["half"][key]

@@ -1,0 +1,154 @@
+"""`context-bench local`: the model served, asked by a run, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from command import called, environment, shell
+from servers import free_port
+from small_model import small_model
+
+
+@contextmanager
+def served(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command while it serves, and the URL that it names."""
+    command = [sys.executable, "-m", "context_bench", "local", "--listen", ":0", "--context", "2048", *arguments]
+    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, env=environment())
+    assert process.stderr is not None
+    try:
+        found = re.search(r"answers at (http://127\.0\.0\.1:\d+);", process.stderr.readline())
+        assert found
+        yield process, found[1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_run_asks_it_and_a_signal_ends_it(tmp_path: Path) -> None:
+    small_model()
+    (tmp_path / "data.jsonl").write_text(
+        json.dumps(
+            {
+                "id": 1,
+                "context": "The garden has three apple trees. The access code of the vault is 7391.",
+                "question": "What is the access code of the vault?",
+                "answer": "7391",
+            }
+        )
+    )
+    with served(cwd=tmp_path) as (process, url):
+        run = shell(
+            *("--proxy", url, "--model", "local", "--dataset", "data.jsonl", "--score-field", "contains"),
+            *("--output", "json", "--no-store"),
+            cwd=tmp_path,
+        )
+        assert run.returncode == 0, run.stderr
+        assert "7391" in json.loads(run.stdout)["rows"][0]["response"]
+        (model,) = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert f"context-bench --proxy {url} --model local" in said
+    assert "smoke test: SmolLM2-135M-Instruct" in said
+    assert said.endswith("context-bench: stopped\n")
+    assert not Path(f"/proc/{model}").exists()
+
+
+def test_a_model_that_has_broken_off_comes_back_at_the_same_address(tmp_path: Path) -> None:
+    small_model()
+    with served(cwd=tmp_path) as (process, url):
+        assert process.stderr is not None
+        (model,) = children(process.pid)
+        os.kill(model, signal.SIGSEGV)
+        said = ""
+        while "starting it again" not in said:
+            said = process.stderr.readline()
+            assert said
+        assert said == "context-bench: the model's process was ended by SIGSEGV: starting it again\n"
+        done = shell(
+            *(
+                "--proxy",
+                url,
+                "--model",
+                "local",
+                "--dataset",
+                "needle:length=60,n=1",
+                "--output",
+                "json",
+                "--no-store",
+            ),
+            cwd=tmp_path,
+        )
+        assert json.loads(done.stdout)["rows"][0]["error"] is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "absent.gguf"], "no model file at absent.gguf"),
+        (["--model", "data.txt"], "data.txt is no GGUF file"),
+        (["--listen", "8080"], "'8080' is no address to listen on"),
+        (["--listen", ":70000"], "':70000' is no address to listen on"),
+        (["--threads", "0"], "--threads"),
+        (["--context", "x"], "--context"),
+        (["--context", "9000"], "SmolLM2-135M-Instruct can read 8192 tokens, and not 9000"),
+    ],
+)
+def test_a_mistake_is_one_sentence(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "data.txt").write_text("a text")
+    done = called("local", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.search(message, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_network_one_sentence_says_so(tmp_path: Path) -> None:
+    nowhere = {
+        "CONTEXT_BENCH_MODELS": str(tmp_path / "models"),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+        "PIP_INDEX_URL": f"http://127.0.0.1:{free_port()}/simple",
+    }
+    done = shell("local", "--listen", ":0", cwd=tmp_path, env=environment(**nowhere))
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert first == f"context-bench: fetching SmolLM2-135M-Instruct (93 MB, once) into {tmp_path / 'models'}"
+    assert second.startswith("context-bench: cannot fetch SmolLM2-135M-Instruct: ")
+
+
+def test_without_the_extra_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setenv("CONTEXT_BENCH_MODELS", str(tmp_path / "models"))
+    done = called("local", cwd=tmp_path)
+    assert done.returncode == 2
+    expected = "a local model needs an optional dependency: pip install 'context-bench[local]'"
+    assert done.stderr == f"context-bench: {expected}\n"
+
+
+def test_other_machines_are_let_in_only_when_told_and_with_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    done = called("local", "--listen", "203.0.113.7:0", "--model", "absent.gguf", cwd=tmp_path)
+    assert "warning" not in done.stderr  # the mistake comes first
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF")
+    done = called("local", "--listen", "203.0.113.7:0", "--model", "broken.gguf", cwd=tmp_path)
+    assert "203.0.113.7:0 is open to other machines" in done.stderr
+    assert "cannot listen on 203.0.113.7:0" in done.stderr

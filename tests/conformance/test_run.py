@@ -1,0 +1,188 @@
+"""Each toy proxy is told by what it breaks, over real HTTP, in both APIs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from aiohttp import ClientResponse, web
+
+from context_bench.conformance import CHECKS, Findings, choose, examine
+from context_bench.conformance.upstream import Upstream
+from context_bench.errors import UnknownName, UsageError
+from context_bench.tap.answering import Dialect
+from context_bench.tap.server import Tap
+from pages import ROOT
+from servers import Server, free_port, reply
+from toy_proxies import KINDS, Toy, toy_proxy
+
+CUT = {
+    "short conversation reaches upstream",
+    "unicode in requests intact",
+    "lone surrogates survive",
+    "very long input keeps its question",
+}
+BROKEN: dict[str, set[str]] = {
+    "passes": set(),
+    "truncates": CUT,
+    "twice": set(),
+    "strips": {"user and metadata passed", "API headers passed"},
+    "buffers": {"streaming stays streaming"},
+    "corrupts": {"tool calls in replies intact", "streamed tool calls intact"},
+    "tells_lies": set(),
+    "injects": set(),
+    "retries": set(),
+    "rewrites": set(),
+    "mixes": {"concurrent requests not mixed up"},
+}
+NOTES = {
+    "twice": ["{n} extra upstream calls, for {n} of {n} requests"],
+    "injects": ["adds the tool 'toy_expand' to requests"],
+    "retries": ["3 extra upstream calls, for 1 of {n} requests"],
+    "rewrites": ["adds text of its own to a short conversation"],
+}
+REQUESTS = {"openai": 65, "anthropic": 64}
+"""A first one to see who is there, one for each check (a single one is OpenAI's alone), and a crowd of 32."""
+
+
+def examined(kind: str | Callable[[str], Toy], api: Dialect, *names: str) -> Findings:
+    async def run() -> Findings:
+        upstream = Upstream()
+        tap = Tap(upstream)
+        await tap.start()
+        try:
+            with toy_proxy(kind, tap.url) as url:
+                # A quarter of the time-out is how long a stream is held back.
+                return await examine(url, upstream, tap=tap.url, api=api, checks=choose(names), timeout=6.0)
+        finally:
+            await tap.stop()
+
+    return asyncio.run(run())
+
+
+def test_every_toy_is_known() -> None:
+    assert set(BROKEN) == set(KINDS)
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api: Dialect) -> None:
+    findings = examined(kind, api)
+    failed = {outcome.name for outcome in findings.outcomes if outcome.status == "fail"}
+    # It keeps `Authorization`, and Anthropic's key has a header of its own.
+    assert failed == BROKEN[kind] | ({"key passed"} if (kind, api) == ("strips", "anthropic") else set())
+    assert findings.count("skip") == (1 if api == "anthropic" else 0)
+    assert findings.count("pass") + len(failed) + findings.count("skip") == len(CHECKS)
+    notes = [note.format(n=REQUESTS[api]) for note in NOTES.get(kind, [])]
+    assert findings.notes == [*notes, "/v1/models: GET 200, HEAD 200"]
+
+
+def test_a_failure_shows_what_was_sent_and_what_arrived() -> None:
+    (outcome,) = examined("corrupts", "openai", "streamed-tool-calls-intact").outcomes
+    assert outcome.reason == "the arguments of a tool call are no JSON any more"
+    assert outcome.sent[0]["arguments"].startswith('{"guests": 4')
+    assert outcome.arrived[0]["arguments"].startswith("{'guests': 4")
+
+
+def test_another_key_is_not_shown() -> None:
+    (outcome,) = examined("strips", "anthropic", "key passed").outcomes
+    assert outcome.arrived == "nothing"
+
+
+def test_checks_are_chosen_by_name_in_their_own_order() -> None:
+    names = [check.name for check in choose(["Usage-passed-on", "plain reply text intact"])]
+    assert names == ["plain reply text intact", "usage passed on"]
+    assert choose([]) == CHECKS
+    with pytest.raises(UnknownName, match="did you mean streaming stays streaming"):
+        choose(["streaming stays steaming"])
+
+
+def test_names_are_unique() -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+
+
+def alone(url: str, upstream: Upstream | None = None) -> Findings:
+    return asyncio.run(examine(url, upstream or Upstream(), tap="http://127.0.0.1:9100", timeout=3.0))
+
+
+def test_a_dead_proxy_is_one_sentence() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(UsageError) as caught:
+        alone(url)
+    assert str(caught.value).startswith(f"no proxy answers at {url}: ")
+
+
+def test_a_proxy_with_another_upstream_is_one_sentence() -> None:
+    with Server(reply(502)) as server, pytest.raises(UsageError) as caught:
+        alone(server.url)
+    assert str(caught.value) == (
+        f"{server.url} answered with status 502, and nothing reached the tap: "
+        "make http://127.0.0.1:9100 the upstream of the proxy"
+    )
+
+
+@pytest.mark.parametrize("url", ["localhost:7878", "ftp://x", "http://", "http://x:99999", "http://x:y", "http://[::1"])
+def test_what_is_no_url_is_one_sentence(url: str) -> None:
+    with pytest.raises(UsageError, match="is no URL of a proxy"):
+        alone(url)
+
+
+class Mumbles(Toy):
+    """Passes every request on, and throws the reply away."""
+
+    body = b""
+
+    async def relay(self, request: web.Request, reply: ClientResponse) -> web.StreamResponse:
+        await reply.read()
+        return web.Response(body=self.body, content_type="application/json")
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"choices": {}, "content": 5}',
+        b'{"choices": [{"message": 5}], "content": [5]}',
+        b'{"choices": [{"message": {"content": [1], "tool_calls": [{}]}}], "content": [{"type": "tool_use"}]}',
+        b"data: 5\n\ndata: [DONE]\n\n",
+        b'data: {"choices": [5], "type": "content_block_delta", "delta": 7}\n\n',
+    ],
+)
+def test_nonsense_is_a_failure_and_no_crash(monkeypatch: pytest.MonkeyPatch, body: bytes, api: Dialect) -> None:
+    monkeypatch.setattr(Mumbles, "body", body)
+    findings = examined(Mumbles, api, *(check.name for check in CHECKS if check.name != "streaming stays streaming"))
+    outcomes = {outcome.name: outcome for outcome in findings.outcomes if outcome.status != "skip"}
+    # These two look at the request alone.
+    fine = {outcomes.pop(name).status for name in ("key passed", "API headers passed")}
+    assert fine == {"pass"}
+    assert {outcome.status for outcome in outcomes.values()} == {"fail"}
+    assert all(outcome.reason for outcome in outcomes.values())
+
+
+class Drops(Toy):
+    """Closes the connection in the middle of every reply."""
+
+    async def relay(self, request: web.Request, reply: ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-length": "1000"})
+        await response.prepare(request)
+        await response.write(b"{")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+
+def test_a_reply_that_is_broken_off_is_told_as_such() -> None:
+    (outcome,) = examined(Drops, "openai", "plain reply text intact").outcomes
+    assert outcome.reason.startswith("the proxy broke the reply off")
+    assert outcome.sent["messages"]
+
+
+def test_the_page_names_every_check() -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    assert [check.name for check in CHECKS if f"`{check.name}`" not in page] == []

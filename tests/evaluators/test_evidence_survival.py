@@ -1,0 +1,260 @@
+"""EvidenceSurvival: what the model got to read, and whether the evidence was in it, in which dress."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from context_bench.datasets.synthetic.json_logs import json_logs
+from context_bench.datasets.synthetic.needle import needle
+from context_bench.evaluators import EvidenceSurvival
+from context_bench.systems.prompts import build_messages
+
+SPAN = "Bob lives in Rome."
+FOUND = {"verbatim": 1, "normalised": 0, "lost": 0}
+NORMALISED = {"verbatim": 0, "normalised": 1, "lost": 0}
+
+
+def _body(*contents: Any, **fields: Any) -> str:
+    return json.dumps({"messages": [{"role": "user", "content": content} for content in contents], **fields})
+
+
+def _call(*contents: Any, status: int = 200, **fields: Any) -> dict[str, Any]:
+    return {"status": status, "body": _body(*contents, **fields)}
+
+
+def _exchange(*calls: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    return {"sent": "", "calls": list(calls), **facts}
+
+
+def _score(evidence: Any, *, question: str = "Where?", **processed: Any) -> Any:
+    example = {"context": "", "question": question, "evidence": evidence if isinstance(evidence, list) else [evidence]}
+    return EvidenceSurvival().score(example, processed)
+
+
+def _details(evidence: Any, context: str, **facts: Any) -> dict[str, Any]:
+    return _score(evidence, context=context, **facts).details
+
+
+# --- where it is looked for
+
+
+def test_the_texts_of_the_upstream_calls() -> None:
+    scores = _score(SPAN, tapped=[_exchange(_call(f"Alice. {SPAN} Carol.", "Where?"))])
+    assert scores == {"evidence_survived": 1.0}
+    assert scores.details == FOUND
+    lost = _score(SPAN, tapped=[_exchange(_call("Alice. Carol.", "Where?"))])
+    assert lost == {"evidence_survived": 0.0}
+    assert lost.details == {"verbatim": 0, "normalised": 0, "lost": 1, "lost_spans": [SPAN]}
+
+
+def test_what_the_tap_saw_counts_and_not_what_the_system_says() -> None:
+    tapped = [_exchange(_call("nothing"))]
+    assert _score(SPAN, tapped=tapped, context=SPAN) == {"evidence_survived": 0.0}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [], "system": SPAN},
+        {"messages": [], "system": [{"type": "text", "text": SPAN}]},
+        {"messages": [{"role": "tool", "tool_call_id": "1", "content": SPAN}]},
+        {"messages": [{"role": "user", "content": [{"type": "tool_result", "content": [{"text": SPAN}]}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": SPAN}, {"type": "image_url"}]}]},
+    ],
+)
+def test_every_place_of_a_request_in_which_a_model_reads(body: dict[str, Any]) -> None:
+    tapped = [_exchange({"status": 200, "body": json.dumps(body)})]
+    assert _score(SPAN, tapped=tapped) == {"evidence_survived": 1.0}
+
+
+def test_spans_may_be_in_different_calls_and_turns() -> None:
+    tapped = [_exchange(_call("one"), _call("Alice.")), _exchange(_call(SPAN))]
+    assert _score([SPAN, "Alice."], tapped=tapped) == {"evidence_survived": 1.0}
+    assert _score([SPAN, "Alice", "Carol"], tapped=tapped).details["lost_spans"] == ["Carol"]
+
+
+def test_a_span_is_not_put_together_from_two_texts() -> None:
+    assert _score(SPAN, tapped=[_exchange(_call("Bob lives", "in Rome."))]) == {"evidence_survived": 0.0}
+
+
+@pytest.mark.parametrize("status", [0, 400, 429, 500])
+def test_a_call_that_was_not_answered_was_not_read(status: int) -> None:
+    tapped = [_exchange(_call(SPAN, status=status), _call("short"))]
+    assert _score(SPAN, tapped=tapped) == {"evidence_survived": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("processed", "reason"),
+    [
+        ({}, "what the model got to read was not seen"),
+        ({"response": SPAN}, "what the model got to read was not seen"),
+        ({"tapped": []}, "no request of this example reached the model"),
+        ({"tapped": [_exchange()]}, "no request of this example reached the model"),
+        ({"tapped": [_exchange(_call(SPAN, status=500))]}, "no request of this example reached the model"),
+        ({"tapped": [_exchange({"status": 200, "body": "no JSON"})]}, "no request of this example reached the model"),
+        (
+            {"tapped": [_exchange(_call(SPAN)), _exchange(unmatched=2)]},
+            "which request at the tap belongs to this example could not be told",
+        ),
+    ],
+)
+def test_what_is_not_known_is_no_score(processed: dict[str, Any], reason: str) -> None:
+    scores = _score(SPAN, **processed)
+    assert scores == {}
+    assert scores.reason == reason
+
+
+def test_no_evidence_is_no_score() -> None:
+    for evidence in ([], ["  "], None):
+        scores = EvidenceSurvival().score({"context": "x", "evidence": evidence}, {"context": "x"})
+        assert (scores, scores.reason) == ({}, "no evidence")  # type: ignore[attr-defined]
+
+
+def test_the_context_of_a_compressor() -> None:
+    assert _details({"start": 0, "end": 3, "text": SPAN}, f"x {SPAN}") == FOUND
+    assert _score(SPAN, context="") == {"evidence_survived": 0.0}
+
+
+# --- the question is no context
+
+
+def test_a_span_that_only_the_question_repeats_is_lost() -> None:
+    question = f"It says: {SPAN} Where does he live?"
+    lost = _score(SPAN, question=question, tapped=[_exchange(_call("Alice.", question))])
+    assert lost == {"evidence_survived": 0.0}
+    kept = _score(SPAN, question=question, tapped=[_exchange(_call(f"Alice. {SPAN}", question))])
+    assert kept == {"evidence_survived": 1.0}
+    merged = _score(SPAN, question=question, tapped=[_exchange(_call(f"Alice.\n\n{question}\n\nOne word."))])
+    assert merged == {"evidence_survived": 0.0}
+    by_words = _score("BOB lives in Rome", question=question, tapped=[_exchange(_call(question))])
+    assert by_words == {"evidence_survived": 0.0}
+
+
+def test_a_context_that_holds_the_question_and_more_is_a_context() -> None:
+    faq = "Where does Bob live? He lives in Rome."
+    scores = _score(faq, question="Where does Bob live?", tapped=[_exchange(_call(faq, "Where does Bob live?"))])
+    assert scores.details == FOUND
+
+
+# --- in which dress
+
+
+@pytest.mark.parametrize(
+    ("span", "context", "details"),
+    [
+        (SPAN, "x" + SPAN, FOUND),
+        (SPAN, "bob lives\nin  ROME", NORMALISED),
+        (SPAN, "Bob lives in Romeo", {}),
+        (SPAN, "Bob in Rome lives", {}),
+        ("ob lives in Rom", SPAN, FOUND),  # cut within words, and passed through
+        ("🍕", "a 🍕 b", FOUND),
+        ("🍕", "a b", {}),
+        ("東京に住む", "東京に 住む", NORMALISED),
+        ('line one\nline "two"', r'{"text":"line one\nline \"two\""}', NORMALISED),
+        ("café à Paris", r'{"t":"caf\u00e9 \u00e0 Paris"}', NORMALISED),
+        (r'"caf\u00e9"', "café", NORMALISED),
+        (r"C:\new\table here", r"x C:\new\table here", FOUND),
+        (r"C:\new\table here", r"c:\new\table  here", NORMALISED),
+    ],
+)
+def test_dress(span: str, context: str, details: dict[str, Any]) -> None:
+    found = _details(span, context)
+    if details:
+        assert found == details
+    else:
+        assert (found["lost"], found["lost_spans"]) == (1, [span])
+
+
+RECORD = {"id": "acc_17", "status": "closed", "seats": 85, "region": "eu-north"}
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        json.dumps(RECORD, separators=(",", ":")),
+        json.dumps(RECORD, indent=4),
+        json.dumps(dict(sorted(RECORD.items(), reverse=True))),
+        "id | status | seats | region\nacc_16 | closed | 84 | eu-north\nacc_17 | closed | 85 | eu-north\n",
+        "acc_16,closed,84,eu-north\nacc_17,closed,85,eu-north\nacc_18,closed,86,eu-north",
+        "seats\tid\tregion\tstatus\n85\tacc_17\teu-north\tclosed\n",
+        "acc_17 | closed | | 85\n| eu-north |",
+        "- id: acc_17\n  status: closed\n  seats: 85\n  region: eu-north\n",
+        "<row><id>acc_17</id></row> acc_17; closed; 85; eu-north",
+    ],
+)
+def test_a_record_in_another_form(context: str) -> None:
+    assert _details(json.dumps(RECORD), context)["lost"] == 0
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "acc_17 | closed | eu-north",  # a value is missing
+        "acc_17 | closed | 86 | eu-north",
+        "acc_17 | closed | 851 | eu-north",
+        "acc_17 closed, and much later 85 in eu-north",
+        "acc_17 closed 85 x eu-north",
+        json.dumps({**RECORD, "status": "eu-north", "region": "closed"}),  # all words, but each elsewhere
+        json.dumps({**RECORD, "id": "acc_18"}),
+        "",
+    ],
+)
+def test_a_record_that_is_not_there(context: str) -> None:
+    assert _details(json.dumps(RECORD), context)["lost"] == 1
+
+
+def test_nested_and_empty_fields_of_a_record() -> None:
+    record = {
+        "id": "s_1",
+        "note": "",
+        "gone": None,
+        "tags": ["vip", "new"],
+        "billing": {"cycle": "monthly", "late": False},
+        "calls": [{"to": "Ann"}, {"to": "Bo"}],
+    }
+    span = json.dumps(record)
+    assert _details(span, json.dumps(dict(reversed(record.items()))))["normalised"] == 1
+    row = 's_1 | | null | ["vip","new"] | {"late":false,"cycle":"monthly"} | [{"to":"Ann"},{"to":"Bo"}]'
+    assert _details(span, row)["normalised"] == 1
+    assert _details(span, row.replace("vip", "old"))["lost"] == 1
+    assert _details(span, row.replace('"Bo"', '"Ann"'))["lost"] == 1, "Ann twice is not Ann and Bo"
+
+
+@pytest.mark.parametrize(
+    "record", [{"x": 1, "y": 2}, {"x": 1, "y": 2, "z": 3}, {"only": "these words"}, {"a": "b"}, {}]
+)
+def test_values_that_stand_together_by_chance_are_no_row(record: dict[str, Any]) -> None:
+    values = ", ".join(map(str, record.values()))
+    assert _details(json.dumps(record), f"others {values} others")["lost"] == 1
+
+
+@pytest.mark.parametrize("span", ["[1, 2, 3]", '"text alone"', "{broken", "[" * 100_000, '{"a":' * 50_000])
+def test_what_is_no_record_is_looked_for_as_text(span: str) -> None:
+    assert _details(span, f"x {span} y") == FOUND
+    assert _details(span, "x")["lost"] == 1
+
+
+def test_lost_spans_are_few_and_short() -> None:
+    details = _details(["a " * 100, "b\nb", "c", "d"], "nothing")
+    assert details["lost"] == 4
+    assert details["lost_spans"] == ["a " * 39 + "a…", "b b", "c"]
+
+
+# --- the real thing
+
+
+@pytest.mark.parametrize(
+    "example", [*json_logs(length=600, n=9), *needle(length=300, n=3)], ids=lambda each: each["id"]
+)
+def test_generated_data(example: dict[str, Any]) -> None:
+    body = json.dumps({"messages": build_messages(example)})
+    (span,) = example["evidence"]
+    whole = EvidenceSurvival().score(example, {"tapped": [_exchange({"status": 200, "body": body})]})
+    assert whole.details == FOUND  # type: ignore[attr-defined]
+    without = example["context"][: span["start"]] + example["context"][span["end"] :]
+    body = json.dumps({"messages": build_messages({**example, "context": without})})
+    lost = EvidenceSurvival().score(example, {"tapped": [_exchange({"status": 200, "body": body})]})
+    assert lost == {"evidence_survived": 0.0}

@@ -1,0 +1,59 @@
+"""EvidenceShares: four kinds of rows, as shares of them all."""
+
+from __future__ import annotations
+
+import pytest
+
+from context_bench import EvalRow
+from context_bench.metrics import EvidenceShares
+from rows import failed_row, make_row
+
+SHARES = ("lost_by_system", "failed_anyway", "right_without_evidence")
+
+
+def _row(survived: float, score: float) -> EvalRow:
+    return make_row(scores={"evidence_survived": survived, "score": score})
+
+
+def test_ten_rows_by_hand() -> None:
+    # kept and right 4, kept and wrong 1, lost and right 2, lost and wrong 3
+    rows = [_row(1, 1)] * 4 + [_row(1, 0)] + [_row(0, 1)] * 2 + [_row(0, 0)] * 3
+    values = EvidenceShares().compute(rows)
+    assert values == {
+        "evidence_survival": 0.5,
+        "lost_by_system": 0.3,
+        "failed_anyway": 0.1,
+        "right_without_evidence": 0.2,
+        "evidence_rows": 10.0,
+    }
+    kept_and_right = values["evidence_survival"] - values["failed_anyway"]
+    assert kept_and_right + sum(values[key] for key in SHARES) == pytest.approx(1.0)
+
+
+def test_a_score_at_the_threshold_is_right() -> None:
+    rows = [_row(1, 0.7), _row(1, 0.69)]
+    assert EvidenceShares().compute(rows)["failed_anyway"] == 0.5
+    assert EvidenceShares(threshold=0.5).compute(rows)["failed_anyway"] == 0.0
+    assert EvidenceShares(threshold=0.9).compute(rows)["failed_anyway"] == 1.0
+
+
+def test_the_score_that_counts_can_be_chosen() -> None:
+    row = make_row(scores={"evidence_survived": 0.0, "score": 0.0, "contains": 1.0})
+    assert EvidenceShares(score_field="contains").compute([row])["right_without_evidence"] == 1.0
+    assert EvidenceShares().compute([row])["lost_by_system"] == 1.0
+
+
+def test_rows_without_either_score_and_failed_ones_are_left_out() -> None:
+    others = [
+        make_row(1.0),
+        make_row(1.0, field="evidence_survived"),
+        make_row(),
+        failed_row(scores={"evidence_survived": 1.0, "score": 1.0}),
+    ]
+    assert EvidenceShares().compute([_row(0, 1), *others])["evidence_rows"] == 1.0
+    assert EvidenceShares().compute([_row(0, 1), *others])["right_without_evidence"] == 1.0
+    assert EvidenceShares().compute(others) == {}
+
+
+def test_no_rows_give_no_keys() -> None:
+    assert EvidenceShares().compute([]) == {}

@@ -1,0 +1,60 @@
+"""Where a tap listens."""
+
+from __future__ import annotations
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.tap.address import is_open_to_others, parse_listen, url_of
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":9100", ("127.0.0.1", 9100)),
+        (":0", ("127.0.0.1", 0)),
+        ("localhost:80", ("127.0.0.1", 80)),
+        ("0.0.0.0:65535", ("0.0.0.0", 65535)),
+        ("box.lan:9100", ("box.lan", 9100)),
+        ("[::1]:9100", ("::1", 9100)),
+        (" :9100 ", ("127.0.0.1", 9100)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
+    assert parse_listen(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "9100", "localhost", ":", ":x", ":-1", ":+1", ":65536", ":99999999999", ":9１00", "::1:9100", "[::1]"),
+        *("[a]:1", "http://localhost:9100", "a b:1", "u@h:1", ":9100/v1"),
+    ],
+)
+def test_what_is_none_is_told_in_one_sentence(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_listen(text)
+    assert repr(text) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9100"),
+        ("0.0.0.0", "http://127.0.0.1:9100"),
+        ("::", "http://[::1]:9100"),
+        ("::1", "http://[::1]:9100"),
+        ("10.0.0.7", "http://10.0.0.7:9100"),
+    ],
+)
+def test_the_url_is_what_this_machine_can_reach(host: str, url: str) -> None:
+    assert url_of(host, 9100) == url
+
+
+@pytest.mark.parametrize(
+    ("host", "is_open"),
+    [("127.0.0.1", False), ("127.1.2.3", False), ("::1", False), ("0.0.0.0", True), ("::", True), ("10.0.0.7", True)],
+)
+def test_only_loopback_keeps_others_out(host: str, is_open: bool) -> None:
+    assert is_open_to_others(host) is is_open

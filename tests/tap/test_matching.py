@@ -1,0 +1,111 @@
+"""Which example a request at the tap belongs to."""
+
+from __future__ import annotations
+
+import json
+
+from context_bench.tap.answering import Incoming
+from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, phrases
+from context_bench.tap.record import Call
+
+FILLER = "the grass is green and the sky is blue and the sun is yellow"
+
+
+def send(matcher: Matcher, *texts: str, header: str | None = None, **fields: object) -> Call:
+    messages = [{"role": "user", "content": text} for text in texts]
+    body = json.dumps({"messages": messages, **fields})
+    headers = {MARK_HEADER.lower(): header} if header else {}
+    call = Call("/v1/chat/completions", body)
+    matcher.take(call, Incoming("POST", call.path, "", headers, body.encode()))
+    return call
+
+
+def owner(call: Call, *tickets: Ticket) -> Ticket | None:
+    owners = [ticket for ticket in tickets if any(each is call for each in ticket.calls)]
+    assert len(owners) <= 1
+    return owners[0] if owners else None
+
+
+def test_by_header_whatever_the_content_is() -> None:
+    matcher = Matcher()
+    first, second = matcher.open(["alpha"]), matcher.open(["beta"])
+    assert owner(send(matcher, "alpha", header=second.mark), first, second) is second
+
+
+def test_by_a_field_of_the_body() -> None:
+    matcher = Matcher()
+    first, second = matcher.open(["alpha"]), matcher.open(["beta"])
+    assert owner(send(matcher, "x", user=second.mark), first, second) is second
+    assert owner(send(matcher, "x", metadata={"user_id": first.mark}), first, second) is first
+
+
+def test_by_content_when_marks_are_dropped() -> None:
+    matcher = Matcher()
+    first = matcher.open([FILLER, "Where does the old captain keep his map?"])
+    second = matcher.open([FILLER, "Which colour has the door of the mill?"])
+    assert owner(send(matcher, "Which colour has the door of the mill?"), first, second) is second
+    assert owner(send(matcher, f"Summary: {FILLER}", "where does the OLD captain keep"), first, second) is first
+
+
+def test_what_several_share_fits_none() -> None:
+    matcher = Matcher()
+    first = matcher.open([FILLER, "Where does the old captain keep his map?"])
+    second = matcher.open([FILLER, "Which colour has the door of the mill?"])
+    call = send(matcher, FILLER)
+    assert owner(call, first, second) is None
+    assert matcher.unmatched == [call]
+    assert (first.unmatched, second.unmatched) == (1, 1)
+
+
+def test_the_same_request_twice_under_way_fits_none() -> None:
+    matcher = Matcher()
+    first, second = matcher.open(["what is the name of it"]), matcher.open(["what is the name of it"])
+    assert owner(send(matcher, "what is the name of it"), first, second) is None
+
+
+def test_a_stranger_fits_none_even_when_one_is_alone() -> None:
+    matcher = Matcher()
+    ticket = matcher.open(["what is the name of it"])
+    assert owner(send(matcher, "ping, are you there, model?"), ticket) is None
+
+
+def test_several_calls_of_one_example() -> None:
+    matcher = Matcher()
+    ticket = matcher.open(["x"])
+    for _ in range(3):
+        send(matcher, "Summarise this", header=ticket.mark)
+    assert len(ticket.calls) == 3
+    assert matcher.unmatched == []
+
+
+def test_too_late_is_unmatched() -> None:
+    matcher = Matcher()
+    ticket = matcher.open(["what is the name of it"])
+    matcher.close(ticket)
+    send(matcher, "what is the name of it", header=ticket.mark)
+    assert ticket.calls == []
+    assert len(matcher.unmatched) == 1
+
+
+def test_two_marks_in_one_body_fit_none() -> None:
+    matcher = Matcher()
+    first, second = matcher.open(["a"]), matcher.open(["b"])
+    assert owner(send(matcher, "batch", user=first.mark, metadata={"user_id": second.mark}), first, second) is None
+
+
+def test_a_body_that_is_no_prompt_fits_none() -> None:
+    matcher = Matcher()
+    matcher.open(["a"])
+    call = Call("/v1/embeddings", "{}")
+    matcher.take(call, Incoming("POST", call.path, "", {}, b"{}"))
+    assert matcher.unmatched == [call]
+
+
+def test_phrases() -> None:
+    assert phrases(["One two, three FOUR five"]) == {"one two three four", "two three four five"}
+    assert phrases(["only three words", ""]) == {"only three words"}
+
+
+def test_marks_are_never_the_same() -> None:
+    matcher = Matcher()
+    assert len({matcher.open([]).mark for _ in range(1000)}) == 1000

@@ -1,0 +1,123 @@
+"""What a row learns from the tap; every value worked out by hand, a token being a word."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from context_bench.tap.numbers import tapped_numbers
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def body(*texts: str, tools: list[Any] | None = None) -> str:
+    document: dict[str, Any] = {"messages": [{"role": "user", "content": text} for text in texts]}
+    return json.dumps({**document, "tools": tools} if tools else document)
+
+
+def call(text: str, started: float = 0.0, ended: float | None = 1.0, **more: Any) -> dict[str, Any]:
+    record = {"path": "/v1/chat/completions", "body": text, "headers": {}, "status": 200, "reply": ""}
+    return {**record, "started": started, "first": None, "ended": ended, **more}
+
+
+def exchange(sent: str, *calls: dict[str, Any], **more: Any) -> dict[str, Any]:
+    record = {"path": "/v1/chat/completions", "sent": sent, "seconds": 2.0, "first_token": None, "claims": {}}
+    return {**record, "calls": list(calls), "earlier_calls": 0, "unmatched": 0, **more}
+
+
+TEN = "a b c d e f g h i j"
+
+
+def test_half_of_the_words_is_half_saved() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body("a b c d e"), 0.25, 1.5))], words)
+    assert numbers["downstream_tokens"] == 10
+    assert numbers["upstream_tokens"] == 5
+    assert numbers["prompt_savings"] == 0.5
+    assert numbers["untouched"] is False
+    assert (numbers["upstream_calls"], numbers["extra_upstream_calls"]) == (1, 0)
+    assert numbers["upstream_seconds"] == pytest.approx(1.25)
+    assert numbers["proxy_overhead"] == pytest.approx(0.75)
+    assert "injected_tools" not in numbers
+    assert "prefix_stability" not in numbers
+
+
+def test_untouched_after_parsing() -> None:
+    other = json.dumps(json.loads(body(TEN)), indent=3)
+    numbers = tapped_numbers([exchange(body(TEN), call(other))], words)
+    assert numbers["untouched"] is True
+    assert numbers["prompt_savings"] == 0.0
+
+
+def test_every_call_is_summed_and_two_calls_are_not_untouched() -> None:
+    numbers = tapped_numbers(
+        [exchange(body(TEN), call(body("please sum up"), 0.0, 0.5), call(body(TEN), 0.5, 1.0))], words
+    )
+    assert numbers["upstream_tokens"] == 13
+    assert numbers["prompt_savings"] == pytest.approx(-0.3)
+    assert numbers["extra_upstream_calls"] == 1
+    assert numbers["untouched"] is False
+
+
+def test_calls_at_the_same_time_count_their_time_once() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN), 0.0, 1.0), call(body(TEN), 0.5, 1.25))], words)
+    assert numbers["upstream_seconds"] == pytest.approx(1.25)
+
+
+def test_a_refused_call_was_read_by_nobody() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN), status=500), call(body(TEN), 1.0, 2.0))], words)
+    assert numbers["upstream_tokens"] == 10
+    assert numbers["upstream_calls"] == 2
+    assert numbers["failed_upstream_calls"] == 1
+    assert numbers["untouched"] is True
+
+
+def test_no_call_and_nothing_unmatched_means_none_was_needed() -> None:
+    numbers = tapped_numbers([exchange(body(TEN))], words)
+    assert (numbers["upstream_tokens"], numbers["prompt_savings"]) == (0, 1.0)
+    assert numbers["untouched"] is False
+
+
+def test_no_call_while_something_was_unmatched_is_not_known() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), unmatched=1)], words)
+    assert "upstream_tokens" not in numbers
+    assert "prompt_savings" not in numbers
+    assert numbers["unmatched_exchanges"] == 1
+
+
+def test_tools_that_the_proxy_put_in_are_named_and_counted() -> None:
+    own, new = {"function": {"name": "own"}}, {"function": {"name": "new"}}
+    numbers = tapped_numbers([exchange(body(TEN, tools=[own]), call(body(TEN, tools=[own, new])))], words)
+    assert numbers["injected_tools"] == ["new"]
+    assert numbers["upstream_tokens"] - numbers["downstream_tokens"] == 1
+
+
+def test_time_to_the_first_token() -> None:
+    # The model's first token left after 0.5 s (0.25 to 0.75), it came out of the proxy at 0.9: 0.4 s are the proxy's.
+    seen = exchange(body(TEN), call(body(TEN), 0.25, 2.0, first=0.75), first_token=0.9)
+    assert tapped_numbers([seen], words)["first_token_overhead"] == pytest.approx(0.4)
+
+
+def test_the_vendors_claim_is_summed_over_turns() -> None:
+    turns = [exchange(body(TEN), call(body(TEN)), claims={"x-tokens-saved": "7"}) for _ in range(2)]
+    assert tapped_numbers(turns, words)["claimed_tokens_saved"] == 14
+
+
+def test_earlier_attempts_of_ours_do_not_count() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), earlier_calls=2)], words)
+    assert numbers["earlier_upstream_calls"] == 2
+    assert numbers["upstream_tokens"] == 10
+
+
+def test_a_call_that_never_ended_takes_no_time_of_its_own() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN), 0.5, None))], words)
+    assert numbers["upstream_seconds"] == 0.0
+
+
+def test_only_what_a_model_reads_counts() -> None:
+    counting = call(body(TEN), path="/v1/messages/count_tokens")
+    numbers = tapped_numbers([exchange(body(TEN), counting, call(body(TEN)))], words)
+    assert (numbers["upstream_calls"], numbers["upstream_tokens"], numbers["untouched"]) == (1, 10, True)

@@ -1,0 +1,140 @@
+"""Recipes: what is started for a vendor, where its program is looked for, and how its claims are read."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from context_bench.errors import UnknownName, UsageError
+from context_bench.tap.vendors import VENDORS, claim_headers, claimed_tokens_saved, recipe
+
+KOMPACT = {
+    "server": "uvicorn",
+    "content-type": "application/json",
+    "x-kompact-tokens-saved": "7412",
+    "x-kompact-compression-ratio": "0.156",
+    "x-kompact-latency-ms": "2.1",
+}
+HEADROOM = {
+    "X-Headroom-Tokens-Before": "12630",
+    "X-Headroom-Tokens-After": "7844",
+    "X-Headroom-Tokens-Saved": "4786",
+    "X-Headroom-Model": "gpt-4o",
+    "X-Headroom-Transforms": "router:smart_crusher:0.46",
+    "vary": "Origin",
+}
+"""Reply headers of kompact 0.4.0 and headroom-ai 0.42.0."""
+
+
+def install(home: Path, name: str) -> Path:
+    program = home / name / "bin" / name
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with no vendor in reach."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CONTEXT_BENCH_VENDORS", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "kompact" / "bin"))
+    return tmp_path
+
+
+def test_an_unknown_vendor_is_told_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="unknown vendor 'zip': there are: headroom, kompact"):
+        recipe("zip")
+
+
+@pytest.mark.parametrize(("name", "package"), [("kompact", "kompact"), ("headroom", "headroom-ai[proxy]")])
+def test_a_vendor_that_is_not_installed_says_how_to_install_it(nowhere: Path, name: str, package: str) -> None:
+    with pytest.raises(UsageError) as error:
+        recipe(name)
+    assert f"{name} is not installed: run `make vendors`" in str(error.value)
+    assert f"`pip install '{package}'`" in str(error.value)
+
+
+def test_the_users_own_place_comes_first_then_the_checkout_then_the_path(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program() -> str:
+        return shlex.split(recipe("kompact").command)[0]
+
+    on_path = install(nowhere / "path", "kompact")
+    assert program() == str(on_path)
+    in_checkout = install(nowhere / ".vendors", "kompact")
+    assert program() == str(in_checkout)
+    own = install(nowhere / "my own", "kompact")
+    monkeypatch.setenv("CONTEXT_BENCH_VENDORS", str(nowhere / "my own"))
+    assert program() == str(own)
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_every_recipe_listens_where_told_and_sends_both_dialects_to_the_tap(nowhere: Path, name: str) -> None:
+    install(nowhere / ".vendors", name)
+    words = shlex.split(recipe(name).command)
+    assert words[words.index("--host") + 1] == "{host}"
+    assert words[words.index("--port") + 1] == "{port}"
+    upstream = [words[place + 1] for place, word in enumerate(words) if word.endswith(("-base-url", "-api-url"))]
+    assert upstream == ["{tap}", "{tap}"]
+    assert recipe(name).paths == ("/v1/chat/completions", "/v1/messages")
+    assert recipe(name).env["DO_NOT_TRACK"] == "1"
+
+
+def test_telemetry_is_off(nowhere: Path) -> None:
+    install(nowhere / ".vendors", "kompact")
+    install(nowhere / ".vendors", "headroom")
+    assert recipe("kompact").command.endswith(" --no-otel")
+    assert " --no-telemetry " in recipe("headroom").command
+    env = recipe("headroom").env
+    assert (env["HEADROOM_BEACON"], env["HEADROOM_TELEMETRY"], env["ORT_DISABLE_TELEMETRY"]) == ("off", "off", "1")
+    assert (env["HEADROOM_OFFLINE"], env["HF_HUB_OFFLINE"], env["TRANSFORMERS_OFFLINE"]) == ("1", "1", "1")
+
+
+def test_the_version_and_the_tokenizer_files_are_those_beside_the_program(nowhere: Path) -> None:
+    program = install(nowhere / ".vendors", "headroom")
+    assert recipe("headroom").version is None
+    packages = program.parent.parent / "lib" / "python3.12" / "site-packages"
+    tokenizers = packages / "litellm" / "litellm_core_utils" / "tokenizers"
+    tokenizers.mkdir(parents=True)
+    (packages / "headroom_ai-0.42.0.dist-info").mkdir()
+    found = recipe("headroom")
+    assert (found.version, found.env["TIKTOKEN_CACHE_DIR"]) == ("0.42.0", str(tokenizers))
+    assert found.known_as.startswith("headroom-ai 0.42.0: proxy --host {host} --port {port} ")
+
+
+@pytest.mark.parametrize(
+    ("headers", "saved"),
+    [
+        (KOMPACT, 7412.0),
+        (HEADROOM, 4786.0),
+        ({"X-Tokens-Saved": " 12.5 "}, 12.5),
+        ({"x-someone-tokens-saved": "3"}, 3.0),
+        ({"x-headroom-tokens-saved": "-40"}, -40.0),
+        ({"x-other-tokens-saved": "1", "x-kompact-tokens-saved": "2"}, 2.0),
+        ({"x-kompact-tokens-saved": "many", "x-tokens-saved": "5"}, 5.0),
+        ({"x-tokens-saved": "nan"}, None),
+        ({"x-tokens-saved": "inf"}, None),
+        ({"x-tokens-saved": ""}, None),
+        ({"x-headroom-tokens-before": "9"}, None),
+        ({}, None),
+    ],
+)
+def test_the_tokens_that_a_vendor_says_it_saved(headers: dict[str, str], saved: float | None) -> None:
+    assert claimed_tokens_saved(headers) == saved
+
+
+def test_claims_are_what_speaks_of_tokens_and_savings_and_nothing_secret() -> None:
+    assert set(claim_headers(KOMPACT)) == {"x-kompact-tokens-saved", "x-kompact-compression-ratio"}
+    assert claim_headers(HEADROOM) == {
+        "x-headroom-tokens-before": "12630",
+        "x-headroom-tokens-after": "7844",
+        "x-headroom-tokens-saved": "4786",
+        "x-headroom-transforms": "router:smart_crusher:0.46",
+    }
+    others = ["x-session-token", "set-cookie", "authorization", "content-encoding", "x-ratelimit-remaining-tokens"]
+    assert claim_headers(dict.fromkeys([*others, "anthropic-ratelimit-input-tokens-limit"], "1")) == {}
