@@ -14,11 +14,11 @@ Gold = tuple[str, ...]
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
     """Every accepted answer, without repeats; empty when there is nothing to compare with."""
     given = example.get("answers")
-    if not isinstance(given, list | tuple) or not given:
+    if not given or not isinstance(given, (list, tuple)):
         given = [example.get("answer")]
     golds: dict[Gold, None] = {}
     for answer in given:
-        parts = answer if isinstance(answer, list | tuple) else [answer]
+        parts = answer if isinstance(answer, (list, tuple)) else [answer]
         gold = tuple(str(part) for part in parts if part is not None and str(part).strip())
         if gold:
             golds[gold] = None

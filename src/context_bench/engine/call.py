@@ -98,7 +98,7 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     """Bring what a system returned into the agreed form, or say what is wrong with it."""
     if isinstance(raw, str):
         raw = {"context": raw}
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):
         raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
     processed = dict(raw)
     documents = processed.get("documents")

@@ -179,7 +179,7 @@ class Pipeline:
 def _standing(example: Mapping[str, Any]) -> dict[str, Any]:
     """How the row counts in an official number that is no mean of rows."""
     meta = example.get("meta")
-    if not isinstance(meta, Mapping):
+    if not meta or not isinstance(meta, Mapping):
         return {}
     standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
     if not isinstance(standing.get("weight", 1), int | float):

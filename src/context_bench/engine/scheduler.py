@@ -80,7 +80,7 @@ class Feed:
     async def next(self, lane: Lane) -> Job | None:
         """The next job of a lane; None when there is none any more."""
         while not lane.pending:
-            while lane.position - min(each.position for each in self._lanes) >= self._ahead and not self._ended:
+            while lane.position - self._slowest() >= self._ahead and not self._ended:
                 self._moved.clear()
                 await self._moved.wait()
             if lane.pending:  # another slot of this lane was served while this one waited
@@ -91,6 +91,9 @@ class Feed:
             self._queue(lane, item)
         return lane.pending.popleft()
 
+    def _slowest(self) -> int:
+        return min([lane.position for lane in self._lanes]) if len(self._lanes) > 1 else self._lanes[0].position
+
     def _queue(self, lane: Lane, item: Item) -> None:
         base = lane.position * self._width
         for repeat in range(self._repeats):
@@ -98,7 +101,7 @@ class Feed:
                 first = place == 0 and repeat == 0
                 lane.pending.append(Job(base + place * self._repeats + repeat, system, item, repeat, first))
         lane.position += 1
-        slowest = min(each.position for each in self._lanes)
+        slowest = self._slowest()
         while self._held and self._first < slowest:
             self._held.popleft()
             self._first += 1

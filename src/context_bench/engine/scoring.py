@@ -204,7 +204,7 @@ def _no_repeats(evaluators: Sequence[Evaluator]) -> None:
 
 
 def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
-    if not isinstance(scores, Mapping):
+    if type(scores) is not Scores and not isinstance(scores, Mapping):
         raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it returns a dict")
     for key, value in scores.items():
         if key in judgement.scores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -11,10 +12,10 @@ from context_bench.results import EvalRow, dump_json
 
 __all__ = ["pack_processed", "pack_row", "to_bytes", "unpack_processed", "unpack_row"]
 
-_ROW_PARTS = (
-    "system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset",
-    "error", "repeat", "unscored", "upstream_tokens",
-)  # fmt: skip
+_BEFORE = ("system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset")
+_AFTER = ("error", "repeat", "unscored", "upstream_tokens")
+_parts = attrgetter(*_BEFORE, *_AFTER)
+"""A row without its response, in the order of its fields."""
 
 
 def to_bytes(value: Any) -> bytes:
@@ -53,9 +54,11 @@ def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> d
 
 def pack_row(row: EvalRow) -> bytes:
     """A row without its response, which is kept with the answer."""
-    return to_bytes([getattr(row, name) for name in _ROW_PARTS])
+    return to_bytes(_parts(row))
 
 
 def unpack_row(body: bytes, response: str) -> EvalRow:
     """The inverse of `pack_row`."""
-    return EvalRow(response=response, **dict(zip(_ROW_PARTS, orjson.loads(body))))
+    parts = orjson.loads(body)
+    parts.insert(len(_BEFORE), response)
+    return EvalRow(*parts)

@@ -69,6 +69,8 @@ def _tool_result(context: str) -> list[Message]:
 
 def text_of(content: Any) -> str:
     """The text of a message, whose content may also be a list of parts."""
+    if isinstance(content, str):
+        return content
     if isinstance(content, list | tuple):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
