@@ -15,7 +15,10 @@ example:
   context-bench --proxy http://localhost:7878 --system truncate:ratio=0.5 --dataset needle:length=8000,n=50
 """
 
-_EXIT_CODES = "exit codes: 0 done, 2 wrong usage or input, 3 too many errors or a limit reached, 130 interrupted"
+_EXIT_CODES = (
+    "exit codes: 0 done, 1 a check of conformance failed, 2 wrong usage or input, "
+    "3 too many errors or a limit reached, 130 interrupted"
+)
 
 STORE = ".context-bench"
 MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
