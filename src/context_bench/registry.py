@@ -87,6 +87,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "proxy-overhead": f"{_METRICS}:ProxyOverhead",
         "retention": f"{_METRICS}:Retention",
         "token-meters": f"{_METRICS}:TokenMeters",
+        "upstream-cost": f"{_METRICS}:UpstreamCost",
         "upstream-tokens": f"{_METRICS}:UpstreamTokens",
     },
     "reporter": {

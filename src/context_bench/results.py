@@ -202,6 +202,6 @@ def _read_row(values: Any, number: int) -> EvalRow:
 def _restored(values: Mapping[str, float | None]) -> dict[str, float]:
     """Undo the nulls of strict JSON: a cost with no pass was infinite, anything else is unknown."""
     return {
-        key: (math.inf if key == "cost_of_pass" else math.nan) if value is None else value
+        key: (math.inf if key.endswith("cost_of_pass") else math.nan) if value is None else value
         for key, value in values.items()
     }

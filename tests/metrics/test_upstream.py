@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from context_bench import EvalRow
-from context_bench.metrics import PrefixStability, PromptSavings, ProxyOverhead, TokenMeters, UpstreamTokens
+from context_bench.metrics import (
+    PrefixStability,
+    PromptSavings,
+    ProxyOverhead,
+    TokenMeters,
+    UpstreamCost,
+    UpstreamTokens,
+)
 from rows import failed_row, make_row
 
-EVERY = [PromptSavings, UpstreamTokens, ProxyOverhead, PrefixStability, TokenMeters]
+EVERY = [PromptSavings, UpstreamCost, UpstreamTokens, ProxyOverhead, PrefixStability, TokenMeters]
 
 
 def _row(upstream: int | None = None, **metadata: Any) -> EvalRow:
@@ -138,3 +145,18 @@ def test_three_meters_each_on_its_own_rows() -> None:
         "usage_prompt_tokens": 150.0,
         "usage_rows": 3.0,
     }
+
+
+# --- UpstreamCost
+
+
+def test_cost_is_what_the_model_read_and_wrote_for_each_pass() -> None:
+    # 100 + 10 for the pass, 200 + 20 for the failure, nothing for the row that nobody measured: 330 for one pass
+    rows = [
+        make_row(0.7, upstream_tokens=100, metadata={"response_tokens": 10}),
+        make_row(0.1, upstream_tokens=200, metadata={"response_tokens": 20}),
+        make_row(1.0),
+    ]
+    assert UpstreamCost().compute(rows) == {"upstream_cost_of_pass": 330.0}
+    assert UpstreamCost(threshold=0.05).compute(rows) == {"upstream_cost_of_pass": 165.0}
+    assert UpstreamCost(threshold=0.9).compute(rows) == {"upstream_cost_of_pass": math.inf}

@@ -153,6 +153,13 @@ def reads_upstream(options: argparse.Namespace) -> bool:
     return bool(getattr(options, "upstream", False) or getattr(options, "reader", None)) or wants_tap(options)
 
 
+def _all_upstream(options: argparse.Namespace) -> bool:
+    """Whether every system of the run will have its upstream tokens known: that is then the cost which counts."""
+    if hasattr(options, "upstream_cost"):
+        return bool(options.upstream_cost)
+    return all((not options.proxy or wants_tap(options), not options.system or options.reader, reads_upstream(options)))
+
+
 def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:
     """The metrics of every run, the official number where that is no mean of rows, and those that were asked for."""
     field = "score" if options.score_field == "auto" else options.score_field
@@ -163,6 +170,7 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
         systems=systems,
         tapped=reads_upstream(options),
         controls=CONTROLS if getattr(options, "controls", False) else (),
+        cost_field="upstream_cost_of_pass" if _all_upstream(options) else "cost_of_pass",
     )
     if any((card := card_for(tag)) and card.aggregate for tag in tags):
         metrics.append(OfficialScore(field))

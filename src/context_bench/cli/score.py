@@ -61,6 +61,9 @@ def main(arguments: Sequence[str]) -> int:
             options.threshold = _threshold(config)
         measured = {metric["name"] for metric in config["metrics"]}
         options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
+        options.upstream_cost = any(
+            metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in config["metrics"]
+        )
         scorer = build_scorer(options, list(config["datasets"]))
         metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
         config["metrics"] = [describe_metric(metric) for metric in metrics]

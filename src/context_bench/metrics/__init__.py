@@ -9,7 +9,14 @@ from context_bench.metrics.official import OfficialScore
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
-from context_bench.metrics.upstream import PrefixStability, PromptSavings, ProxyOverhead, TokenMeters, UpstreamTokens
+from context_bench.metrics.upstream import (
+    PrefixStability,
+    PromptSavings,
+    ProxyOverhead,
+    TokenMeters,
+    UpstreamCost,
+    UpstreamTokens,
+)
 
 __all__ = [
     "CompressionRatio",
@@ -26,6 +33,7 @@ __all__ = [
     "ProxyOverhead",
     "Retention",
     "TokenMeters",
+    "UpstreamCost",
     "UpstreamTokens",
     "default_metrics",
 ]

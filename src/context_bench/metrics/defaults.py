@@ -11,7 +11,14 @@ from context_bench.metrics.latency import Latency
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
-from context_bench.metrics.upstream import PrefixStability, PromptSavings, ProxyOverhead, TokenMeters, UpstreamTokens
+from context_bench.metrics.upstream import (
+    PrefixStability,
+    PromptSavings,
+    ProxyOverhead,
+    TokenMeters,
+    UpstreamCost,
+    UpstreamTokens,
+)
 from context_bench.types import Metric
 
 __all__ = ["default_metrics"]
@@ -25,6 +32,7 @@ def default_metrics(
     systems: int = 1,
     tapped: bool = False,
     controls: Sequence[str] = (),
+    cost_field: str = "cost_of_pass",
 ) -> list[Metric]:
     """The five metrics of every run; a tap, more datasets and more systems add what can be said of them."""
     metrics: list[Metric] = [
@@ -38,6 +46,7 @@ def default_metrics(
         metrics += [
             PromptSavings(),
             UpstreamTokens(),
+            UpstreamCost(threshold, score_field),
             ProxyOverhead(),
             TokenMeters(),
             PrefixStability(),
@@ -46,7 +55,7 @@ def default_metrics(
     if datasets > 1:
         metrics.append(PerDatasetBreakdown(score_field))
     if systems > 1:
-        metrics.append(ParetoRank(leave_out=tuple(controls)))
+        metrics.append(ParetoRank(cost_field=cost_field, leave_out=tuple(controls)))
     if controls:
         metrics.append(Retention())
     return metrics

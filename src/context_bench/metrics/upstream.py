@@ -15,7 +15,7 @@ from context_bench.metrics.latency import percentile
 from context_bench.results import EvalRow
 from context_bench.summary import fold
 
-__all__ = ["PrefixStability", "PromptSavings", "ProxyOverhead", "TokenMeters", "UpstreamTokens"]
+__all__ = ["PrefixStability", "PromptSavings", "ProxyOverhead", "TokenMeters", "UpstreamCost", "UpstreamTokens"]
 
 
 def _fact(row: EvalRow, key: str) -> float | None:
@@ -129,6 +129,50 @@ class UpstreamTally:
         if self._extra is not None:
             values["extra_upstream_calls"] = self._extra
         return values
+
+
+@dataclass(frozen=True)
+class UpstreamCost:
+    """Tokens that the model behind a system read and wrote for each passing example; lower is better.
+
+    What a proxy is there to lower. Rows that failed or did not pass are on the bill too; those whose upstream
+    tokens nobody knows are left out altogether.
+    """
+
+    threshold: float = 0.7
+    score_field: str = "score"
+    name = "upstream-cost"
+
+    def start(self) -> UpstreamCostTally:
+        """A running count."""
+        return UpstreamCostTally(self.threshold, self.score_field)
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Divide all tokens by the number of passes; infinite when nothing passes."""
+        return fold(self.start(), rows)
+
+
+class UpstreamCostTally:
+    """Counts passes and tokens."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._field = threshold, score_field
+        self._rows = self._passing = 0
+        self._tokens = 0.0
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        if row.upstream_tokens is None:
+            return
+        self._rows += 1
+        self._tokens += row.upstream_tokens + (_fact(row, "response_tokens") or 0.0)
+        self._passing += row.error is None and row.scores.get(self._field, -math.inf) >= self._threshold
+
+    def result(self) -> dict[str, float]:
+        """Tokens for each pass so far."""
+        if not self._rows:
+            return {}
+        return {"upstream_cost_of_pass": self._tokens / self._passing if self._passing else math.inf}
 
 
 @dataclass(frozen=True)

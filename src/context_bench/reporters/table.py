@@ -30,6 +30,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("savings", "prompt_savings", percent),
     ("untouched", "untouched_share", percent),
     ("cost of pass", "cost_of_pass", tokens),
+    ("cost of pass", "upstream_cost_of_pass", tokens),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
     ("overhead p50", "proxy_overhead_median", seconds),
@@ -37,7 +38,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
-_FROM_SCORES = {"mean_score", "official_score", "pass_rate", "cost_of_pass"}
+_FROM_SCORES = {"mean_score", "official_score", "pass_rate", "cost_of_pass", "upstream_cost_of_pass"}
 _NOT_MEASURED = "not measured"
 
 
@@ -54,8 +55,10 @@ class TableReporter:
     def _systems(self, result: EvalResult) -> str:
         summary = result.summary
         columns = [column for column in _COLUMNS if _is_shown(column[1], summary)]
-        if all(_is_metered(result, name) for name in summary):
-            columns = [column for column in columns if column[1] != "compression_ratio"]
+        if _all_metered(result):  # then these say less than what the tap saw
+            columns = [column for column in columns if column[1] not in ("compression_ratio", "cost_of_pass")]
+        else:
+            columns = [column for column in columns if column[1] != "upstream_cost_of_pass"]
         lines = [["system", *(title for title, _, _ in columns)]]
         for name, values in summary.items():
             lines.append([name, *(self._value(result, name, values, key, show) for _, key, show in columns)])
@@ -86,6 +89,8 @@ class TableReporter:
 
     def _notes(self, result: EvalResult) -> str:
         notes = [_score_note(result), _f1_note(result)]
+        if _all_metered(result):
+            notes.append("cost of pass = tokens that the model read and wrote for each example that passed.")
         notes += upstream_notes(result)
         if any(_answers(result, name) and not _is_metered(result, name) for name in result.summary):
             notes.append(
@@ -108,6 +113,10 @@ def _answers(result: EvalResult, name: str) -> bool:
 def _is_metered(result: EvalResult, name: str) -> bool:
     """Whether it is known what the model behind a system that answers got to read."""
     return _answers(result, name) and "prompt_savings" in result.summary[name]
+
+
+def _all_metered(result: EvalResult) -> bool:
+    return bool(result.summary) and all(_is_metered(result, name) for name in result.summary)
 
 
 def _score_note(result: EvalResult) -> str:
