@@ -55,7 +55,7 @@ $(VENV)/created.stamp:
 	@touch $@
 
 $(VENV)/core.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e '.[tap]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirements-dev.txt

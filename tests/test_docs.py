@@ -207,7 +207,13 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
 
 def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
     facts = ("downstream_tokens", "untouched", "extra_upstream_calls", "proxy_overhead", "first_token_overhead")
-    more = ("prefix_stability", "first_message_changed", "rewritten_history", "claimed_tokens_saved", "prompt_tokens")
+    more = (
+        "prefix_stability",
+        "first_message_changed",
+        "rewritten_history",
+        "claimed_tokens_saved",
+        "billed_prompt_tokens",
+    )
     row = make_row(scores={"score": 1.0, "evidence_survived": 1.0}, upstream_tokens=5)
     row.metadata.update(dict.fromkeys((*facts, *more), 1))
     rows = table("docs/scores.md", "metric of the tap")

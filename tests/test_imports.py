@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "systems": BASE | TOKENS | {"http"},
     # what stands behind a proxy
     "tap": BASE | TOKENS | {"http", "systems"},
-    "evaluators": BASE | TOKENS | {"http", "sandbox", "tap.prompt"},
+    "evaluators": BASE | TOKENS | {"http", "sandbox", "tap.exchanges", "tap.prompt"},
     "local": BASE | TOKENS | {"http", "tap"},
     "conformance": BASE | TOKENS | {"http", "tap"},
     # what runs them

@@ -115,11 +115,12 @@ class BadOutput(SystemFailure):
 
 
 class RequestFailed(SystemFailure):
-    """An HTTP request did not succeed."""
+    """An HTTP request did not succeed; `tapped` is what a tap behind the server saw of it, if there is one."""
 
     def __init__(self, message: str, *, status: int | None = None, metadata: dict[str, Any] | None = None) -> None:
         super().__init__(message, metadata)
         self.status = status
+        self.tapped: list[dict[str, Any]] | None = None
 
 
 class ConnectionFailed(RequestFailed):

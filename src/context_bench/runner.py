@@ -273,7 +273,13 @@ def _systems(given: Any) -> list[System]:
 
 def _metrics(given: Sequence[Metric] | None, systems: Sequence[System]) -> list[Metric]:
     if given is None:
-        given = default_metrics(systems=len(systems), tapped=any(hasattr(each, "tap") for each in systems))
+        known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
+        given = default_metrics(
+            systems=len(systems),
+            tapped=any(known),
+            controls=[each.name for each in systems if not getattr(each, "competes", True)],
+            cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
+        )
     metrics = list(given)
     for metric in metrics:
         if isinstance(metric, type) or not isinstance(metric, Metric):

@@ -240,7 +240,6 @@ def test_all_of_them_unless_one_is_chosen(several: Path) -> None:
         (("last", "q1", "--dataset", "peeple"), "has no dataset 'peeple': there are people, "),
         (("last", "q1", "--repeat", "7"), "has no repeat 7 of example 'q1'"),
         (("nonsense", "q1"), "there is no run 'nonsense'"),
-        (("last",), "ID"),
         (("last", "q1", "--repeat", "-1"), "whole number"),
         (("last", "q1", "--color", "red"), "red"),
         (("last", "q1", "--cache-dir", "elsewhere"), "elsewhere"),
@@ -330,3 +329,16 @@ def test_after_a_real_run(tmp_path: Path) -> None:
     assert "nothing to compare" in text.partition("truncate")[0]
     assert "evidence: survived" in text.partition("truncate")[2]
     assert "[-" in text.partition("truncate")[2]
+
+
+def test_without_an_id_the_rows_are_listed(several: Path) -> None:
+    done = called("diff", "last", cwd=several)
+    assert done.returncode == 0, done.stderr
+    first, *rows = done.stdout.splitlines()
+    assert first.split() == ["example", "system", "score", "savings", "evidence", "error"]
+    assert {line.split()[0] for line in rows} == {"q1", "2"}
+    assert {line.split()[1] for line in rows} == {"one", "two"}
+
+
+def test_the_start_of_an_id_is_enough_where_it_is_the_only_one(several: Path) -> None:
+    assert called("diff", "last", "q", cwd=several).stdout == called("diff", "last", "q1", cwd=several).stdout != ""

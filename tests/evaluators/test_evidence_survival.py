@@ -22,11 +22,11 @@ def _body(*contents: Any, **fields: Any) -> str:
 
 
 def _call(*contents: Any, status: int = 200, **fields: Any) -> dict[str, Any]:
-    return {"status": status, "body": _body(*contents, **fields)}
+    return {"path": "/v1/chat/completions", "status": status, "body": _body(*contents, **fields)}
 
 
 def _exchange(*calls: dict[str, Any], **facts: Any) -> dict[str, Any]:
-    return {"sent": "", "calls": list(calls), **facts}
+    return {"sent": "", "calls": list(calls), "unmatched": 0, **facts}
 
 
 def _score(evidence: Any, *, question: str = "Where?", **processed: Any) -> Any:
@@ -70,7 +70,12 @@ def test_every_place_of_a_request_in_which_a_model_reads(body: dict[str, Any]) -
     assert _score(SPAN, tapped=tapped) == {"evidence_survived": 1.0}
 
 
-def test_spans_may_be_in_different_calls_and_turns() -> None:
+def test_what_only_a_side_call_read_did_not_reach_the_answer() -> None:
+    summarised = [_exchange(_call(f"Sum up: {SPAN}"), _call("A summary that lost it. Where?"))]
+    assert _score(SPAN, tapped=summarised) == {"evidence_survived": 0.0}
+
+
+def test_spans_may_be_in_different_turns() -> None:
     tapped = [_exchange(_call("one"), _call("Alice.")), _exchange(_call(SPAN))]
     assert _score([SPAN, "Alice."], tapped=tapped) == {"evidence_survived": 1.0}
     assert _score([SPAN, "Alice", "Carol"], tapped=tapped).details["lost_spans"] == ["Carol"]
@@ -94,10 +99,13 @@ def test_a_call_that_was_not_answered_was_not_read(status: int) -> None:
         ({"tapped": []}, "no request of this example reached the model"),
         ({"tapped": [_exchange()]}, "no request of this example reached the model"),
         ({"tapped": [_exchange(_call(SPAN, status=500))]}, "no request of this example reached the model"),
-        ({"tapped": [_exchange({"status": 200, "body": "no JSON"})]}, "no request of this example reached the model"),
+        (
+            {"tapped": [_exchange({"path": "/v1/responses", "status": 200, "body": "no JSON"})]},
+            "which requests at the tap belong to this example could not be told",
+        ),
         (
             {"tapped": [_exchange(_call(SPAN)), _exchange(unmatched=2)]},
-            "which request at the tap belongs to this example could not be told",
+            "which requests at the tap belong to this example could not be told",
         ),
     ],
 )

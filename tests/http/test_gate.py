@@ -201,3 +201,37 @@ def test_one_that_gives_up_waiting_blocks_nobody() -> None:
         return visits.served
 
     assert run(main()) == 2
+
+
+def test_first_come_first_served() -> None:
+    async def main() -> list[int]:
+        gate, order = Gate("here", 1), []
+
+        async def worker(number: int) -> None:
+            for _ in range(20):
+                async with inside(gate):
+                    order.append(number)
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(worker(number) for number in range(4)))
+        return order
+
+    order = run(main())
+    assert order == [0, 1, 2, 3] * 20
+
+
+def test_a_place_that_was_handed_to_somebody_who_left_is_not_lost() -> None:
+    async def main() -> int:
+        gate = Gate("here", 1)
+        await gate.enter()
+        waiting = asyncio.ensure_future(gate.enter())
+        await asyncio.sleep(0)
+        gate.leave()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        visits = Visits(gate)
+        await visits.many(3)
+        return visits.served
+
+    assert run(main()) == 3

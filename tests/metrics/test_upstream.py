@@ -35,7 +35,13 @@ def test_rows_that_nobody_measured_give_no_keys(metric: Any) -> None:
 @pytest.mark.parametrize("value", [None, "12", math.nan, math.inf, [], {}])
 def test_what_is_no_number_is_left_out(metric: Any, value: Any) -> None:
     keys = ("downstream_tokens", "untouched", "extra_upstream_calls", "proxy_overhead", "first_token_overhead")
-    more = ("prefix_stability", "first_message_changed", "rewritten_history", "claimed_tokens_saved", "prompt_tokens")
+    more = (
+        "prefix_stability",
+        "first_message_changed",
+        "rewritten_history",
+        "claimed_tokens_saved",
+        "billed_prompt_tokens",
+    )
     assert metric().compute([_row(**dict.fromkeys((*keys, *more), value))]) == {}
 
 
@@ -131,9 +137,9 @@ def test_the_means_of_conversations() -> None:
 
 def test_three_meters_each_on_its_own_rows() -> None:
     rows = [
-        _row(40, downstream_tokens=100, claimed_tokens_saved=75, prompt_tokens=45),
-        _row(90, downstream_tokens=100, prompt_tokens=95),
-        _row(prompt_tokens=10, claimed_tokens_saved=-5.5),
+        _row(40, downstream_tokens=100, claimed_tokens_saved=75, billed_prompt_tokens=45),
+        _row(90, downstream_tokens=100, billed_prompt_tokens=95),
+        _row(billed_prompt_tokens=10, claimed_tokens_saved=-5.5),
         _row(),
         failed_row(upstream_tokens=1, metadata={"downstream_tokens": 9, "claimed_tokens_saved": 9, "prompt_tokens": 9}),
     ]

@@ -154,7 +154,13 @@ def test_evidence_that_was_moved_is_marked_in_both_places() -> None:
 
 def test_evidence_of_which_a_part_was_changed() -> None:
     found = _marked("the code is 42 now", "the code is 43 now", "code is 42")
-    assert found == [("kept", "code is", "code is"), ("changed", " 42", " 43")]
+    assert found == [("kept", "code is", "code is"), ("dropped", " 42", "")]
+
+
+def test_evidence_in_a_long_stretch_that_was_replaced_stands_alone() -> None:
+    lines = [f"line {number} of the text" for number in range(40)]
+    found = _marked("\n".join([*lines, "BUDGET = 931520", *lines]), "[...]", "BUDGET = 931520")
+    assert found == [("dropped", "BUDGET = 931520", "")]
 
 
 def test_evidence_in_another_dress() -> None:

@@ -89,7 +89,8 @@ def test_headers_that_are_meant_for_one_hop_stay_there() -> None:
     hop = {"connection": "x-secret-hop, keep-alive", "x_secret_hop": "1", "te": "trailers", "proxy_authorization": KEY}
     with Server(reply(headers=extra)) as server:
         (answer,) = ask(
-            Forward(server.url), post(host="evil", accept_encoding="br", x_context_bench_mark="cb-1", **hop)
+            Forward(server.url),
+            post(host="evil", accept_encoding="br", x_context_bench_mark="cb-0123456789abcdef01234567", **hop),
         )
         seen = server.chats[0].headers
     assert set(seen) == {"host", "content-type", "accept-encoding", "content-length"}
@@ -102,15 +103,16 @@ def test_headers_that_are_meant_for_one_hop_stay_there() -> None:
 @pytest.mark.parametrize(
     ("body", "passed"),
     [
-        ('{"model":"m","user":"cb-0123","n":1}', {"model": "m", "n": 1}),
-        ('{"user":"cb-0123"}', {}),
-        ('{"metadata":{"user_id":"cb-0123"},"n":1}', {"n": 1}),
-        ('{"metadata":{"user_id":"cb-0123","own":1},"n":1}', {"metadata": {"own": 1}, "n": 1}),
+        ('{"model":"m","user":"cb-0123456789abcdef01234567","n":1}', {"model": "m", "n": 1}),
+        ('{"user":"cb-0123456789abcdef01234567"}', {}),
+        ('{"metadata":{"user_id":"cb-0123456789abcdef01234567"},"n":1}', {"n": 1}),
+        ('{"metadata":{"user_id":"cb-0123456789abcdef01234567","own":1},"n":1}', {"metadata": {"own": 1}, "n": 1}),
         (
-            '{"user":"cb-1","metadata":{"user_id":"cb-1"}, "big":123456789012345678901234}',
+            '{"user":"cb-0123456789abcdef01234567","metadata":{"user_id":"cb-0123456789abcdef01234567"}, '
+            '"big":123456789012345678901234}',
             {"big": 123456789012345678901234},
         ),
-        ('{"user":"cb-1","text":"\\ud800 é"}', {"text": "\ud800 é"}),
+        ('{"user":"cb-0123456789abcdef01234567","text":"\\ud800 é"}', {"text": "\ud800 é"}),
     ],
 )
 def test_marks_do_not_go_on(body: str, passed: dict[str, Any]) -> None:
@@ -120,11 +122,11 @@ def test_marks_do_not_go_on(body: str, passed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        '{ "user" : "alice", "text": "cb-1" }',
-        '{ "user": 5, "metadata": "cb-1" }',
+        '{ "user" : "alice", "text": "cb-0123456789abcdef01234567" }',
+        '{ "user": 5, "metadata": "cb-0123456789abcdef01234567" }',
         '{ "metadata": { "user_id": "me" }, "note": "cb-" }',
-        '{ "messages": [{"user": "cb-1"}] }',
-        '["cb-1", "user"]',
+        '{ "messages": [{"user": "cb-0123456789abcdef01234567"}] }',
+        '["cb-0123456789abcdef01234567", "user"]',
         "cb- no JSON",
         "[" * 100_000 + '"cb-"',
     ],
@@ -312,7 +314,7 @@ def test_a_stream_that_breaks_is_relayed_as_broken() -> None:
                     pass
             call = await through.ended()
         assert got == b"data: 1\n\ndata: 2\n\n"
-        assert (call.reply.encode(), call.ended, call.status) == (got, None, 200)
+        assert (call.reply.encode(), call.cut, call.status) == (got, True, 200)
 
     with Server(stream(b"data: 1\n\n", b"data: 2\n\n", pause=0.05, ended=False)) as server:
         run(lambda: test(server))
@@ -338,7 +340,7 @@ def test_a_client_that_goes_away_ends_the_request_upstream() -> None:
                 answer.close()
             await asyncio.wait_for(gone.wait(), 5)
             call = await through.ended()
-            assert (call.reply, call.ended) == ("data: 1\n\n", None)
+            assert (call.reply, call.cut) == ("data: 1\n\n", True)
 
     run(test)
 
@@ -370,14 +372,14 @@ def test_nothing_in_a_request_changes_where_it_goes(line: str) -> None:
 
 def test_a_mark_is_recorded_at_the_tap_and_not_seen_upstream() -> None:
     async def test(server: Server) -> None:
-        body = b'{"model":"m","user":"cb-0123456789ab"}'
+        body = b'{"model":"m","user":"cb-0123456789abcdef01234567"}'
         async with Through(server.url) as through:
-            headers = {"X-Context-Bench-Mark": "cb-0123456789ab"}
+            headers = {"X-Context-Bench-Mark": "cb-0123456789abcdef01234567"}
             async with through.client.post(through.tap.url + "/chat/completions", data=body, headers=headers) as answer:
                 assert answer.status == 200
             call = await through.ended()
         assert call.body == body.decode()
-        assert call.headers["x-context-bench-mark"] == "cb-0123456789ab"
+        assert call.headers["x-context-bench-mark"] == "cb-0123456789abcdef01234567"
         assert server.chats[0].json == {"model": "m"}
         assert "x-context-bench-mark" not in server.chats[0].headers
 

@@ -109,3 +109,32 @@ def test_phrases() -> None:
 def test_marks_are_never_the_same() -> None:
     matcher = Matcher()
     assert len({matcher.open([]).mark for _ in range(1000)}) == 1000
+
+
+def test_a_late_call_without_marks_is_not_given_to_somebody_else() -> None:
+    matcher = Matcher()
+    ask = "Answer with a few words and nothing else."
+    first = matcher.open(["Where does the old captain keep his map?", ask])
+    matcher.close(first)
+    second = matcher.open(["Which colour has the door of the mill?", ask])
+    send(matcher, "Where does the old captain keep his map?", ask)
+    assert second.calls == []
+    assert second.unmatched == 0
+    assert len(matcher.unmatched) == 1
+
+
+def test_a_repeated_example_is_followed_by_content() -> None:
+    matcher = Matcher()
+    texts = ["Where does the old captain keep his map?", FILLER]
+    matcher.close(matcher.open(texts))
+    again = matcher.open(texts)
+    assert owner(send(matcher, *texts), again) is again
+
+
+def test_a_late_call_with_its_mark_takes_nothing_from_others() -> None:
+    matcher = Matcher()
+    first = matcher.open(["alpha"])
+    matcher.close(first)
+    second = matcher.open(["beta"])
+    send(matcher, "beta", header=first.mark)
+    assert (second.calls, second.unmatched) == ([], 0)

@@ -85,7 +85,8 @@ def test_no_call_while_something_was_unmatched_is_not_known() -> None:
     numbers = tapped_numbers([exchange(body(TEN), unmatched=1)], words)
     assert "upstream_tokens" not in numbers
     assert "prompt_savings" not in numbers
-    assert numbers["unmatched_exchanges"] == 1
+    assert numbers["unmatched_calls"] == 1
+    assert numbers["exchanges_without_call"] == 1
 
 
 def test_tools_that_the_proxy_put_in_are_named_and_counted() -> None:
@@ -112,9 +113,60 @@ def test_earlier_attempts_of_ours_do_not_count() -> None:
     assert numbers["upstream_tokens"] == 10
 
 
-def test_a_call_that_never_ended_takes_no_time_of_its_own() -> None:
+def test_no_time_is_made_up_for_a_call_whose_end_was_not_seen() -> None:
     numbers = tapped_numbers([exchange(body(TEN), call(body(TEN), 0.5, None))], words)
-    assert numbers["upstream_seconds"] == 0.0
+    assert "upstream_seconds" not in numbers
+    assert "proxy_overhead" not in numbers
+
+
+def test_a_call_in_a_form_that_cannot_be_read_is_not_nothing() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call('{"input": "a b c"}', path="/v1/responses"))], words)
+    assert "upstream_tokens" not in numbers
+    assert "prompt_savings" not in numbers
+    assert numbers["upstream_calls"] == 1
+
+
+def test_another_path_to_the_same_api_counts() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body("a b"), path="/openai/v1/chat/completions"))], words)
+    assert numbers["upstream_tokens"] == 2
+
+
+def test_a_tap_that_nobody_called_knows_nothing() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), silent=True)], words)
+    assert "upstream_tokens" not in numbers
+    assert "untouched" not in numbers
+
+
+def test_one_unmatched_call_makes_the_sum_unknown() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), unmatched=1)], words)
+    assert "upstream_tokens" not in numbers
+    assert numbers["unmatched_calls"] == 1
+
+
+OPENAI = '{"usage": {"prompt_tokens": 11, "completion_tokens": 2}}'
+ANTHROPIC = '{"usage": {"input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 3}}'
+STREAM = 'data: {"choices": []}\n\ndata: {"choices": [], "usage": {"prompt_tokens": 13}}\n\ndata: [DONE]\n\n'
+MESSAGE = (
+    'event: message_start\ndata: {"type": "message_start", "message": {"usage": {"input_tokens": 7}}}\n\n'
+    'event: message_delta\ndata: {"type": "message_delta", "usage": {"output_tokens": 9}}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("replies", "billed"),
+    [
+        ([OPENAI], 11),
+        ([ANTHROPIC], 25),
+        ([STREAM], 13),
+        ([MESSAGE], 7),
+        ([OPENAI, OPENAI], 22),
+        ([OPENAI, "{}"], None),
+        (["nonsense"], None),
+    ],
+)
+def test_the_bill_is_read_from_what_the_upstream_said(replies: list[str], billed: int | None) -> None:
+    calls = [call(body(TEN), reply=reply) for reply in replies]
+    assert tapped_numbers([exchange(body(TEN), *calls)], words).get("billed_prompt_tokens") == billed
 
 
 def test_only_what_a_model_reads_counts() -> None:

@@ -16,7 +16,7 @@ from context_bench.tap.secrets import MASK, Hidden, is_secret
 )
 def test_a_header_is_secret_by_its_name(name: str) -> None:
     assert is_secret(name)
-    assert Hidden.headers({name: "v", "accept": "*/*"}) == {name: MASK, "accept": "*/*"}
+    assert Hidden({}).headers({name: "v", "accept": "*/*"}) == {name: MASK, "accept": "*/*"}
 
 
 @pytest.mark.parametrize("name", ["content-type", "user-agent", "anthropic-version", "x-request-id", "host"])

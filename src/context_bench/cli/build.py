@@ -41,6 +41,8 @@ def build_system_list(options: argparse.Namespace) -> list[Any]:
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
     reader = build_server(options.reader, options, None) if options.reader else None
+    if options.controls and options.system and not reader:
+        raise UsageError("--controls compares answers of a model: with a --system it needs --reader URL")
     for text in options.system:
         built = build_systems(text, options.seed)
         systems.extend(named(WithReader(each, reader), each.name) if reader else each for each in built)

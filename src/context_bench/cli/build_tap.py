@@ -128,4 +128,6 @@ def _port_of(url: str) -> int:
 def _program(command: str) -> str:
     """What a proxy is called that has no name: its program."""
     words: Sequence[str] = shlex.split(command)
-    return PurePath(words[0]).name if words else command
+    names = [PurePath(word).name for word in words]
+    scripts = [name for name in names[1:] if name.endswith((".py", ".js", ".sh"))]
+    return (scripts or names or [command])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from context_bench.cli import COMMANDS
@@ -13,6 +13,8 @@ from context_bench.cli.parser import STORE, Parser, add_store, count
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.golds import evidence_texts
+from context_bench.reporters.layout import percent, plain_table
+from context_bench.reporters.layout import score as as_score
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
@@ -39,6 +41,9 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments[1:])
     with Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
+        if options.id is None:
+            sys.stdout.write(_listed(store.run_rows(info), options))
+            return 0
         records = _matching(store, info, options)
     counter = _tokenizer(info)
     color = wants_color("never" if options.no_color else options.color, sys.stdout)
@@ -54,7 +59,7 @@ def _parser() -> Parser:
     parser = Parser(prog="context-bench diff", description=COMMANDS["diff"])
     add = parser.add_argument
     add("run", metavar="RUN", help="an id, the start of one, or last")
-    add("id", metavar="ID", help="the id of the example")
+    add("id", metavar="ID", nargs="?", help="the id of the example, or the start of one (default: list them)")
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
     add("--dataset", metavar="TAG", help="only the example of this dataset")
     add("--repeat", type=count, metavar="K", help="only this repeat, counted from 0")
@@ -68,9 +73,25 @@ def _parser() -> Parser:
 # --- which rows
 
 
+def _listed(rows: Iterable[EvalRow], options: Any) -> str:
+    """The rows that can be looked at, with what tells which of them to look at."""
+    lines = [["example", "system", "score", "savings", "evidence", "error"]]
+    for row in rows:
+        if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):
+            survived = {1.0: "survived", 0.0: "lost"}.get(row.scores.get("evidence_survived", -1.0), "")
+            numbers = (row.scores.get("score"), row.metadata.get("prompt_savings"))
+            score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
+            lines.append([str(row.example_id), row.system, score, savings, survived, (row.error or "")[:60]])
+    return plain_table(lines) + "\n"
+
+
 def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
     known: dict[str, dict[str, None]] = {"system": {}, "dataset": {}, "example": {}}
     found = []
+    ids = {str(row.example_id) for row in store.run_rows(info)}
+    starting = [each for each in ids if each.startswith(options.id)]
+    if options.id not in ids and len(starting) == 1:
+        options.id = starting[0]
     for record in store.run_records(info):
         row = record.row
         if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):

@@ -65,9 +65,17 @@ class View:
             if kind == "kept":
                 text += "".join(map(self._kept, run))
             else:
-                text += self._styled([(each.text, each.evidence) for each in run if each.text], "dropped")
+                text += self._styled([self._shortened(each) for each in run if each.text], "dropped")
                 text += self._styled([(each.new, each.evidence) for each in run if each.new], "added")
         return text if text.endswith("\n") or not text else text + "\n"
+
+    def _shortened(self, segment: Segment) -> tuple[str, bool]:
+        """What was dropped; a long stretch of it without evidence by its ends."""
+        if segment.evidence or self._full or len(segment.text) <= 2 * _SHORT:
+            return segment.text, segment.evidence
+        head, tail = _edge(segment.text), _edge(segment.text[::-1])[::-1]
+        hidden = self._count(segment.text[len(head) : len(segment.text) - len(tail)])
+        return f"{head.rstrip(chr(10))}\n… {hidden:,} more tokens …\n{tail.lstrip(chr(10))}", False
 
     def _kept(self, segment: Segment) -> str:
         if segment.evidence or self._full:

@@ -1,4 +1,4 @@
-"""`context-bench runs list|show|export|rm`: what was recorded."""
+"""`context-bench runs list|show|export|requests|rm`: what was recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from context_bench.cli.output import destination
 from context_bench.cli.parser import STORE, Parser, add_report, add_store
 from context_bench.registry import registry
 from context_bench.reporters.layout import plain_table
-from context_bench.results import EvalResult
+from context_bench.results import EvalResult, dump_json
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize
 
@@ -22,12 +22,13 @@ __all__ = ["load_result", "main"]
 def main(arguments: Sequence[str]) -> int:
     """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|export|rm", parser_class=Parser)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
     add_store(actions.add_parser("list", help="all runs, the newest first"), reuse=False)
     show = actions.add_parser("show", help="how a run was made, and its table")
     export = actions.add_parser("export", help="a run as json, csv or table")
+    requests = actions.add_parser("requests", help="what a tap recorded and no example owns, a JSON object a line")
     remove = actions.add_parser("rm", help="forget runs, and answers that no other run uses")
-    for action, many in ((show, False), (export, False), (remove, True)):
+    for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action, reuse=False)
     add_report(export)
@@ -78,7 +79,9 @@ def _show(options: Any) -> int:
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
+        return ", ".join(
+            f"{key}={_text(item) if isinstance(item, dict | str) else item}" for key, item in value.items()
+        )
     if isinstance(value, list):
         return " ".join(item["name"] if isinstance(item, dict) and "name" in item else str(item) for item in value)
     return " / ".join(str(value).splitlines())
@@ -91,6 +94,13 @@ def _export(options: Any) -> int:
     return 0
 
 
+def _requests(options: Any) -> int:
+    with _open(options) as store:
+        for request in store.run_requests(store.run(options.run)):
+            sys.stdout.write(dump_json(request) + "\n")
+    return 0
+
+
 def _remove(options: Any) -> int:
     with _open(options, readonly=False) as store:
         for info in {store.run(name).id: store.run(name) for name in options.run}.values():
@@ -99,4 +109,4 @@ def _remove(options: Any) -> int:
     return 0
 
 
-_ACTIONS = {"list": _list, "show": _show, "export": _export, "rm": _remove}
+_ACTIONS = {"list": _list, "show": _show, "export": _export, "requests": _requests, "rm": _remove}

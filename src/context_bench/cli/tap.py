@@ -184,7 +184,7 @@ class Log:
 
 
 def _line(call: Call, tokens: int, tools: int) -> str:
-    took = "cut off" if call.ended is None else f"{call.ended - call.started:.2f} s"
+    took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
     moment = time.strftime("%H:%M:%S")
     return f"{moment} {call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
 

@@ -23,7 +23,8 @@ __all__ = ["Outcome", "call_system", "is_endpoint"]
 _OURS = frozenset(
     {"waited", "upstream", "upstream_tokens", "cost", "group", "weight", "weight_field"}
     | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
-    | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved"}
+    | {"failed_upstream_calls", "earlier_upstream_calls", "exchanges_without_call", "unmatched_calls"}
+    | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
     | {"prefix_stability", "first_message_changed", "rewritten_history"}
 )
 """What our own systems and the engine say of a row; a system under test cannot say it of itself."""
@@ -75,6 +76,8 @@ async def call_system(
         outcome.error = describe(raised)
         facts = getattr(raised, "metadata", None)
         outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
+        if getattr(system, "own_client", False) and getattr(raised, "tapped", None):
+            outcome.processed = {"tapped": raised.tapped}  # type: ignore[attr-defined]
     outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
     return outcome
 

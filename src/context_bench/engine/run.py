@@ -109,11 +109,12 @@ class Run:
                 raise
         finally:
             pipeline.close()
-            for system in plan.systems:
-                await _finish(system)
+            failures = [failure for system in plan.systems if (failure := await _finish(system))]
             threads.shutdown(cancel_futures=True)
             await leave_shared_transport()
             plan.progress.close()
+        if failures:
+            raise failures[0]
         self.error = feed.error
 
     def _take(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
@@ -162,12 +163,16 @@ def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
 
-async def _finish(system: Any) -> None:
-    """Let a system end what it keeps running."""
+async def _finish(system: Any) -> Exception | None:
+    """Let a system end what it keeps running; one that fails must not keep the others from it."""
     finish = getattr(system, "finish", None)
-    ended = finish() if callable(finish) else None
-    if inspect.isawaitable(ended):
-        await ended
+    try:
+        ended = finish() if callable(finish) else None
+        if inspect.isawaitable(ended):
+            await ended
+    except Exception as error:  # noqa: BLE001 - raised when all have ended
+        return error
+    return None
 
 
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:

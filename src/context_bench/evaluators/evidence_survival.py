@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from context_bench.evaluators.context_recall import words
 from context_bench.golds import evidence_texts
 from context_bench.results import Scores
+from context_bench.tap.exchanges import answering_call, is_known
 from context_bench.tap.prompt import read_prompt
 
 __all__ = ["EvidenceSurvival", "read_texts"]
@@ -26,13 +27,13 @@ _SHOWN, _LENGTH = 3, 80
 class EvidenceSurvival:
     """Scores `evidence_survived`: 1.0 when every span of the evidence was in what the model got to read.
 
-    What it read are the texts of all requests that reached it and were answered, or else the context that the
-    system put out. A span counts wherever it stands in one of those texts, but not where the question itself
+    What it read are the texts of the request that gave the answer, or else the context that the system put out; what
+    only a side call read, such as a summary of it, did not reach the answer. A span counts wherever it stands in one of those texts, but not where the question itself
     repeats it. The details count the spans as `verbatim`, `normalised` or `lost`.
     """
 
     name = "evidence-survival"
-    version = 1
+    version = 2
     score_fields = ("evidence_survived",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -58,9 +59,9 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
         return [context] if isinstance(context, str) else "what the model got to read was not seen"
-    if any(not exchange["calls"] and exchange.get("unmatched") for exchange in tapped):
-        return "which request at the tap belongs to this example could not be told"
-    calls = [call for exchange in tapped for call in exchange["calls"] if 200 <= call["status"] < 300]
+    if not all(map(is_known, tapped)):
+        return "which requests at the tap belong to this example could not be told"
+    calls = [call for exchange in tapped if (call := answering_call(exchange)) is not None]
     prompts = [prompt for call in calls if (prompt := read_prompt(call["body"])) is not None]
     if not prompts:
         return "no request of this example reached the model"

@@ -189,6 +189,10 @@ class Endpoint:
             _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
         return reply
 
+    def reveal_secrets(self) -> list[str]:
+        """The values that must be kept nowhere, for whoever keeps requests."""
+        return [value.reveal() for value in self._secrets]
+
     def settle(self, tokens: int | None) -> None:
         """Tell how many tokens a request turned out to cost, for the limit of tokens in a minute."""
         self._gate.spend(tokens or 0)

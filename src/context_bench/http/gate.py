@@ -44,7 +44,7 @@ class Gate:
 
     def enter_at_once(self) -> bool:
         """Go in if nothing stands against it, which costs less than to wait for nothing; leave() goes out."""
-        if self._death or self._interval or self._in_flight >= int(self._limit):
+        if self._death or self._interval or self._waiting or self._in_flight >= int(self._limit):
             return False
         if (self._open_at or self._next_start) and self._wait(asyncio.get_running_loop().time()) > 0:
             return False
@@ -56,11 +56,10 @@ class Gate:
         if self._death:
             raise ConnectionFailed(self._death)
         loop = asyncio.get_running_loop()
-        while self._in_flight >= max(1, int(self._limit)):
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            await turn
-        self._in_flight += 1
+        if self._waiting or self._in_flight >= max(1, int(self._limit)):
+            await self._turn(loop)
+        else:
+            self._in_flight += 1
         try:
             while (wait := self._wait(loop.time())) > 0 and not self._death:
                 await asyncio.sleep(min(wait, _LOOK_AGAIN))  # it may close meanwhile
@@ -70,6 +69,17 @@ class Gate:
                 raise ConnectionFailed(self._death)
         except BaseException:
             self.leave()
+            raise
+
+    async def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait until somebody who leaves hands his place over: first come, first served."""
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # the place was handed over already
+                self.leave()
             raise
 
     def _wait(self, now: float) -> float:
@@ -82,12 +92,11 @@ class Gate:
             self._wake()
 
     def _wake(self) -> None:
-        room = max(1, int(self._limit)) - self._in_flight
-        while self._waiting and room > 0:
+        while self._waiting and self._in_flight < max(1, int(self._limit)):
             turn = self._waiting.popleft()
             if not turn.done():
+                self._in_flight += 1  # for him: nobody who comes now may be faster
                 turn.set_result(None)
-                room -= 1
 
     def refused(self, pause: float) -> None:
         """The server said 429: halve what it gets, and hold everyone for a while."""

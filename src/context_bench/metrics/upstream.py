@@ -286,7 +286,7 @@ class Meters:
             return
         sides = _both_sides(row)
         counted = None if sides is None else sides[0] - sides[1]
-        claimed, used = _fact(row, "claimed_tokens_saved"), _fact(row, "prompt_tokens")
+        claimed, used = _fact(row, "claimed_tokens_saved"), _fact(row, "billed_prompt_tokens")
         for meter, value in ((self._claimed, claimed), (self._counted, counted), (self._usage, used)):
             if value is not None:
                 meter.append(value)

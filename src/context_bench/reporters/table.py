@@ -34,6 +34,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
     ("overhead p50", "proxy_overhead_median", seconds),
+    ("first token", "first_token_overhead_median", seconds),
     ("retention", "retention", percent),
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )

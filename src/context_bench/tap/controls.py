@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from context_bench.http.loop import run_sync
 from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
 from context_bench.systems.conversation import ask
 from context_bench.systems.prompts import merge
+from context_bench.tap.record import Call
 from context_bench.tap.system import Tapped
 from context_bench.types import Example
 
@@ -26,14 +28,24 @@ class Control:
     """
 
     own_client = True
+    competes = False
     reads_gold = True
     """The ceiling needs to know what the evidence is."""
 
     def __init__(self, name: str, reader: Tapped) -> None:
-        self.name, self.reader = name, reader
+        self.name, self.reader, self.tap = name, reader, reader.tap
         self._maker = CONTROLS[name]()
         self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
         self.prepare, self.finish = reader.prepare, reader.finish
+
+    def report(self) -> dict[str, Any]:
+        """What is to be said of the run beside its rows."""
+        return self.reader.report()
+
+    @property
+    def unmatched(self) -> Sequence[Call]:
+        """Requests at its tap that fit no single example."""
+        return self.reader.unmatched
 
     @property
     def parts(self) -> list[Any]:

@@ -143,6 +143,9 @@ def _listed(tools: Iterable[Any]) -> str:
 
 # --- evidence
 
+_MANY = 50
+"""Places of evidence in one changed stretch, up to which they are told apart."""
+
 
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
     """The same segments, divided so that the evidence, on either side, stands in segments of its own."""
@@ -161,8 +164,12 @@ def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[
         elif segment.kind == "added":
             marked += _divided(segment, _inside(others, j, j + len(segment.new)))
         else:
-            touched = _inside(spans, i, i + len(segment.text)) or _inside(others, j, j + len(segment.new))
-            marked.append(segment._replace(evidence=bool(touched)))
+            old, new = _inside(spans, i, i + len(segment.text)), _inside(others, j, j + len(segment.new))
+            if 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
+                marked += _divided(segment._replace(kind="dropped", new=""), old)
+                marked += _divided(segment._replace(kind="added", text=""), new)
+            else:
+                marked.append(segment._replace(evidence=bool(old or new)))
         i, j = i + len(segment.text), j + len(segment.new)
     return marked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ class WatchedEndpoint:
         self._endpoint, self._matcher = endpoint, matcher
         self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
         self.probe, self.settle = endpoint.probe, endpoint.settle
+        self._told = False
 
     def __repr__(self) -> str:
         return f"WatchedEndpoint({self.base_url!r})"
@@ -54,11 +56,26 @@ class WatchedEndpoint:
             await _ended(ticket)
         except RequestFailed as error:
             error.metadata["upstream_statuses"] = [call.status for call in ticket.calls]
+            error.tapped = [
+                self._record(path, marked, Exchange(attempts=1, sent=asyncio.get_running_loop().time()), ticket)
+            ]
             raise
         finally:
             self._matcher.close(ticket)
-        exchange.tapped = [_record(path, marked, exchange, ticket)]
+        exchange.tapped = [self._record(path, marked, exchange, ticket)]
         return exchange
+
+    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
+        """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
+        silent = not self._matcher.seen
+        if silent and not self._told:
+            self._told = True
+            warnings.warn(
+                f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
+                "address of the tap",
+                stacklevel=2,
+            )
+        return {**_record(path, body, exchange, ticket), "silent": silent}
 
 
 def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:

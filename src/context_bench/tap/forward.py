@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.secrets import check_url, is_loopback
 from context_bench.tap.answering import Incoming, Outgoing
-from context_bench.tap.matching import MARK_HEADER
+from context_bench.tap.matching import MARK, MARK_HEADER
 from context_bench.tap.replies import error_reply
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Forward", "without_marks"]
 
-MARK = "cb-"
 
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 3.0
@@ -148,7 +147,7 @@ def _payload(request: Incoming) -> bytes | BytesIO | None:
 
 def without_marks(body: bytes) -> bytes:
     """A body without the marks by which requests are matched; the very same one where there is none."""
-    if MARK.encode() not in body:
+    if MARK.search(body) is None:
         return body
     try:
         document = json.loads(body)
@@ -178,7 +177,7 @@ def _unmarked(document: dict[str, Any]) -> bool:
 
 
 def _is_mark(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(MARK)
+    return isinstance(value, str) and MARK.fullmatch(value.encode("utf-8", "replace")) is not None
 
 
 def _headers_up(headers: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,13 +19,17 @@ from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
 from context_bench.words import split_words
 
-__all__ = ["MARK_HEADER", "Matcher", "Ticket"]
+__all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
 
 MARK_HEADER = "X-Context-Bench-Mark"
 
-_MARK = re.compile(rb"cb-[0-9a-f]{24}")
+MARK = re.compile(rb"cb-[0-9a-f]{24}")
+
 _WORDS = 4
 """Words in a row that make two texts related."""
+
+_REMEMBERED = 64
+"""Examples that are over and whose calls may still come."""
 
 
 @dataclass(eq=False)
@@ -47,7 +52,9 @@ class Matcher:
 
     def __init__(self) -> None:
         self._open: dict[str, Ticket] = {}
+        self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
         self.unmatched: list[Call] = []
+        self.seen = 0
 
     def open(self, texts: Sequence[str]) -> Ticket:
         """Begin to look for the calls of a request with these texts."""
@@ -57,31 +64,40 @@ class Matcher:
 
     def close(self, ticket: Ticket) -> None:
         """Whatever comes now is too late to be counted."""
-        del self._open[ticket.mark]
+        self._closed.append(self._open.pop(ticket.mark))
 
     def take(self, call: Call, request: Incoming) -> None:
         """A call has reached the tap."""
-        ticket = self._owner(call, request)
-        if ticket is not None:
-            ticket.calls.append(call)
+        self.seen += 1
+        candidates = self._candidates(request)
+        if len(candidates) == 1 and candidates[0].mark in self._open:
+            candidates[0].calls.append(call)
             return
         self.unmatched.append(call)
-        for each in self._open.values():
-            each.unmatched += 1
+        for ticket in candidates:
+            ticket.unmatched += 1
 
-    def _owner(self, call: Call, request: Incoming) -> Ticket | None:
-        marks = set(_MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode()))
-        marks = marks or set(_MARK.findall(request.body))
+    def _candidates(self, request: Incoming) -> list[Ticket]:
+        """Those to whom a call may belong."""
+        marks = set(MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode()))
+        marks = marks or set(MARK.findall(request.body))
         if marks:
-            return self._open.get(marks.pop().decode()) if len(marks) == 1 else None
-        prompt = read_prompt(call.body)
-        return self._by_content(phrases(prompt.texts())) if prompt else None
+            return [ticket for ticket in self._known() if ticket.mark.encode() in marks]
+        prompt = read_prompt(request.body)
+        # What cannot be read may be anybody's, and is nobody's for sure.
+        return self._by_content(phrases(prompt.texts())) if prompt else [*self._open.values(), Ticket(())]
 
-    def _by_content(self, heard: set[str]) -> Ticket | None:
-        related = [ticket for ticket in self._open.values() if heard & ticket.phrases]
-        if len(related) > 1:
-            related = [each for each in related if heard & each.phrases - _of_others(each, related)]
-        return related[0] if len(related) == 1 else None
+    def _by_content(self, heard: set[str]) -> list[Ticket]:
+        """Those who have words of it that nobody else has; those who are over are rivals, as a call may come late."""
+        related = [ticket for ticket in self._known() if heard & ticket.phrases]
+        own = [each for each in related if heard & each.phrases - _of_others(each, related)]
+        # Where an example is repeated nobody has words of his own: the text must then be mostly his.
+        return own or [
+            each for each in related if each.mark in self._open and 2 * len(heard & each.phrases) >= len(heard)
+        ]
+
+    def _known(self) -> list[Ticket]:
+        return [*self._open.values(), *self._closed]
 
 
 def _of_others(ticket: Ticket, tickets: Sequence[Ticket]) -> set[str]:

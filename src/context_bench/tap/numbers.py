@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from context_bench.tap.answering import dialect_of
+from context_bench.tap.exchanges import answering_call, asks, billed_prompt_tokens, is_answered, is_known
 from context_bench.tap.prefix import prefix_stability
 from context_bench.tap.prompt import Prompt, read_prompt
 from context_bench.tap.vendors import claimed_tokens_saved
@@ -20,32 +20,38 @@ Call = Mapping[str, Any]
 def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str, Any]:
     """The numbers of one row.
 
-    `upstream_tokens` sums the prompts of every call that was answered; it is missing when none was seen though
-    some request at the tap could not be told apart: then it is not known.
+    What depends on all calls of the example is missing where a request at the tap may be one of them and cannot be
+    told, where nothing has reached the tap so far, and where a call is in a form that cannot be read.
     """
-    exchanges = [{**exchange, "calls": [call for call in exchange["calls"] if _asks(call)]} for exchange in exchanges]
-    downstream = sum(_tokens(exchange["sent"], count) for exchange in exchanges)
+    exchanges = [{**exchange, "calls": [call for call in exchange["calls"] if asks(call)]} for exchange in exchanges]
     calls = [call for exchange in exchanges for call in exchange["calls"]]
     numbers: dict[str, Any] = {
-        "downstream_tokens": downstream,
+        "downstream_tokens": sum(_tokens(exchange["sent"], count) for exchange in exchanges),
         "upstream_calls": len(calls),
         "extra_upstream_calls": max(0, len(calls) - len(exchanges)),
-        "untouched": all(map(_is_untouched, exchanges)),
-        "upstream_seconds": sum(_busy(exchange["calls"]) for exchange in exchanges),
-        "proxy_overhead": sum(max(0.0, each["seconds"] - _busy(each["calls"])) for each in exchanges),
     }
-    if all(exchange["calls"] or not exchange["unmatched"] for exchange in exchanges):
-        upstream = sum(_tokens(call["body"], count) for call in calls if _is_answered(call))
-        numbers["upstream_tokens"] = upstream
-        if downstream:
-            numbers["prompt_savings"] = 1 - upstream / downstream
-    failed = sum(not _is_answered(call) for call in calls)
-    earlier = sum(exchange["earlier_calls"] for exchange in exchanges)
-    unmatched = sum(not exchange["calls"] and bool(exchange["unmatched"]) for exchange in exchanges)
-    facts = {"failed_upstream_calls": failed, "earlier_upstream_calls": earlier, "unmatched_exchanges": unmatched}
+    if all(map(is_known, exchanges)):
+        numbers |= _upstream(exchanges, calls, numbers["downstream_tokens"], count)
+    facts = {
+        "failed_upstream_calls": sum(not is_answered(call) for call in calls),
+        "earlier_upstream_calls": sum(exchange["earlier_calls"] for exchange in exchanges),
+        "exchanges_without_call": sum(not exchange["calls"] for exchange in exchanges),
+        "unmatched_calls": sum(exchange["unmatched"] for exchange in exchanges),
+    }
     numbers |= {key: value for key, value in facts.items() if value}
-    numbers |= _additions(exchanges) | _claims(exchanges) | _first_token(exchanges)
-    return numbers | prefix_stability([body for each in exchanges if (body := _continuing(each)) is not None], count)
+    numbers |= _times(exchanges) | _additions(exchanges) | _claims(exchanges)
+    bodies = [call["body"] for exchange in exchanges if (call := answering_call(exchange)) is not None]
+    return numbers | prefix_stability(bodies, count)
+
+
+def _upstream(exchanges: Sequence[Exchange], calls: Sequence[Call], sent: int, count: Tokenizer) -> dict[str, Any]:
+    """What all calls come to."""
+    upstream = sum(_tokens(call["body"], count) for call in calls if is_answered(call))
+    numbers: dict[str, Any] = {"upstream_tokens": upstream, "untouched": all(map(_is_untouched, exchanges))}
+    if sent:
+        numbers["prompt_savings"] = 1 - upstream / sent
+    billed = billed_prompt_tokens(calls)
+    return numbers if billed is None else {**numbers, "billed_prompt_tokens": billed}
 
 
 def _tokens(body: str, count: Tokenizer) -> int:
@@ -53,19 +59,19 @@ def _tokens(body: str, count: Tokenizer) -> int:
     return prompt.tokens(count) if prompt else 0
 
 
-def _asks(call: Call) -> bool:
-    """Whether a model was to read it: counting tokens or embedding a text is something else."""
-    return dialect_of(call["path"]) is not None
-
-
-def _is_answered(call: Call) -> bool:
-    return bool(200 <= call["status"] < 300)
-
-
 def _is_untouched(exchange: Exchange) -> bool:
     """Whether the model got exactly what was sent: one call, with the same messages and tools as JSON."""
-    answered = [call for call in exchange["calls"] if _is_answered(call)]
+    answered = [call for call in exchange["calls"] if is_answered(call)]
     return len(answered) == 1 and read_prompt(answered[0]["body"]) == read_prompt(exchange["sent"])
+
+
+def _times(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """How long the upstream was busy, and what came on top; nothing where the end of a call was not seen."""
+    if any(call["ended"] is None for exchange in exchanges for call in exchange["calls"]):
+        return {}
+    busy = [_busy(exchange["calls"]) for exchange in exchanges]
+    overhead = sum(max(0.0, exchange["seconds"] - seconds) for exchange, seconds in zip(exchanges, busy))
+    return {"upstream_seconds": sum(busy), "proxy_overhead": overhead, **_first_token(exchanges)}
 
 
 def _additions(exchanges: Iterable[Exchange]) -> dict[str, Any]:
@@ -99,14 +105,8 @@ def _busy(calls: Iterable[Call], until: float = float("inf")) -> float:
     """Seconds in which at least one call was under way."""
     total, reached = 0.0, float("-inf")
     for call in sorted(calls, key=lambda call: call["started"]):
-        end = min(until, call["started"] if call["ended"] is None else call["ended"])
+        end = min(until, call["ended"])
         begin = max(reached, call["started"])
         total += max(0.0, end - begin)
         reached = max(reached, end)
     return total
-
-
-def _continuing(exchange: Exchange) -> str | None:
-    """The request that carries the conversation on: the last one that was answered."""
-    bodies = [call["body"] for call in exchange["calls"] if _is_answered(call)]
-    return bodies[-1] if bodies else None

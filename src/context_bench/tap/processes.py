@@ -25,6 +25,7 @@ from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
 from context_bench.tap import guardian
+from context_bench.tap.vendors import find_program
 
 __all__ = ["StartedProxy"]
 
@@ -204,7 +205,7 @@ def _fill(text: str, filled: Mapping[str, str]) -> str:
 
 
 def _find(word: str, environment: Mapping[str, str]) -> str:
-    found = shutil.which(word, path=environment.get("PATH"))
+    found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
     if found is None:
         hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
         raise UsageError(f"there is no program {word!r} to start{hint}")

@@ -18,7 +18,8 @@ class Call:
         headers: By lower-case name; values that may be secrets are `***`.
         started: When the whole request was there.
         first: When the first byte of the reply's body was passed on.
-        ended: When its last byte was; None while it is under way, or when the other side went away.
+        ended: When its last byte was, or when it broke off; None while it is under way.
+        cut: Whether it broke off: the upstream failed, or the other side went away.
         status: Of the reply.
         reply: The body of the reply as it was sent; for a stream all its events.
     """
@@ -31,6 +32,7 @@ class Call:
     ended: float | None = None
     status: int = 0
     reply: str = ""
+    cut: bool = False
 
     def as_dict(self, since: float) -> dict[str, Any]:
         """As it is stored: moments become seconds after `since`."""
@@ -43,4 +45,5 @@ class Call:
             "ended": None if self.ended is None else self.ended - since,
             "status": self.status,
             "reply": self.reply,
+            "cut": self.cut,
         }

@@ -49,6 +49,11 @@ class Scripted:
         fingerprint: What makes its answers differ.
     """
 
+    label = (
+        "a script answers behind the tap, not a model: scores tell what it could find in the prompt, and the API's "
+        "usage is the tap's own count"
+    )
+
     def __init__(self, script: Script, fingerprint: str) -> None:
         self._script = script
         self.fingerprint = f"scripted/1 {fingerprint}"

@@ -1,13 +1,14 @@
 """What a request shows of whoever sent it, and how it is taken out before anything is kept.
 
-A header or a query parameter is secret by its name. Its value is kept nowhere: not in the headers, and not
-in a body or a reply that repeats it.
+A header, a query parameter or a field of a body is secret by its name, other values because we know them to be.
+Such a value is kept nowhere: not in the headers, and not in a body or a reply that repeats it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl
 
 __all__ = ["MASK", "Hidden", "is_secret"]
@@ -15,6 +16,11 @@ __all__ = ["MASK", "Hidden", "is_secret"]
 MASK = "***"
 
 _MARKS = ("key", "token", "secret", "auth", "cookie", "password", "credential")
+_FIELD = re.compile(
+    r'("(?:api[_-]?key|access[_-]?token|auth[_-]?token|authorization|secret[_-]?key)"\s*:\s*)"[^"\\]{8,}"', re.I
+)
+"""A field of a JSON body that says a key."""
+
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
 
@@ -28,11 +34,13 @@ def is_secret(name: str) -> bool:
 class Hidden:
     """The secrets of one request."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_known", "_values")
 
-    def __init__(self, headers: Mapping[str, str], query: str = "") -> None:
+    def __init__(self, headers: Mapping[str, str], query: str = "", known: Sequence[str] = ()) -> None:
         pairs = [*headers.items(), *(parse_qsl(query) if query else ())]
         forms = {form for name, value in pairs if is_secret(name) for form in _forms(value)}
+        forms.update(form for value in known for form in _forms(value))
+        self._known = frozenset(known)
         # The longest first: one may hold another.
         self._values = sorted(_escaped(form for form in forms if len(form) >= _LEAST), key=len, reverse=True)
 
@@ -44,12 +52,11 @@ class Hidden:
         text = data.decode("utf-8", "replace")
         for value in self._values:
             text = text.replace(value, MASK)
-        return text
+        return _FIELD.sub(rf'\1"{MASK}"', text) if "key" in text.lower() or "token" in text.lower() else text
 
-    @staticmethod
-    def headers(headers: Mapping[str, str]) -> dict[str, str]:
+    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Headers as they may be kept."""
-        return {name: MASK if is_secret(name) else value for name, value in headers.items()}
+        return {name: MASK if is_secret(name) or value in self._known else value for name, value in headers.items()}
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import logging
 import socket
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,7 @@ class Tap:
         port: The port; 0 takes a free one.
         on_call: Told of each POST as soon as it is there; the call is filled in later.
         on_end: Told of it again when nothing more will come.
+        secrets: Values that are kept nowhere, by whatever name they come.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class Tap:
         port: int = 0,
         on_call: Watcher | None = None,
         on_end: Watcher | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self.host, self.port = host, port
+        self._secrets = tuple(secrets)
         self._answerer, self._on_call, self._on_end = answerer, on_call, on_end
         self._runner: web.AppRunner | None = None
 
@@ -114,7 +117,7 @@ class Tap:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         incoming = await _read(request)
-        hidden = Hidden(incoming.headers, incoming.query)
+        hidden = Hidden(incoming.headers, incoming.query, self._secrets)
         call = Call(incoming.path, hidden.text(incoming.body), hidden.headers(incoming.headers), perf_counter())
         watched = request.method == "POST"
         try:
@@ -126,6 +129,8 @@ class Tap:
                 return await _send(request, outgoing, outgoing.body, call, hidden)
             return await _stream(request, outgoing, outgoing.body, call, hidden)
         finally:
+            if call.ended is None:
+                call.ended, call.cut = perf_counter(), True
             if watched and self._on_end:
                 self._on_end(call, incoming)
 

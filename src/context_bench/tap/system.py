@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
+from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
@@ -26,6 +30,13 @@ class Launch:
     command: str
     port: int
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known_as(self) -> str:
+        """The command, and what the files in it hold: a proxy that was changed is another one."""
+        files = [path for word in shlex.split(self.command)[1:] if (path := Path(word)).is_file()]
+        digests = [blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in files]
+        return " ".join([self.command, *digests])
 
 
 class Tapped:
@@ -55,12 +66,15 @@ class Tapped:
         launch: Launch | None = None,
         known_as: str | None = None,
     ) -> None:
+        if isinstance(system.endpoint, WatchedEndpoint):
+            raise UsageError(f"{system.name!r} has a tap already: make a system of its own for this one")
         self.system, self.answerer, self.launch = system, answerer, launch
         self._matcher = Matcher()
         # A proxy that we start is the same one at whatever port it gets.
-        known_as = known_as or (launch.command if launch else None)
+        known_as = known_as or (launch.known_as if launch else None)
+        secrets = system.endpoint.reveal_secrets()
         system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
-        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take)
+        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets)
         self.max_workers: int | None = getattr(system, "max_workers", None)
         self.local = False
         self._proxy: StartedProxy | None = None
@@ -88,7 +102,7 @@ class Tapped:
     def fingerprint(self) -> str | None:
         """The proxy, how it was started, and who answers behind it."""
         own = self.system.fingerprint
-        return None if own is None else f"{own}\ntap: {self.answerer.fingerprint}"
+        return None if own is None else f"{own}, tap: {self.answerer.fingerprint}"
 
     def report(self) -> dict[str, Any]:
         """What is to be said of the run beside its rows."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from context_bench.errors import UnknownName, UsageError
 
-__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "recipe"]
+__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "find_program", "recipe"]
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 
@@ -117,13 +117,17 @@ def _tokenizer_files(program: Path) -> dict[str, str]:
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 
 
-def _find(name: str, package: str) -> Path:
-    """The program of a vendor: where `make vendors` puts it, or on the path."""
+def find_program(name: str) -> str | None:
+    """A program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
     homes = [Path(".vendors")]
     if given := os.environ.get("CONTEXT_BENCH_VENDORS"):
         homes.insert(0, Path(given))
     places = [str((home / name / part).absolute()) for home in homes for part in ("bin", "Scripts")]
-    found = shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+    return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+
+
+def _find(name: str, package: str) -> Path:
+    found = find_program(name)
     if found is None:
         raise UsageError(
             f"{name} is not installed: run `make vendors` in a checkout of context-bench, or `pip install "
