@@ -139,6 +139,7 @@ MISTAKES = [
     (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
     (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "only one can answer"),
     (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),
+    (("--start", "x", "--tap-reply", "echo", "--controls", "--system", "passthrough"), "it needs --reader"),
     (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
     (("--start", "no-such-program-anywhere", "--tap-reply", "echo"), "no-such-program-anywhere"),
     (("--start", f"{sys.executable} -c 'import sys; sys.exit(\"broken\")'", "--tap-reply", "echo"), "broken"),

@@ -11,6 +11,7 @@ import pytest
 from context_bench import EvalResult, OpenAIProxy, evaluate
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality, EvidenceSurvival
+from context_bench.http import Secret
 from context_bench.store import Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.systems import AnthropicProxy
@@ -18,7 +19,7 @@ from context_bench.tap.controls import Control
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Launch, Tapped
 from context_bench.utils.tokens import count_tokens
-from servers import free_port
+from servers import Server, completion, free_port
 from toy_proxies import toy_proxy
 
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
@@ -263,3 +264,75 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
         system = Tapped(OpenAIProxy(f"http://127.0.0.1:{port}"), Scripted.from_text("echo"), port=taken)
         with pytest.raises(UsageError, match=str(taken)):
             evaluate(system, examples()[:1], [AnswerQuality()], progress=False)
+
+
+def test_a_proxy_with_another_upstream_is_said_to_have_one() -> None:
+    with Server(completion("Port0")) as elsewhere, toy_proxy("passes", elsewhere.url) as url:
+        system = Tapped(OpenAIProxy(url, name="astray"), Scripted.from_text("extract"), port=free_port())
+        with pytest.warns(UserWarning, match="nothing has reached the tap"):
+            result = evaluate(system, examples()[:3], [AnswerQuality(), EvidenceSurvival()], progress=False)
+    assert [row.upstream_tokens for row in result.rows] == [None] * 3
+    assert facts(result, "prompt_savings") == [None] * 3
+    assert "prompt_savings" not in result.summary["astray"]
+    assert "evidence_survival" not in result.summary["astray"]
+
+
+def test_what_a_failed_example_cost_is_on_the_bill(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("def answer(document):\n    return {'reply': 'x', 'headers': {'content-type': 'text/html'}}\n")
+    port = free_port()
+    with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
+        proxy = OpenAIProxy(url, name="p", extra_body={"stream": True}, max_retries=0)  # a stream where none is read
+        system = Tapped(proxy, Scripted.from_text(f"{script}:answer"), port=port)
+        result = evaluate(system, examples()[:2], [AnswerQuality()], progress=False)
+    assert all(row.error for row in result.rows)
+    assert all(row.upstream_tokens for row in result.rows)
+    assert result.summary["p"]["upstream_tokens"] == sum(row.upstream_tokens or 0 for row in result.rows)
+
+
+def test_a_header_of_the_user_is_kept_nowhere_whatever_its_name(tmp_path: Path) -> None:
+    word = "hunter2-hunter2"
+    with Store(tmp_path) as store:
+        run("passes", examples()[:2], store=store, headers={"X-Org-Pass": Secret(word)})
+    assert not any(word.encode() in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_two_taps_behind_one_system_are_a_mistake() -> None:
+    proxy = OpenAIProxy("http://127.0.0.1:1", name="p")
+    Tapped(proxy, Scripted.from_text("echo"), port=1)
+    with pytest.raises(UsageError, match="has a tap already"):
+        Tapped(proxy, Scripted.from_text("echo"), port=2)
+
+
+def test_a_proxy_that_was_changed_is_another_one(tmp_path: Path) -> None:
+    program = tmp_path / "proxy.py"
+    prints = set()
+    for text in ("LIMIT = 6000", "LIMIT = 12000"):
+        program.write_text(text)
+        launch = Launch(f"python {program} {{port}} {{tap}}", 1)
+        prints.add(fingerprint_of(Tapped(OpenAIProxy("http://127.0.0.1:1"), Scripted.from_text("echo"), launch=launch)))
+    assert len(prints) == 2
+
+
+def test_one_that_fails_to_finish_does_not_keep_others_from_it() -> None:
+    ended = []
+
+    class Fails:
+        name = "fails"
+
+        def process(self, example: dict[str, Any]) -> dict[str, Any]:
+            return {"response": "x"}
+
+        def finish(self) -> None:
+            raise RuntimeError("stuck")
+
+    class Ends(Fails):
+        name = "ends"
+
+        def finish(self) -> None:
+            ended.append(True)
+
+    with pytest.warns(UserWarning, match="fails did not end well: RuntimeError: stuck"):
+        result = evaluate([Fails(), Ends()], examples()[:1], [AnswerQuality()], progress=False)
+    assert ended == [True]
+    assert len(result.rows) == 2

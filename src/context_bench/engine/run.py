@@ -7,6 +7,7 @@ import inspect
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from context_bench.engine.recorder import Recorder
 from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
+from context_bench.errors import describe
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
@@ -109,12 +111,11 @@ class Run:
                 raise
         finally:
             pipeline.close()
-            failures = [failure for system in plan.systems if (failure := await _finish(system))]
+            for system in plan.systems:
+                await _finish(system)
             threads.shutdown(cancel_futures=True)
             await leave_shared_transport()
             plan.progress.close()
-        if failures:
-            raise failures[0]
         self.error = feed.error
 
     def _take(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
@@ -163,16 +164,15 @@ def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
 
-async def _finish(system: Any) -> Exception | None:
-    """Let a system end what it keeps running; one that fails must not keep the others from it."""
+async def _finish(system: Any) -> None:
+    """Let a system end what it keeps running; one that fails keeps neither others from it nor the result from us."""
     finish = getattr(system, "finish", None)
     try:
         ended = finish() if callable(finish) else None
         if inspect.isawaitable(ended):
             await ended
-    except Exception as error:  # noqa: BLE001 - raised when all have ended
-        return error
-    return None
+    except Exception as error:  # noqa: BLE001 - whatever a system does at its end, the rows are there
+        warnings.warn(f"{system.name} did not end well: {describe(error)}", stacklevel=2)
 
 
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:

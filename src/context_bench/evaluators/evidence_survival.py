@@ -27,9 +27,10 @@ _SHOWN, _LENGTH = 3, 80
 class EvidenceSurvival:
     """Scores `evidence_survived`: 1.0 when every span of the evidence was in what the model got to read.
 
-    What it read are the texts of the request that gave the answer, or else the context that the system put out; what
-    only a side call read, such as a summary of it, did not reach the answer. A span counts wherever it stands in one of those texts, but not where the question itself
-    repeats it. The details count the spans as `verbatim`, `normalised` or `lost`.
+    What it read are the texts of the request that gave the answer, or else the context that the system put out;
+    what only a side call read, such as one that sums up, did not reach the answer. A span counts wherever it stands
+    in one of those texts, but not where the question itself repeats it. The details count the spans as `verbatim`,
+    `normalised` or `lost`.
     """
 
     name = "evidence-survival"

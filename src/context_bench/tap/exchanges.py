@@ -1,4 +1,4 @@
-"""Reading what a tap saw of a request of ours: which calls asked a model, which one gave the answer, what was billed."""
+"""Reading what a tap saw of a request of ours: which calls asked a model, which one answered, what was billed."""
 
 from __future__ import annotations
 
