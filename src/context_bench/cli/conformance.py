@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,10 @@ def main(arguments: Sequence[str]) -> int:
 
     checks = choose(options.check)
     with destination(options.out) as write:
-        findings = asyncio.run(_examined(options, checks))
+        try:
+            findings = asyncio.run(_examined(options, checks))
+        finally:
+            _show("")
         write((as_json if options.output == "json" else as_table)(findings))
     return 1 if findings.count("fail") else 0
 
@@ -108,7 +112,15 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check]) -> Fin
             checks=checks,
             model=options.model,
             timeout=options.timeout,
+            on_check=lambda place, check: _show(f"{place + 1}/{len(checks)} {check.name}"),
         )
+
+
+def _show(text: str) -> None:
+    """A line on a terminal that the next one replaces; nothing anywhere else."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
 
 
 def _started(options: argparse.Namespace, tap_url: str) -> Any:

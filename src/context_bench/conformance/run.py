@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,6 +95,7 @@ async def examine(
     checks: Sequence[Check] = CHECKS,
     model: str | None = None,
     timeout: float = 30.0,
+    on_check: Callable[[int, Check], None] | None = None,
 ) -> Findings:
     """Run checks on a proxy whose upstream is a tap that `upstream` answers for.
 
@@ -106,6 +107,7 @@ async def examine(
         checks: Which ones.
         model: The model asked for, where the proxy does not take any.
         timeout: Seconds for one request.
+        on_check: Told of each check before it runs, with its place.
 
     Raises:
         UsageError: Nobody listens at the proxy's URL, or it uses another upstream.
@@ -116,7 +118,11 @@ async def examine(
         bench = Bench(form, client, upstream)
         try:
             await _reach(bench, tap)
-            outcomes = [await _outcome(check, bench) for check in checks]
+            outcomes = []
+            for place, check in enumerate(checks):
+                if on_check is not None:
+                    on_check(place, check)
+                outcomes.append(await _outcome(check, bench))
             await _list_models(bench)
         except ConnectionFailed as error:
             raise UsageError(str(error)) from error
