@@ -66,7 +66,7 @@ def test_what_the_tap_saw_counts_and_not_what_the_system_says() -> None:
     ],
 )
 def test_every_place_of_a_request_in_which_a_model_reads(body: dict[str, Any]) -> None:
-    tapped = [_exchange({"status": 200, "body": json.dumps(body)})]
+    tapped = [_exchange({"path": "/v1/chat/completions", "status": 200, "body": json.dumps(body)})]
     assert _score(SPAN, tapped=tapped) == {"evidence_survived": 1.0}
 
 
@@ -85,7 +85,7 @@ def test_a_span_is_not_put_together_from_two_texts() -> None:
     assert _score(SPAN, tapped=[_exchange(_call("Bob lives", "in Rome."))]) == {"evidence_survived": 0.0}
 
 
-@pytest.mark.parametrize("status", [0, 400, 429, 500])
+@pytest.mark.parametrize("status", [400, 429, 500])
 def test_a_call_that_was_not_answered_was_not_read(status: int) -> None:
     tapped = [_exchange(_call(SPAN, status=status), _call("short"))]
     assert _score(SPAN, tapped=tapped) == {"evidence_survived": 0.0}
@@ -260,9 +260,13 @@ def test_lost_spans_are_few_and_short() -> None:
 def test_generated_data(example: dict[str, Any]) -> None:
     body = json.dumps({"messages": build_messages(example)})
     (span,) = example["evidence"]
-    whole = EvidenceSurvival().score(example, {"tapped": [_exchange({"status": 200, "body": body})]})
+    whole = EvidenceSurvival().score(
+        example, {"tapped": [_exchange({"path": "/v1/chat/completions", "status": 200, "body": body})]}
+    )
     assert whole.details == FOUND  # type: ignore[attr-defined]
     without = example["context"][: span["start"]] + example["context"][span["end"] :]
     body = json.dumps({"messages": build_messages({**example, "context": without})})
-    lost = EvidenceSurvival().score(example, {"tapped": [_exchange({"status": 200, "body": body})]})
+    lost = EvidenceSurvival().score(
+        example, {"tapped": [_exchange({"path": "/v1/chat/completions", "status": 200, "body": body})]}
+    )
     assert lost == {"evidence_survived": 0.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from context_bench.tap.answering import Incoming
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, phrases
@@ -67,6 +68,7 @@ def test_a_stranger_fits_none_even_when_one_is_alone() -> None:
     matcher = Matcher()
     ticket = matcher.open(["what is the name of it"])
     assert owner(send(matcher, "ping, are you there, model?"), ticket) is None
+    assert ticket.unmatched == 1  # it may be his in another dress: base64, or another language
 
 
 def test_several_calls_of_one_example() -> None:
@@ -138,3 +140,16 @@ def test_a_late_call_with_its_mark_takes_nothing_from_others() -> None:
     second = matcher.open(["beta"])
     send(matcher, "beta", header=first.mark)
     assert (second.calls, second.unmatched) == ([], 0)
+
+
+def test_many_long_texts_cost_little() -> None:
+    matcher = Matcher()
+    texts = [f"{FILLER} " * 500 + f" number {number} is the one that counts here" for number in range(40)]
+    tickets = [
+        matcher.open([text, f"what is special about example number {number}"]) for number, text in enumerate(texts)
+    ]
+    started = time.process_time()
+    for number, text in enumerate(texts):
+        send(matcher, text, f"what is special about example number {number}")
+    assert [len(ticket.calls) for ticket in tickets] == [1] * 40
+    assert time.process_time() - started < 10

@@ -119,6 +119,19 @@ def test_no_time_is_made_up_for_a_call_whose_end_was_not_seen() -> None:
     assert "proxy_overhead" not in numbers
 
 
+def test_a_call_that_is_still_under_way_makes_the_sum_unknown() -> None:
+    running = call(body(TEN), 0.5, None, status=0)
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), running)], words)
+    assert "upstream_tokens" not in numbers
+    assert "untouched" not in numbers
+    assert "failed_upstream_calls" not in numbers
+
+
+def test_a_failed_example_tells_its_bill_and_nothing_else() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), call(body(TEN)), failed=True)], words)
+    assert numbers == {"upstream_calls": 2, "upstream_tokens": 20}
+
+
 def test_a_call_in_a_form_that_cannot_be_read_is_not_nothing() -> None:
     numbers = tapped_numbers([exchange(body(TEN), call('{"input": "a b c"}', path="/v1/responses"))], words)
     assert "upstream_tokens" not in numbers

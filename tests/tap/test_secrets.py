@@ -6,6 +6,8 @@ import pytest
 
 from context_bench.tap.secrets import MASK, Hidden, is_secret
 
+KEY = "sk-0123456789abcdef"
+
 
 @pytest.mark.parametrize(
     "name",
@@ -50,3 +52,27 @@ def test_what_is_no_text_is_kept_as_far_as_it_is() -> None:
 
 def test_it_does_not_show_itself() -> None:
     assert "sk-12345678" not in repr(Hidden({"authorization": "Bearer sk-12345678"}))
+
+
+def test_a_key_that_moved_to_another_header_is_hidden_there() -> None:
+    hidden = Hidden({"authorization": f"Bearer {KEY}", "x-orig": KEY}, "", ())
+    assert hidden.headers({"authorization": f"Bearer {KEY}", "x-orig": KEY}) == {
+        "authorization": "***",
+        "x-orig": "***",
+    }
+
+
+def test_what_we_know_to_be_a_secret_is_hidden_by_any_name() -> None:
+    hidden = Hidden({}, "", ("hunter2-hunter2",))
+    assert hidden.headers({"x-org-pass": "hunter2-hunter2"}) == {"x-org-pass": "***"}
+    assert hidden.text(b"it is hunter2-hunter2") == "it is ***"
+
+
+@pytest.mark.parametrize("name", ["api_key", "apiKey", "password", "client_secret", "Authorization", "access_token"])
+def test_a_field_of_a_body_that_says_a_key(name: str) -> None:
+    assert Hidden({}).text(f'{{"{name}": "abcdefgh1234", "n": 1}}'.encode()) == f'{{"{name}": "***", "n": 1}}'
+
+
+def test_the_password_of_basic_credentials_and_the_second_of_two_keys() -> None:
+    hidden = Hidden({"authorization": "Basic dXNlcjpwYXNzd29yZDEyMw==, Bearer second-key-1234"})
+    assert hidden.text(b"password123 and second-key-1234") == "*** and ***"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import socket
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import PurePath
@@ -36,6 +37,8 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
     from context_bench.tap.system import Launch, Tapped
     from context_bench.tap.vendors import recipe
 
+    if not all(start.strip() for start in options.start):
+        raise UsageError("a --start is empty: give the command that starts the proxy")
     answerer = _answerer(options)
     starts = [*options.start, *[None] * (len(options.proxy) - len(options.start))]
     urls = [*options.proxy, *[None] * (len(options.start) - len(options.proxy))]
@@ -86,10 +89,15 @@ def _answerer(options: argparse.Namespace) -> Any:
 
 def _tap_ports(options: argparse.Namespace, *, fixed: bool) -> tuple[str, Any]:
     """Where the taps listen: from the given port on, or at any free one for proxies that can be told."""
-    from context_bench.tap.address import parse_listen
+    from context_bench.tap.address import is_open_to_others, parse_listen
 
     if options.tap:
         host, port = parse_listen(options.tap)
+        if is_open_to_others(host):
+            warnings.warn(f"the tap listens on {host}: anybody who can reach it can use your key", stacklevel=2)
+        taps = max(len(options.proxy), len(options.start)) + len(options.vendor)
+        if port + taps > 65_536:
+            raise UsageError(f"--tap {options.tap}: {taps} taps need as many ports from there, and 65535 is the last")
         if port:
             return host, count(port)
         if not fixed:
@@ -127,7 +135,10 @@ def _port_of(url: str) -> int:
 
 def _program(command: str) -> str:
     """What a proxy is called that has no name: its program."""
-    words: Sequence[str] = shlex.split(command)
+    try:
+        words: Sequence[str] = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--start {command!r} cannot be read as a command: {error}") from None
     names = [PurePath(word).name for word in words]
     scripts = [name for name in names[1:] if name.endswith((".py", ".js", ".sh"))]
     return (scripts or names or [command])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from context_bench.cli.parser import MODELS, STORE, run_parser
 __all__ = ["main"]
 
 TOLERATED_ERRORS = "10%"
+_KEY_FLAG = re.compile(r"((?:key|token|secret|password)[=\s]+)[^\s{]\S*", re.IGNORECASE)
 TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""
 
@@ -29,11 +31,13 @@ def main(arguments: Sequence[str], run_file: str | None = None) -> int:
 
 
 def _shown(arguments: Sequence[str]) -> list[str]:
-    """The command line as it is recorded: without the values of headers, which may be secrets."""
+    """The command line as it is recorded: without values of headers, and of a proxy's flags, that may be secrets."""
     shown: list[str] = []
     for place, argument in enumerate(arguments):
         if argument.startswith("--header=") or (place and arguments[place - 1] == "--header"):
             argument = argument.partition(":")[0] + ":***"
+        if argument.startswith("--start=") or (place and arguments[place - 1] == "--start"):
+            argument = _KEY_FLAG.sub(r"\1***", argument)
         shown.append(argument)
     return shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from context_bench.cli.output import destination
 from context_bench.cli.parser import STORE, Parser, add_report, add_store
 from context_bench.registry import registry
 from context_bench.reporters.layout import plain_table
-from context_bench.results import EvalResult, dump_json
+from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize
 
@@ -97,7 +98,7 @@ def _export(options: Any) -> int:
 def _requests(options: Any) -> int:
     with _open(options) as store:
         for request in store.run_requests(store.run(options.run)):
-            sys.stdout.write(dump_json(request) + "\n")
+            sys.stdout.write(json.dumps(request) + "\n")  # in ASCII: a body may hold what acts on a terminal
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from context_bench.results import EvalRow
@@ -64,8 +64,11 @@ class ParetoRank:
 
     quality_field: str = "score"
     cost_field: str = "cost_of_pass"
-    leave_out: tuple[str, ...] = ()
+    leave_out: Sequence[str] = ()
     name = "pareto-rank"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list
 
     def start(self) -> RankTally:
         """Nothing to collect."""

@@ -17,7 +17,7 @@ from context_bench.tap.vendors import claim_headers
 
 __all__ = ["WatchedEndpoint"]
 
-_PATIENCE = 2.0
+_PATIENCE = 0.5
 """Seconds to wait for the tap to note the end of a reply that has already come."""
 
 
@@ -53,12 +53,11 @@ class WatchedEndpoint:
         try:
             line = f"{MARK_HEADER}: {ticket.mark}"
             exchange = await self._endpoint.post(path, marked, parse, (*headers, line))
-            await _ended(ticket)
+            exchange.waited += await _ended(ticket)
         except RequestFailed as error:
             error.metadata["upstream_statuses"] = [call.status for call in ticket.calls]
-            error.tapped = [
-                self._record(path, marked, Exchange(attempts=1, sent=asyncio.get_running_loop().time()), ticket)
-            ]
+            seen = Exchange(attempts=1, sent=asyncio.get_running_loop().time())
+            error.tapped = [{**self._record(path, marked, seen, ticket), "failed": True}]
             raise
         finally:
             self._matcher.close(ticket)
@@ -86,11 +85,12 @@ def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
     return {**body, "metadata": {"user_id": mark, **metadata}}
 
 
-async def _ended(ticket: Ticket) -> None:
-    """The last byte may be here before the tap has noted that it went."""
-    deadline = time.perf_counter() + _PATIENCE
-    while any(call.ended is None for call in ticket.calls) and time.perf_counter() < deadline:
+async def _ended(ticket: Ticket) -> float:
+    """The last byte may be here before the tap has noted that it went. The seconds that this took."""
+    started = time.perf_counter()
+    while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _PATIENCE:
         await asyncio.sleep(0.001)
+    return time.perf_counter() - started
 
 
 def _record(path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:

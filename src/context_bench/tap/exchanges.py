@@ -29,10 +29,11 @@ def is_answered(call: Call) -> bool:
 
 
 def is_known(exchange: Exchange) -> bool:
-    """Whether all calls of an exchange are told, and each in a form that can be read."""
+    """Whether all calls of an exchange are told, are over, and are in a form that can be read."""
     if exchange.get("unmatched") or exchange.get("silent"):
         return False
-    return all(read_prompt(call["body"]) is not None for call in exchange["calls"] if asks(call) and is_answered(call))
+    calls = [call for call in exchange["calls"] if asks(call)]
+    return all(call["status"] and (not is_answered(call) or read_prompt(call["body"]) is not None) for call in calls)
 
 
 def answering_call(exchange: Exchange) -> Call | None:

@@ -2,14 +2,14 @@
 
 Each request of ours carries a mark that nothing else contains: in a header and in a field of the body. A proxy
 that drops both is followed by content: a request belongs to the one example under way with which it shares words
-that no other example under way has. What fits no single example stays unmatched: nothing is guessed.
+that no other example has. What fits no single example stays unmatched: nothing is guessed.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,13 +28,19 @@ MARK = re.compile(rb"cb-[0-9a-f]{24}")
 _WORDS = 4
 """Words in a row that make two texts related."""
 
-_REMEMBERED = 64
+_LONG, _SAMPLED = 400, 8
+"""Of a text with so many words one phrase in so many is taken, the same ones in every text."""
+
+_REMEMBERED = 16
 """Examples that are over and whose calls may still come."""
 
 
 @dataclass(eq=False)
 class Ticket:
-    """A request of ours that is under way, and the calls at the tap that belong to it."""
+    """A request of ours that is under way, and the calls at the tap that belong to it.
+
+    `unmatched` counts calls that may be its own and cannot be told.
+    """
 
     texts: Sequence[str]
     mark: str = field(default_factory=lambda: f"cb-{secrets.token_hex(12)}")
@@ -84,32 +90,29 @@ class Matcher:
         if marks:
             return [ticket for ticket in self._known() if ticket.mark.encode() in marks]
         prompt = read_prompt(request.body)
-        # What cannot be read may be anybody's, and is nobody's for sure.
-        return self._by_content(phrases(prompt.texts())) if prompt else [*self._open.values(), Ticket(())]
+        found = self._by_content(phrases(prompt.texts())) if prompt else []
+        # What nobody recognises may be anybody's, and is nobody's for sure.
+        return found or [*self._open.values(), Ticket(())]
 
     def _by_content(self, heard: set[str]) -> list[Ticket]:
         """Those who have words of it that nobody else has; those who are over are rivals, as a call may come late."""
-        related = [ticket for ticket in self._known() if heard & ticket.phrases]
-        own = [each for each in related if heard & each.phrases - _of_others(each, related)]
+        shared = [(ticket, found) for ticket in self._known() if (found := heard & ticket.phrases)]
+        owners = Counter(phrase for _, found in shared for phrase in found)
+        own = [ticket for ticket, found in shared if any(owners[phrase] == 1 for phrase in found)]
         # Where an example is repeated nobody has words of his own: the text must then be mostly his.
-        return own or [
-            each for each in related if each.mark in self._open and 2 * len(heard & each.phrases) >= len(heard)
-        ]
+        return own or [ticket for ticket, found in shared if ticket.mark in self._open and 2 * len(found) >= len(heard)]
 
     def _known(self) -> list[Ticket]:
         return [*self._open.values(), *self._closed]
 
 
-def _of_others(ticket: Ticket, tickets: Sequence[Ticket]) -> set[str]:
-    return set().union(*(other.phrases for other in tickets if other is not ticket))
-
-
 def phrases(texts: Sequence[str]) -> set[str]:
-    """Every few words in a row of the texts; a text with fewer is one phrase."""
+    """Every few words in a row of the texts; a text with fewer is one phrase, and of a long one some are enough."""
     found: set[str] = set()
     for text in texts:
         words = split_words(text)
         if 0 < len(words) < _WORDS:
             found.add(" ".join(words))
-        found.update(" ".join(words[place : place + _WORDS]) for place in range(len(words) - _WORDS + 1))
+        rows = (" ".join(words[place : place + _WORDS]) for place in range(len(words) - _WORDS + 1))
+        found.update(rows if len(words) < _LONG else (row for row in rows if hash(row) % _SAMPLED == 0))
     return found

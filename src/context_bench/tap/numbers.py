@@ -30,16 +30,19 @@ def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str,
         "upstream_calls": len(calls),
         "extra_upstream_calls": max(0, len(calls) - len(exchanges)),
     }
+    if any(exchange.get("failed") for exchange in exchanges):  # attempts of ours cannot be told from calls of the proxy
+        tokens = sum(_tokens(call["body"], count) for call in calls if is_answered(call))
+        return {"upstream_calls": len(calls), "upstream_tokens": tokens}
     if all(map(is_known, exchanges)):
-        numbers |= _upstream(exchanges, calls, numbers["downstream_tokens"], count)
+        numbers |= _upstream(exchanges, calls, numbers["downstream_tokens"], count) | _times(exchanges)
     facts = {
-        "failed_upstream_calls": sum(not is_answered(call) for call in calls),
+        "failed_upstream_calls": sum(call["status"] >= 300 for call in calls),
         "earlier_upstream_calls": sum(exchange["earlier_calls"] for exchange in exchanges),
         "exchanges_without_call": sum(not exchange["calls"] for exchange in exchanges),
         "unmatched_calls": sum(exchange["unmatched"] for exchange in exchanges),
     }
     numbers |= {key: value for key, value in facts.items() if value}
-    numbers |= _times(exchanges) | _additions(exchanges) | _claims(exchanges)
+    numbers |= _additions(exchanges) | _claims(exchanges)
     bodies = [call["body"] for exchange in exchanges if (call := answering_call(exchange)) is not None]
     return numbers | prefix_stability(bodies, count)
 

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import BinaryIO, TextIO
@@ -49,6 +49,7 @@ class StartedProxy:
         env: Added to our own environment.
         timeout: Seconds until it must answer.
         log: A file for its output; a temporary one by default.
+        secrets: Values that are not shown when it repeats them.
     """
 
     def __init__(
@@ -60,8 +61,10 @@ class StartedProxy:
         env: Mapping[str, str] | None = None,
         timeout: float = 120.0,
         log: Path | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self.command, self.port, self.timeout, self.log = command, port, timeout, log
+        self.secrets = secrets
         self.url = f"http://{HOST}:{port}"
         self.token = uuid.uuid4().hex
         self._filled = {"{port}": str(port), "{host}": HOST, "{tap}": tap_url}
@@ -147,9 +150,10 @@ class StartedProxy:
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
         text = self._output.read().decode(errors="replace")
-        for name, value in os.environ.items():
-            if name.upper().endswith(_SECRET_NAMES) and len(value) > 7:
-                text = text.replace(value, "***")
+        named = [value for name, value in os.environ.items() if name.upper().endswith(_SECRET_NAMES)]
+        for value in (*named, *self.secrets):
+            if len(value) > 7:
+                text = text.replace(value, "***").replace(value.removeprefix("Bearer "), "***")
         lines = [line for line in map(printable, text.splitlines()) if line][-_TAIL_LINES:]
         return f"{self.name} {what}" + ("; it said: " + " / ".join(lines) if lines else ", and said nothing")
 

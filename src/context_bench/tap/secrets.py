@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import parse_qsl
 
 __all__ = ["MASK", "Hidden", "is_secret"]
@@ -16,10 +18,11 @@ __all__ = ["MASK", "Hidden", "is_secret"]
 MASK = "***"
 
 _MARKS = ("key", "token", "secret", "auth", "cookie", "password", "credential")
-_FIELD = re.compile(
-    r'("(?:api[_-]?key|access[_-]?token|auth[_-]?token|authorization|secret[_-]?key)"\s*:\s*)"[^"\\]{8,}"', re.I
-)
+_NAMES = r"api[_-]?key|access[_-]?token|auth[_-]?token|authorization|(?:client[_-]?)?secret(?:[_-]?key)?|password"
+_FIELD = re.compile(rf'("(?:{_NAMES})"\s*:\s*)"[^"\\]{{8,}}"', re.IGNORECASE)
 """A field of a JSON body that says a key."""
+
+_MAY = re.compile("key|token|secret|auth|password", re.I)
 
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
@@ -52,20 +55,27 @@ class Hidden:
         text = data.decode("utf-8", "replace")
         for value in self._values:
             text = text.replace(value, MASK)
-        return _FIELD.sub(rf'\1"{MASK}"', text) if "key" in text.lower() or "token" in text.lower() else text
+        return _FIELD.sub(rf'\1"{MASK}"', text) if _MAY.search(text) else text
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Headers as they may be kept."""
-        return {name: MASK if is_secret(name) or value in self._known else value for name, value in headers.items()}
+        return {
+            name: MASK if is_secret(name) or value in self._known else self.text(value.encode())
+            for name, value in headers.items()
+        }
 
 
 def _forms(value: str) -> Iterator[str]:
     """A value as it may be repeated: whole, without its scheme (`Bearer KEY`), one of several cookies."""
     yield value
-    for part in value.split(";"):
+    for part in re.split("[;,]", value):
         part = part.strip()
-        yield part.partition(" ")[2].strip()
+        credentials = part.partition(" ")[2].strip()
+        yield credentials
         yield part.partition("=")[2]
+        if part.lower().startswith("basic "):
+            with suppress(ValueError):
+                yield b64decode(credentials, validate=True).decode("utf-8", "replace").partition(":")[2]
 
 
 def _escaped(forms: Iterable[str]) -> set[str]:

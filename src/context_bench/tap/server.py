@@ -118,7 +118,12 @@ class Tap:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         incoming = await _read(request)
         hidden = Hidden(incoming.headers, incoming.query, self._secrets)
-        call = Call(incoming.path, hidden.text(incoming.body), hidden.headers(incoming.headers), perf_counter())
+        call = Call(
+            hidden.text(incoming.path.encode()),
+            hidden.text(incoming.body),
+            hidden.headers(incoming.headers),
+            perf_counter(),
+        )
         watched = request.method == "POST"
         try:
             if watched and self._on_call:

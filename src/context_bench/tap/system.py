@@ -72,7 +72,7 @@ class Tapped:
         self._matcher = Matcher()
         # A proxy that we start is the same one at whatever port it gets.
         known_as = known_as or (launch.known_as if launch else None)
-        secrets = system.endpoint.reveal_secrets()
+        self._secrets = secrets = system.endpoint.reveal_secrets()
         system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
         self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets)
         self.max_workers: int | None = getattr(system, "max_workers", None)
@@ -119,9 +119,10 @@ class Tapped:
         await self.tap.start()
         if self.launch is not None:
             launch = self.launch
-            proxy = StartedProxy(launch.command, port=launch.port, tap_url=self.tap.url, env=launch.env)
-            self._proxy = proxy
-            await proxy.start()
+            self._proxy = StartedProxy(
+                launch.command, port=launch.port, tap_url=self.tap.url, env=launch.env, secrets=self._secrets
+            )
+            await self._proxy.start()
         await self.system.prepare()
 
     async def finish(self) -> None:
