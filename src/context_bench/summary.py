@@ -117,19 +117,20 @@ class Summarizer:
         if len(summary) > 1:
             for metric in self._metrics:
                 if hasattr(metric, "rank"):
-                    self._put_ranks(metric.rank(summary), summary)
+                    own_cost = getattr(metric, "cost_field", "cost_of_pass") == "cost_of_pass"
+                    self._put_ranks(metric.rank(summary), summary, warn=own_cost)
                 if hasattr(metric, "compare"):
                     for name, values in metric.compare(summary).items():
                         summary[name].update(values)
         return summary
 
-    def _put_ranks(self, ranks: Mapping[str, int], summary: dict[str, dict[str, float]]) -> None:
+    def _put_ranks(self, ranks: Mapping[str, int], summary: dict[str, dict[str, float]], *, warn: bool) -> None:
         for name, values in summary.items():
             if name in ranks:
                 values["pareto_rank"] = float(ranks[name])
             else:
                 values.pop("pareto_rank", None)
-        if len(set().union(*(self._outputs[name] for name in ranks))) > 1:
+        if warn and len(set().union(*(self._outputs[name] for name in ranks))) > 1:
             warnings.warn(
                 "the Pareto rank compares systems that return a context with systems that return an answer: "
                 "their output tokens count different things",

@@ -139,7 +139,6 @@ MISTAKES = [
     (("--proxy", "http://127.0.0.1:1", "--tap-reply", "echo"), "give a port, as in --tap :9100"),
     (("--start", "x", "--tap-reply", "echo", "--tap-forward", "http://127.0.0.1:1"), "only one can answer"),
     (("--proxy", "http://127.0.0.1:1", "--controls"), "--controls asks the model behind a tap"),
-    (("--start", "x", "--tap-reply", "echo", "--controls", "--system", "passthrough"), "it needs --reader"),
     (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
     (("--start", "foo 'bar", "--tap-reply", "echo"), "cannot be read as a command"),
     (("--start", " ", "--tap-reply", "echo"), "a --start is empty"),
@@ -169,3 +168,29 @@ def test_a_score_of_a_tapped_run_again_still_knows_what_the_tap_saw(tmp_path: Pa
     after = json.loads(done.stdout)["summary"]["half"]
     for key in ("prompt_savings", "untouched_share", "evidence_survival", "lost_by_system", "upstream_tokens"):
         assert after[key] == before["summary"]["half"][key]
+
+
+def test_a_system_of_this_process_is_read_by_the_same_model(tmp_path: Path) -> None:
+    arguments = (
+        "--start",
+        start("truncates", tmp_path),
+        "--name",
+        "half",
+        "--system",
+        "truncate:ratio=0.5",
+        "--controls",
+    )
+    result = run(*arguments, "--tap-reply", "extract", cwd=tmp_path)
+    summary = result["summary"]
+    assert list(summary) == ["half", "truncate:ratio=0.5", "floor", "ceiling", "direct"]
+    assert summary["truncate:ratio=0.5"]["prompt_savings"] == pytest.approx(0.5, abs=0.05)
+    assert {"retention", "pareto_rank", "upstream_cost_of_pass"} <= summary["truncate:ratio=0.5"].keys()
+    rows = [row for row in result["rows"] if row["system"] == "truncate:ratio=0.5"]
+    assert all(len(row["response"]) < 100 for row in rows)  # an answer, not the context
+    assert all("evidence_survived" in row["scores"] for row in rows)
+
+
+def test_systems_alone_can_be_read_behind_a_tap(tmp_path: Path) -> None:
+    result = run("--system", "bm25:ratio=0.3", "--system", "truncate:ratio=0.3", "--tap-reply", "extract", cwd=tmp_path)
+    assert list(result["summary"]) == ["bm25:ratio=0.3", "truncate:ratio=0.3"]
+    assert all("upstream_cost_of_pass" in values for values in result["summary"].values())

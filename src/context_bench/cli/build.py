@@ -30,19 +30,16 @@ CONTROLS = ("floor", "ceiling", "direct")
 
 
 def build_system_list(options: argparse.Namespace) -> list[Any]:
-    """The proxies in their order, then the other systems in theirs."""
-    if wants_tap(options):
-        systems = build_tapped(options, build_server)
-    else:
-        if options.controls:
-            raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
-        names = proxy_names(options, len(options.proxy))
-        systems = [build_server(url, options, name) for url, name in zip(options.proxy, names)]
+    """The proxies in their order, then the other systems in theirs, then the controls."""
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
+    if wants_tap(options):
+        return build_tapped(options, build_server)
+    if options.controls:
+        raise UsageError("--controls asks the model behind a tap: add --tap-forward, --tap-model or --tap-reply")
+    names = proxy_names(options, len(options.proxy))
+    systems = [build_server(url, options, name) for url, name in zip(options.proxy, names)]
     reader = build_server(options.reader, options, None) if options.reader else None
-    if options.controls and options.system and not reader:
-        raise UsageError("--controls compares answers of a model: with a --system it needs --reader URL")
     for text in options.system:
         built = build_systems(text, options.seed)
         systems.extend(named(WithReader(each, reader), each.name) if reader else each for each in built)
@@ -159,7 +156,7 @@ def _all_upstream(options: argparse.Namespace) -> bool:
     """Whether every system of the run will have its upstream tokens known: that is then the cost which counts."""
     if hasattr(options, "upstream_cost"):
         return bool(options.upstream_cost)
-    return all((not options.proxy or wants_tap(options), not options.system or options.reader, reads_upstream(options)))
+    return wants_tap(options) or bool(options.reader and not options.proxy)
 
 
 def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:

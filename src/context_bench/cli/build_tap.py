@@ -33,7 +33,8 @@ def proxy_names(options: argparse.Namespace, proxies: int) -> list[str | None]:
 
 
 def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list[Any]:
-    """Each proxy with a tap of its own behind it: those with a URL, those that are started, the vendors' own."""
+    """Each proxy with a tap of its own behind it (those with a URL, those that are started, the vendors' own), then the
+    systems of this process and the controls, all answered by the same model."""
     from context_bench.tap.system import Launch, Tapped
     from context_bench.tap.vendors import recipe
 
@@ -57,6 +58,7 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
         launch = Launch(vendor.command, port, vendor.env)
         tapped = Tapped(server, answerer, host=host, port=next(ports), launch=launch, known_as=vendor.known_as)
         systems.append(tapped)
+    systems += _read_systems(options, answerer, build_server)
     if options.controls:
         systems += _controls(options, answerer, build_server)
     if not options.tap_forward:
@@ -107,17 +109,34 @@ def _tap_ports(options: argparse.Namespace, *, fixed: bool) -> tuple[str, Any]:
     return "127.0.0.1", (0 for _ in count())
 
 
+def _read_systems(options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> list[Any]:
+    """The systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
+    from context_bench.systems import WithReader, named
+    from context_bench.systems.load import build_systems
+
+    systems = []
+    for each in (each for text in options.system for each in build_systems(text, options.seed)):
+        if options.reader:
+            reader = build_server(options.reader, options, None)
+        else:
+            reader = _asked_directly("reader", options, answerer, build_server)
+        systems.append(named(WithReader(each, reader), each.name))
+    return systems
+
+
+def _asked_directly(name: str, options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> Any:
+    """The model behind a tap of its own, with no proxy in between."""
+    from context_bench.tap.system import Tapped
+
+    port = _free_port()
+    return Tapped(build_server(f"http://127.0.0.1:{port}", options, name), answerer, port=port, known_as=name)
+
+
 def _controls(options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> list[Any]:
     """The model itself, asked without a proxy."""
     from context_bench.tap.controls import CONTROLS, Control
-    from context_bench.tap.system import Tapped
 
-    controls = []
-    for name in CONTROLS:
-        port = _free_port()
-        server = build_server(f"http://127.0.0.1:{port}", options, name)
-        controls.append(Control(name, Tapped(server, answerer, port=port, known_as=name)))
-    return controls
+    return [Control(name, _asked_directly(name, options, answerer, build_server)) for name in CONTROLS]
 
 
 def _free_port() -> int:
