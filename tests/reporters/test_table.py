@@ -171,3 +171,10 @@ def test_rows_are_not_needed() -> None:
     assert TableReporter().render(EvalResult([row], {"mine": FULL})) == TableReporter().render(
         EvalResult([], {"mine": FULL})
     )
+
+
+def test_a_model_called_local_is_a_smoke_test() -> None:
+    result = EvalResult([], {"a": {"num_examples": 1.0}}, {}, {"model": "local"})
+    assert "smoke test" in TableReporter().render(result)
+    result.config["model"] = "gpt-4o-mini"
+    assert "smoke test" not in TableReporter().render(result)

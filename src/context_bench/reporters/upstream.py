@@ -33,6 +33,9 @@ _PREFIX: tuple[Column, ...] = (
 )
 
 
+_LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
+
+
 def meters(result: EvalResult) -> str:
     """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
     return "\n\n".join(filter(None, [_table(result, "tokens", _METERS), _table(result, "prompt cache", _PREFIX)]))
@@ -65,4 +68,6 @@ def upstream_notes(result: EvalResult) -> list[str]:
             requests = "1 request fits" if count == 1 else f"{count} requests fit"
             notes.append(f"{name}: {requests} no single example and count for none.")
     labels = {report.get("label"): None for report in result.config.get("reports", {}).values()}
+    if result.config.get("model") == "local" and not any(labels):
+        labels[_LOCAL] = None
     return notes + [f"{label}." for label in labels if label]
