@@ -635,3 +635,19 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert b"Traceback" not in err
     assert 0 < len(json.loads(out)["rows"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("--sytem", "--system"), ("--datset=needle", "--dataset"), ("--tap-foward", "--tap-forward")]
+)
+def test_a_mistyped_flag_is_told_what_it_may_have_been(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([typed, "x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"did you mean {meant}?" in line
+
+
+def test_nonsense_is_not_likened_to_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--qqqqqqqq"]) == 2
+    assert "did you mean" not in capsys.readouterr().err

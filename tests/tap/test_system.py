@@ -336,3 +336,10 @@ def test_one_that_fails_to_finish_does_not_keep_others_from_it() -> None:
         result = evaluate([Fails(), Ends()], examples()[:1], [AnswerQuality()], progress=False)
     assert ended == [True]
     assert len(result.rows) == 2
+
+
+def test_a_dead_proxy_is_not_said_to_have_answered() -> None:
+    system = Tapped(OpenAIProxy(f"http://127.0.0.1:{free_port()}", name="dead"), Scripted.from_text("echo"))
+    (row,) = evaluate(system, examples()[:1], [AnswerQuality()], progress=False).rows  # a warning would be an error
+    assert row.error is not None
+    assert "is down" in row.error

@@ -37,7 +37,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         from context_bench.errors import printable
 
-        self.exit(2, f"context-bench: {printable(message)} (see {self.prog} --help)\n")
+        self.exit(2, f"context-bench: {printable(message)}{self._meant(message)} (see {self.prog} --help)\n")
+
+    def _meant(self, message: str) -> str:
+        """The flag that a mistyped one is most like."""
+        from difflib import get_close_matches
+
+        unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        if not message.startswith("unrecognized arguments") or not unknown:
+            return ""
+        near = get_close_matches(unknown[0], self._option_string_actions, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
 
 def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:

@@ -62,19 +62,18 @@ class WatchedEndpoint:
         finally:
             self._matcher.close(ticket)
         exchange.tapped = [self._record(path, marked, exchange, ticket)]
-        return exchange
-
-    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
-        """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
-        silent = not self._matcher.seen
-        if silent and not self._told:
+        if not self._matcher.seen and not self._told:
             self._told = True
             warnings.warn(
                 f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
                 "address of the tap",
                 stacklevel=2,
             )
-        return {**_record(path, body, exchange, ticket), "silent": silent}
+        return exchange
+
+    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
+        """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
+        return {**_record(path, body, exchange, ticket), "silent": not self._matcher.seen}
 
 
 def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
