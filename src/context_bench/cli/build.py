@@ -25,8 +25,6 @@ from context_bench.types import Evaluator, Metric
 __all__ = ["build_evaluators", "build_judge", "build_metrics", "build_scorer", "build_system_list"]
 
 PROXY_WORKERS = 8
-CONTROLS = ("floor", "ceiling", "direct")
-"""The systems of `--controls`, which do not compete."""
 
 
 def build_system_list(options: argparse.Namespace) -> list[Any]:
@@ -159,6 +157,13 @@ def _all_upstream(options: argparse.Namespace) -> bool:
     return wants_tap(options) or bool(options.reader and not options.proxy)
 
 
+def _controls() -> tuple[str, ...]:
+    """The systems of `--controls`, which do not compete."""
+    from context_bench.tap.controls import CONTROLS
+
+    return tuple(CONTROLS)
+
+
 def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:
     """The metrics of every run, the official number where that is no mean of rows, and those that were asked for."""
     field = "score" if options.score_field == "auto" else options.score_field
@@ -168,7 +173,7 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
         datasets=len(tags),
         systems=systems,
         tapped=reads_upstream(options),
-        controls=CONTROLS if getattr(options, "controls", False) else (),
+        controls=_controls() if getattr(options, "controls", False) else (),
         cost_field="upstream_cost_of_pass" if _all_upstream(options) else "cost_of_pass",
     )
     if any((card := card_for(tag)) and card.aggregate for tag in tags):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import socket
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import PurePath
 from typing import Any
 
+from context_bench.cli.answerers import choose_answerer
 from context_bench.errors import UsageError
+from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 
 __all__ = ["build_tapped", "proxy_names", "wants_tap"]
 
@@ -48,12 +49,12 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
     host, ports = _tap_ports(options, fixed=any(url and not start for url, start in zip(urls, starts)))
     systems = []
     for url, start, name in zip(urls, starts, names):
-        url = url or f"http://127.0.0.1:{_free_port()}"
+        url = url or f"http://127.0.0.1:{free_port()}"
         server = build_server(url, options, name or (_program(start) if start and not options.proxy else None))
-        launch = Launch(start, _port_of(url)) if start else None
+        launch = Launch(start, port_of(url)) if start else None
         systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch))
     for vendor, name in zip(recipes, names[len(urls) :]):
-        port = _free_port()
+        port = free_port()
         server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name)
         launch = Launch(vendor.command, port, vendor.env)
         tapped = Tapped(server, answerer, host=host, port=next(ports), launch=launch, known_as=vendor.known_as)
@@ -76,23 +77,11 @@ def _answerer(options: argparse.Namespace) -> Any:
     if len(given) != 1:
         what = "say who answers behind it" if not given else "only one can answer behind it"
         raise UsageError(f"the tap: {what}: --tap-forward URL, --tap-model local or --tap-reply SCRIPT")
-    if options.tap_forward:
-        from context_bench.tap.forward import Forward
-
-        return Shared(Forward(options.tap_forward))
-    if options.tap_model:
-        from context_bench.local.model import LocalModel
-
-        return Shared(LocalModel(options.tap_model))
-    from context_bench.tap.scripted import Scripted
-
-    return Shared(Scripted.from_text(options.tap_reply))
+    return Shared(choose_answerer(options.tap_forward, options.tap_model, options.tap_reply))
 
 
 def _tap_ports(options: argparse.Namespace, *, fixed: bool) -> tuple[str, Any]:
     """Where the taps listen: from the given port on, or at any free one for proxies that can be told."""
-    from context_bench.tap.address import is_open_to_others, parse_listen
-
     if options.tap:
         host, port = parse_listen(options.tap)
         if is_open_to_others(host):
@@ -128,7 +117,7 @@ def _asked_directly(name: str, options: argparse.Namespace, answerer: Any, build
     """The model behind a tap of its own, with no proxy in between."""
     from context_bench.tap.system import Tapped
 
-    port = _free_port()
+    port = free_port()
     return Tapped(build_server(f"http://127.0.0.1:{port}", options, name), answerer, port=port, known_as=name)
 
 
@@ -137,19 +126,6 @@ def _controls(options: argparse.Namespace, answerer: Any, build_server: BuildSer
     from context_bench.tap.controls import CONTROLS, Control
 
     return [Control(name, _asked_directly(name, options, answerer, build_server)) for name in CONTROLS]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _port_of(url: str) -> int:
-    from urllib.parse import urlsplit
-
-    return urlsplit(url).port or 80
 
 
 def _program(command: str) -> str:

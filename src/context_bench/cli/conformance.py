@@ -125,31 +125,13 @@ def _show(text: str) -> None:
 
 def _started(options: argparse.Namespace, tap_url: str) -> Any:
     """The proxy under test, not running yet."""
+    from context_bench.tap.address import free_port, port_of
     from context_bench.tap.processes import StartedProxy
 
-    port = _port(options.proxy)
+    port = port_of(options.proxy) if options.proxy else free_port()
     if not options.vendor:
         return StartedProxy(options.start, port=port, tap_url=tap_url)
     from context_bench.tap.vendors import recipe
 
     vendor = recipe(options.vendor)
     return StartedProxy(vendor.command, port=port, tap_url=tap_url, env=vendor.env)
-
-
-def _port(url: str | None) -> int:
-    """Where the proxy is to listen: as its URL says, or anywhere."""
-    if url:
-        from urllib.parse import urlsplit
-
-        from context_bench.errors import UsageError
-
-        try:
-            return urlsplit(url).port or 80
-        except ValueError:
-            raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT") from None
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

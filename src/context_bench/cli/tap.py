@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
+from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.parser import STORE, Parser, add_store
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.tokenizer:
         set_tokenizer(options.tokenizer)
     host, port = parse_listen(options.listen)
-    answerer = _answerer(options)
+    answerer = choose_answerer(options.forward, options.model, options.reply)
     loop = new_event_loop()
     try:
         with notes(argparse.Namespace(quiet=False, verbose=False)), _opened(options) as store:
@@ -76,20 +77,6 @@ def _parser() -> Parser:
     parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     parser.add_argument("--verbose", action="store_true", help="a line for each request, also when nobody watches")
     return parser
-
-
-def _answerer(options: argparse.Namespace) -> Answerer:
-    if options.forward:
-        from context_bench.tap.forward import Forward
-
-        return Forward(options.forward)
-    if options.model:
-        from context_bench.local.model import LocalModel
-
-        return LocalModel(options.model)
-    from context_bench.tap.scripted import Scripted
-
-    return Scripted.from_text(options.reply)
 
 
 def _opened(options: argparse.Namespace) -> AbstractContextManager[Store | None]:

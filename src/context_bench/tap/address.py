@@ -1,11 +1,14 @@
-"""Where a tap listens: `HOST:PORT`, or `:PORT` for this machine alone."""
+"""Where a tap listens, `HOST:PORT` or `:PORT` for this machine alone, and where a proxy does."""
 
 from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
 from context_bench.http.secrets import is_loopback
 
-__all__ = ["is_open_to_others", "parse_listen", "url_of"]
+__all__ = ["free_port", "is_open_to_others", "parse_listen", "port_of", "url_of"]
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
@@ -34,3 +37,19 @@ def url_of(host: str, port: int) -> str:
 def is_open_to_others(host: str) -> bool:
     """Whether other machines may reach what listens on a host."""
     return host in _EVERYWHERE or not is_loopback(url_of(host, 1))
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def port_of(url: str) -> int:
+    """The port of a proxy's URL."""
+    try:
+        return urlsplit(url).port or 80
+    except ValueError:
+        raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT") from None
