@@ -143,17 +143,14 @@ async def aevaluate(
     """The same as `evaluate`, to be awaited."""
     _at_least(1, repeats=repeats, max_workers=max_workers)
     _at_least(0, max_examples=max_examples)
-    members = _systems(systems)
-    metrics = _metrics(metrics, members)
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
+    members = _systems(systems)
+    metrics = _metrics(metrics, members)
     if not keep_rows:
         _need_tallies(metrics)
     if limits is not None and limits.max_cost is not None:
         _need_prices(members, prices)
-    check = getattr(dataset, "check", None)
-    if callable(check):
-        check()
     expected = _length(dataset, max_examples)
     plan = Plan(
         systems=members,
@@ -171,28 +168,46 @@ async def aevaluate(
         expected=None if expected is None else expected * repeats,
     )
     described = {
-        "version": __version__,
-        "python": platform.python_version(),
-        "systems": {system.name: fingerprint_of(system) for system in members},
-        "metrics": [describe_metric(metric) for metric in metrics],
-        "score_field": plan.score_field,
+        **_described(plan),
         "max_examples": max_examples,
-        "max_workers": max_workers,
-        "repeats": repeats,
         "tokenizer": _tokenizer_name(tokenizer),
-        "text_fields": list(text_fields) if text_fields is not None else None,
         "cache_tag": cache_tag,
         **(config or {}),
     }
-    examples = _checked(dataset, max_examples)
-    if store is not None:
-        return await _recorded(plan, examples, described, store, reuse, cache_tag)
-    if cache_dir is None:
-        return await _executed(plan, examples, described, None)
+    return await _kept(plan, _checked(dataset, max_examples), described, store or cache_dir, reuse, cache_tag)
+
+
+def _described(plan: Plan) -> dict[str, Any]:
+    """A run as its record tells it."""
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "systems": {system.name: fingerprint_of(system) for system in plan.systems},
+        "metrics": [describe_metric(metric) for metric in plan.metrics],
+        "score_field": plan.score_field,
+        "max_workers": plan.max_workers,
+        "repeats": plan.repeats,
+        "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
+    }
+
+
+async def _kept(
+    plan: Plan,
+    examples: Iterator[Example],
+    config: dict[str, Any],
+    where: Store | str | Path | None,
+    reuse: bool,
+    cache_tag: str | None,
+) -> EvalResult:
+    """The run with an open store, with one in a directory, or with none."""
+    if where is None:
+        return await _executed(plan, examples, config, None)
+    if isinstance(where, Store):
+        return await _recorded(plan, examples, config, where, reuse, cache_tag)
     result = None
     try:
-        with Store(cache_dir) as opened:
-            result = await _recorded(plan, examples, described, opened, reuse, cache_tag)
+        with Store(where) as opened:
+            result = await _recorded(plan, examples, config, opened, reuse, cache_tag)
     except StoreError as error:
         raise (error if result is None else _with_result(error, result)) from None
     return result
@@ -298,6 +313,10 @@ def _checked(dataset: Iterable[Example], max_examples: int | None) -> Iterator[E
 
 
 def _length(dataset: Iterable[Example], max_examples: int | None) -> int | None:
+    """How many examples there will be, if that can be told; a dataset that can check itself does so first."""
+    check = getattr(dataset, "check", None)
+    if callable(check):
+        check()
     try:
         total = len(dataset)  # type: ignore[arg-type]
     except TypeError:

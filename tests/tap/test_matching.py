@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 from context_bench.tap.answering import Incoming
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, phrases
+from context_bench.tap.prompt import Prompt
 from context_bench.tap.record import Call
 
 FILLER = "the grass is green and the sky is blue and the sun is yellow"
@@ -21,6 +23,10 @@ def send(matcher: Matcher, *texts: str, header: str | None = None, **fields: obj
     return call
 
 
+def opened(matcher: Matcher, texts: Sequence[str]) -> Ticket:
+    return matcher.open(Prompt(messages=[{"role": "user", "content": text} for text in texts]))
+
+
 def owner(call: Call, *tickets: Ticket) -> Ticket | None:
     owners = [ticket for ticket in tickets if any(each is call for each in ticket.calls)]
     assert len(owners) <= 1
@@ -29,29 +35,29 @@ def owner(call: Call, *tickets: Ticket) -> Ticket | None:
 
 def test_by_header_whatever_the_content_is() -> None:
     matcher = Matcher()
-    first, second = matcher.open(["alpha"]), matcher.open(["beta"])
+    first, second = opened(matcher, ["alpha"]), opened(matcher, ["beta"])
     assert owner(send(matcher, "alpha", header=second.mark), first, second) is second
 
 
 def test_by_a_field_of_the_body() -> None:
     matcher = Matcher()
-    first, second = matcher.open(["alpha"]), matcher.open(["beta"])
+    first, second = opened(matcher, ["alpha"]), opened(matcher, ["beta"])
     assert owner(send(matcher, "x", user=second.mark), first, second) is second
     assert owner(send(matcher, "x", metadata={"user_id": first.mark}), first, second) is first
 
 
 def test_by_content_when_marks_are_dropped() -> None:
     matcher = Matcher()
-    first = matcher.open([FILLER, "Where does the old captain keep his map?"])
-    second = matcher.open([FILLER, "Which colour has the door of the mill?"])
+    first = opened(matcher, [FILLER, "Where does the old captain keep his map?"])
+    second = opened(matcher, [FILLER, "Which colour has the door of the mill?"])
     assert owner(send(matcher, "Which colour has the door of the mill?"), first, second) is second
     assert owner(send(matcher, f"Summary: {FILLER}", "where does the OLD captain keep"), first, second) is first
 
 
 def test_what_several_share_fits_none() -> None:
     matcher = Matcher()
-    first = matcher.open([FILLER, "Where does the old captain keep his map?"])
-    second = matcher.open([FILLER, "Which colour has the door of the mill?"])
+    first = opened(matcher, [FILLER, "Where does the old captain keep his map?"])
+    second = opened(matcher, [FILLER, "Which colour has the door of the mill?"])
     call = send(matcher, FILLER)
     assert owner(call, first, second) is None
     assert matcher.unmatched == [call]
@@ -60,20 +66,20 @@ def test_what_several_share_fits_none() -> None:
 
 def test_the_same_request_twice_under_way_fits_none() -> None:
     matcher = Matcher()
-    first, second = matcher.open(["what is the name of it"]), matcher.open(["what is the name of it"])
+    first, second = opened(matcher, ["what is the name of it"]), opened(matcher, ["what is the name of it"])
     assert owner(send(matcher, "what is the name of it"), first, second) is None
 
 
 def test_a_stranger_fits_none_even_when_one_is_alone() -> None:
     matcher = Matcher()
-    ticket = matcher.open(["what is the name of it"])
+    ticket = opened(matcher, ["what is the name of it"])
     assert owner(send(matcher, "ping, are you there, model?"), ticket) is None
     assert ticket.unmatched == 1  # it may be his in another dress: base64, or another language
 
 
 def test_several_calls_of_one_example() -> None:
     matcher = Matcher()
-    ticket = matcher.open(["x"])
+    ticket = opened(matcher, ["x"])
     for _ in range(3):
         send(matcher, "Summarise this", header=ticket.mark)
     assert len(ticket.calls) == 3
@@ -82,7 +88,7 @@ def test_several_calls_of_one_example() -> None:
 
 def test_too_late_is_unmatched() -> None:
     matcher = Matcher()
-    ticket = matcher.open(["what is the name of it"])
+    ticket = opened(matcher, ["what is the name of it"])
     matcher.close(ticket)
     send(matcher, "what is the name of it", header=ticket.mark)
     assert ticket.calls == []
@@ -91,13 +97,13 @@ def test_too_late_is_unmatched() -> None:
 
 def test_two_marks_in_one_body_fit_none() -> None:
     matcher = Matcher()
-    first, second = matcher.open(["a"]), matcher.open(["b"])
+    first, second = opened(matcher, ["a"]), opened(matcher, ["b"])
     assert owner(send(matcher, "batch", user=first.mark, metadata={"user_id": second.mark}), first, second) is None
 
 
 def test_a_body_that_is_no_prompt_fits_none() -> None:
     matcher = Matcher()
-    matcher.open(["a"])
+    opened(matcher, ["a"])
     call = Call("/v1/embeddings", "{}")
     matcher.take(call, Incoming("POST", call.path, "", {}, b"{}"))
     assert matcher.unmatched == [call]
@@ -110,15 +116,15 @@ def test_phrases() -> None:
 
 def test_marks_are_never_the_same() -> None:
     matcher = Matcher()
-    assert len({matcher.open([]).mark for _ in range(1000)}) == 1000
+    assert len({opened(matcher, []).mark for _ in range(1000)}) == 1000
 
 
 def test_a_late_call_without_marks_is_not_given_to_somebody_else() -> None:
     matcher = Matcher()
     ask = "Answer with a few words and nothing else."
-    first = matcher.open(["Where does the old captain keep his map?", ask])
+    first = opened(matcher, ["Where does the old captain keep his map?", ask])
     matcher.close(first)
-    second = matcher.open(["Which colour has the door of the mill?", ask])
+    second = opened(matcher, ["Which colour has the door of the mill?", ask])
     send(matcher, "Where does the old captain keep his map?", ask)
     assert second.calls == []
     assert second.unmatched == 0
@@ -128,16 +134,16 @@ def test_a_late_call_without_marks_is_not_given_to_somebody_else() -> None:
 def test_a_repeated_example_is_followed_by_content() -> None:
     matcher = Matcher()
     texts = ["Where does the old captain keep his map?", FILLER]
-    matcher.close(matcher.open(texts))
-    again = matcher.open(texts)
+    matcher.close(opened(matcher, texts))
+    again = opened(matcher, texts)
     assert owner(send(matcher, *texts), again) is again
 
 
 def test_a_late_call_with_its_mark_takes_nothing_from_others() -> None:
     matcher = Matcher()
-    first = matcher.open(["alpha"])
+    first = opened(matcher, ["alpha"])
     matcher.close(first)
-    second = matcher.open(["beta"])
+    second = opened(matcher, ["beta"])
     send(matcher, "beta", header=first.mark)
     assert (second.calls, second.unmatched) == ([], 0)
 
@@ -146,7 +152,7 @@ def test_many_long_texts_cost_little() -> None:
     matcher = Matcher()
     texts = [f"{FILLER} " * 500 + f" number {number} is the one that counts here" for number in range(40)]
     tickets = [
-        matcher.open([text, f"what is special about example number {number}"]) for number, text in enumerate(texts)
+        opened(matcher, [text, f"what is special about example number {number}"]) for number, text in enumerate(texts)
     ]
     started = time.process_time()
     for number, text in enumerate(texts):

@@ -47,8 +47,7 @@ class WatchedEndpoint:
         headers: Sequence[str] = (),
     ) -> Exchange:
         """Send one request of a run."""
-        prompt = read_prompt(body)
-        ticket = self._matcher.open(prompt.texts() if prompt else ())
+        ticket = self._matcher.open(read_prompt(body))
         marked = _marked(body, path, ticket.mark)
         try:
             line = f"{MARK_HEADER}: {ticket.mark}"

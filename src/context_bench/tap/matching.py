@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from context_bench.tap.answering import Incoming
-from context_bench.tap.prompt import read_prompt
+from context_bench.tap.prompt import Prompt, read_prompt
 from context_bench.tap.record import Call
 from context_bench.words import split_words
 
@@ -42,7 +42,7 @@ class Ticket:
     `unmatched` counts calls that may be its own and cannot be told.
     """
 
-    texts: Sequence[str]
+    prompt: Prompt | None
     mark: str = field(default_factory=lambda: f"cb-{secrets.token_hex(12)}")
     calls: list[Call] = field(default_factory=list)
     unmatched: int = 0
@@ -50,7 +50,7 @@ class Ticket:
     @cached_property
     def phrases(self) -> set[str]:
         """What its content is recognised by."""
-        return phrases(self.texts)
+        return phrases(self.prompt.texts() if self.prompt else ())
 
 
 class Matcher:
@@ -62,9 +62,9 @@ class Matcher:
         self.unmatched: list[Call] = []
         self.seen = 0
 
-    def open(self, texts: Sequence[str]) -> Ticket:
-        """Begin to look for the calls of a request with these texts."""
-        ticket = Ticket(texts)
+    def open(self, prompt: Prompt | None) -> Ticket:
+        """Begin to look for the calls of a request."""
+        ticket = Ticket(prompt)
         self._open[ticket.mark] = ticket
         return ticket
 
@@ -92,7 +92,7 @@ class Matcher:
         prompt = read_prompt(request.body)
         found = self._by_content(phrases(prompt.texts())) if prompt else []
         # What nobody recognises may be anybody's, and is nobody's for sure.
-        return found or [*self._open.values(), Ticket(())]
+        return found or [*self._open.values(), Ticket(None)]
 
     def _by_content(self, heard: set[str]) -> list[Ticket]:
         """Those who have words of it that nobody else has; those who are over are rivals, as a call may come late."""

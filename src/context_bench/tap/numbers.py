@@ -23,6 +23,7 @@ def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str,
     What depends on all calls of the example is missing where a request at the tap may be one of them and cannot be
     told, where nothing has reached the tap so far, and where a call is in a form that cannot be read.
     """
+    count = _remembering(count)
     exchanges = [{**exchange, "calls": [call for call in exchange["calls"] if asks(call)]} for exchange in exchanges]
     calls = [call for exchange in exchanges for call in exchange["calls"]]
     numbers: dict[str, Any] = {
@@ -32,7 +33,8 @@ def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str,
     }
     if any(exchange.get("failed") for exchange in exchanges):  # attempts of ours cannot be told from calls of the proxy
         tokens = sum(_tokens(call["body"], count) for call in calls if is_answered(call))
-        return {"upstream_calls": len(calls), "upstream_tokens": tokens}
+        known = not any(exchange["unmatched"] for exchange in exchanges)
+        return {"upstream_calls": len(calls), **({"upstream_tokens": tokens} if known else {})}
     if all(map(is_known, exchanges)):
         numbers |= _upstream(exchanges, calls, numbers["downstream_tokens"], count) | _times(exchanges)
     facts = {
@@ -55,6 +57,18 @@ def _upstream(exchanges: Sequence[Exchange], calls: Sequence[Call], sent: int, c
         numbers["prompt_savings"] = 1 - upstream / sent
     billed = billed_prompt_tokens(calls)
     return numbers if billed is None else {**numbers, "billed_prompt_tokens": billed}
+
+
+def _remembering(count: Tokenizer) -> Tokenizer:
+    """The same for the texts of one row, most of which stand on both sides: each is counted once."""
+    known: dict[str, int] = {}
+
+    def counted(text: str) -> int:
+        if text not in known:
+            known[text] = count(text)
+        return known[text]
+
+    return counted
 
 
 def _tokens(body: str, count: Tokenizer) -> int:

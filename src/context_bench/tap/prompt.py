@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -43,7 +44,18 @@ class Prompt:
 
 def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
     """The prompt in a request's body; None when it holds none."""
-    document = read_document(body) if isinstance(body, str | bytes) else body
+    return (
+        _read_text(body) if isinstance(body, str) else _read(read_document(body) if isinstance(body, bytes) else body)
+    )
+
+
+@lru_cache(maxsize=8)
+def _read_text(body: str) -> Prompt | None:
+    """A row asks for the same few bodies again and again, and they are large."""
+    return _read(read_document(body))
+
+
+def _read(document: Mapping[str, Any]) -> Prompt | None:
     if not isinstance(document.get("messages"), list):
         return None
     tools = document.get("tools")
