@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from context_bench import EvalResult, OpenAIProxy, evaluate
 from context_bench.errors import UsageError
@@ -20,7 +22,7 @@ from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Launch, Tapped
 from context_bench.utils.tokens import count_tokens
 from servers import Server, completion, free_port
-from toy_proxies import toy_proxy
+from toy_proxies import Toy, toy_proxy
 
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
@@ -343,3 +345,34 @@ def test_a_dead_proxy_is_not_said_to_have_answered() -> None:
     (row,) = evaluate(system, examples()[:1], [AnswerQuality()], progress=False).rows  # a warning would be an error
     assert row.error is not None
     assert "is down" in row.error
+
+
+class Holds(Toy):
+    """Keeps the first request for itself, and passes it on when its sender has long asked again."""
+
+    asked = 0
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        self.asked += 1
+        if self.asked == 1:
+            self.held = asyncio.ensure_future(self.pass_on(request, headers, body))
+            await asyncio.sleep(5)
+        await asyncio.sleep(0.6)
+        return await super().exchange(request, headers, body)
+
+    async def pass_on(self, request: web.Request, headers: dict[str, str], body: bytes) -> None:
+        await asyncio.sleep(1.3)
+        async with self.ask(request, headers, body) as reply:
+            await reply.read()
+
+
+def test_what_an_earlier_attempt_set_off_is_not_counted_for_the_next() -> None:
+    port = free_port()
+    with toy_proxy(Holds, f"http://127.0.0.1:{port}") as url:
+        proxy = OpenAIProxy(url, name="holds", timeout=1.0, retry_base_delay=0.01)
+        system = Tapped(proxy, Scripted.from_text("extract"), port=port)
+        (row,) = evaluate(system, examples()[:1], [AnswerQuality()], progress=False).rows
+    assert row.metadata["attempts"] == 2
+    assert (row.metadata["upstream_calls"], row.metadata["prompt_savings"]) == (1, 0.0)
+    assert row.metadata["untouched"] is True
+    assert len(system.unmatched) == 1  # it came too late for the attempt that it belongs to

@@ -110,23 +110,19 @@ class Endpoint:
             return
         self._gate.close(f"{self.place} is down: {last}")
 
-    async def post(
-        self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None, headers: Sequence[str] = ()
-    ) -> Exchange:
+    async def post(self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None) -> Exchange:
         """Send `body` as JSON until there is a usable reply, as the policy allows.
 
         Args:
             path: After the base URL.
-            body: Anything that JSON can say.
+            body: Anything that JSON can say; or a function that gives a body and more header lines for each attempt.
             parse: Makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
                 then tells when each of its chunks came.
-            headers: More lines for this request alone.
-
         Raises:
             RequestFailed: The server refused, or no usable reply came within deadline and retries.
         """
         loop = asyncio.get_running_loop()
-        payload = encode(body)
+        payload, headers = b"" if callable(body) else encode(body), ()
         exchange = Exchange()
         started = loop.time()
         deadline = started + self.policy.deadline
@@ -135,6 +131,9 @@ class Endpoint:
             try:
                 await self._enter(exchange, loop)
                 exchange.attempts += 1
+                if callable(body):
+                    made, headers = body()
+                    payload = encode(made)
                 exchange.sent = loop.time()
                 timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
                 try:

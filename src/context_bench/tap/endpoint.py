@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from context_bench.errors import RequestFailed
@@ -13,6 +13,7 @@ from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.tap.prompt import read_prompt
+from context_bench.tap.record import Call
 from context_bench.tap.vendors import claim_headers
 
 __all__ = ["WatchedEndpoint"]
@@ -39,28 +40,27 @@ class WatchedEndpoint:
     def __repr__(self) -> str:
         return f"WatchedEndpoint({self.base_url!r})"
 
-    async def post(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        parse: Callable[[Reply], Any] | None = None,
-        headers: Sequence[str] = (),
-    ) -> Exchange:
-        """Send one request of a run."""
-        ticket = self._matcher.open(read_prompt(body))
-        marked = _marked(body, path, ticket.mark)
+    async def post(self, path: str, body: Mapping[str, Any], parse: Callable[[Reply], Any] | None = None) -> Exchange:
+        """Send one request of a run. Each attempt has a mark of its own, so that nothing is counted for another."""
+        prompt = read_prompt(body)
+        tickets: list[Ticket] = []
+
+        def attempt() -> tuple[dict[str, Any], tuple[str, ...]]:
+            self._close(tickets)
+            tickets.append(self._matcher.open(prompt))
+            mark = tickets[-1].mark
+            return _marked(body, path, mark), (f"{MARK_HEADER}: {mark}",)
+
         try:
-            line = f"{MARK_HEADER}: {ticket.mark}"
-            exchange = await self._endpoint.post(path, marked, parse, (*headers, line))
-            exchange.waited += await _ended(ticket)
+            exchange = await self._endpoint.post(path, attempt, parse)
+            exchange.waited += await _ended(tickets[-1])
         except RequestFailed as error:
-            error.metadata["upstream_statuses"] = [call.status for call in ticket.calls]
-            seen = Exchange(attempts=1, sent=asyncio.get_running_loop().time())
-            error.tapped = [{**self._record(path, marked, seen, ticket), "failed": True}]
+            error.metadata["upstream_statuses"] = [call.status for ticket in tickets for call in ticket.calls]
+            error.tapped = [self._failed(path, body, tickets)]
             raise
         finally:
-            self._matcher.close(ticket)
-        exchange.tapped = [self._record(path, marked, exchange, ticket)]
+            self._close(tickets)
+        exchange.tapped = [self._record(path, body, exchange, tickets)]
         if not self._matcher.seen and not self._told:
             self._told = True
             warnings.warn(
@@ -70,9 +70,44 @@ class WatchedEndpoint:
             )
         return exchange
 
-    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
+    def _close(self, tickets: Sequence[Ticket]) -> None:
+        if tickets:
+            self._matcher.close(tickets[-1])
+
+    def _record(
+        self, path: str, body: Mapping[str, Any], exchange: Exchange, tickets: Sequence[Ticket]
+    ) -> dict[str, Any]:
         """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
-        return {**_record(path, body, exchange, ticket), "silent": not self._matcher.seen}
+        *earlier, last = tickets
+        # The loop has a clock of its own.
+        since = exchange.sent + time.perf_counter() - asyncio.get_running_loop().time()
+        return {
+            "path": path,
+            "sent": encode(_marked(body, path, last.mark)).decode("utf-8", "replace"),
+            "seconds": exchange.seconds,
+            "first_token": _first_token(exchange.document),
+            "claims": claim_headers(_headers(exchange.raw_headers)),
+            "calls": _stored(last.calls, since),
+            "earlier_calls": sum(len(ticket.calls) for ticket in earlier),
+            "unmatched": last.unmatched,
+            "silent": not self._matcher.seen,
+        }
+
+    @staticmethod
+    def _failed(path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
+        """What is known of a request that came to nothing: all that its attempts set off."""
+        calls = [call for ticket in tickets for call in ticket.calls]
+        return {
+            "path": path,
+            "sent": encode(body).decode("utf-8", "replace"),
+            "calls": _stored(calls, calls[0].started if calls else 0.0),
+            "unmatched": sum(ticket.unmatched for ticket in tickets),
+            "failed": True,
+        }
+
+
+def _stored(calls: Iterable[Call], since: float) -> list[dict[str, Any]]:
+    return [call.as_dict(since) for call in sorted(calls, key=lambda call: call.started)]
 
 
 def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
@@ -89,22 +124,6 @@ async def _ended(ticket: Ticket) -> float:
     while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _PATIENCE:
         await asyncio.sleep(0.001)
     return time.perf_counter() - started
-
-
-def _record(path: str, body: Mapping[str, Any], exchange: Exchange, ticket: Ticket) -> dict[str, Any]:
-    # The loop has a clock of its own.
-    since = exchange.sent + time.perf_counter() - asyncio.get_running_loop().time()
-    own = [call for call in ticket.calls if exchange.attempts == 1 or call.started >= since]
-    return {
-        "path": path,
-        "sent": encode(body).decode("utf-8", "replace"),
-        "seconds": exchange.seconds,
-        "first_token": _first_token(exchange.document),
-        "claims": claim_headers(_headers(exchange.raw_headers)),
-        "calls": [call.as_dict(since) for call in sorted(own, key=lambda call: call.started)],
-        "earlier_calls": len(ticket.calls) - len(own),
-        "unmatched": ticket.unmatched,
-    }
 
 
 def _first_token(document: Any) -> float | None:

@@ -70,7 +70,8 @@ class Matcher:
 
     def close(self, ticket: Ticket) -> None:
         """Whatever comes now is too late to be counted."""
-        self._closed.append(self._open.pop(ticket.mark))
+        if self._open.pop(ticket.mark, None) is not None:
+            self._closed.append(ticket)
 
     def take(self, call: Call, request: Incoming) -> None:
         """A call has reached the tap."""

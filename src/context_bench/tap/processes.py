@@ -25,6 +25,7 @@ from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
 from context_bench.tap import guardian
+from context_bench.tap.secrets import is_secret
 from context_bench.tap.vendors import find_program
 
 __all__ = ["StartedProxy"]
@@ -35,7 +36,6 @@ _LOOK = 0.1
 _ANSWER = 5.0
 _SHOW_AFTER = 1.0
 _TAIL_LINES, _TAIL_BYTES = 8, 4000
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 class StartedProxy:
@@ -150,7 +150,7 @@ class StartedProxy:
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
         text = self._output.read().decode(errors="replace")
-        named = [value for name, value in os.environ.items() if name.upper().endswith(_SECRET_NAMES)]
+        named = [value for name, value in os.environ.items() if is_secret(name)]
         for value in (*named, *self.secrets):
             if len(value) > 7:
                 text = text.replace(value, "***").replace(value.removeprefix("Bearer "), "***")
