@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from importlib import import_module
 
-for name in ("throughput", "full_endpoint", "memory", "resume", "evaluators", "code_execution", "tap", "peers"):
+for name in (
+    "throughput",
+    "client",
+    "full_endpoint",
+    "memory",
+    "resume",
+    "evaluators",
+    "code_execution",
+    "tap",
+    "peers",
+):
     print(f"\n== {name}", flush=True)
     import_module(f"benchmarks.{name}").main()
