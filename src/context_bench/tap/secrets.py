@@ -22,7 +22,8 @@ _NAMES = r"api[_-]?key|access[_-]?token|auth[_-]?token|authorization|(?:client[_
 _FIELD = re.compile(rf'("(?:{_NAMES})"\s*:\s*)"[^"\\]{{8,}}"', re.IGNORECASE)
 """A field of a JSON body that says a key."""
 
-_MAY = re.compile("key|token|secret|auth|password", re.I)
+_MAY = re.compile(r'(?:key|token|secret|authorization|password)"\s*:\s*"', re.IGNORECASE)
+"""What such a field looks like at a glance."""
 
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
@@ -52,15 +53,19 @@ class Hidden:
 
     def text(self, data: bytes) -> str:
         """A body as it may be kept."""
-        text = data.decode("utf-8", "replace")
+        text = self.line(data.decode("utf-8", "replace"))
+        return _FIELD.sub(rf'\1"{MASK}"', text) if _MAY.search(text) else text
+
+    def line(self, text: str) -> str:
+        """A path or the value of a header as it may be kept."""
         for value in self._values:
             text = text.replace(value, MASK)
-        return _FIELD.sub(rf'\1"{MASK}"', text) if _MAY.search(text) else text
+        return text
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Headers as they may be kept."""
         return {
-            name: MASK if is_secret(name) or value in self._known else self.text(value.encode())
+            name: MASK if is_secret(name) or value in self._known else self.line(value)
             for name, value in headers.items()
         }
 

@@ -119,7 +119,7 @@ class Tap:
         incoming = await _read(request)
         hidden = Hidden(incoming.headers, incoming.query, self._secrets)
         call = Call(
-            hidden.text(incoming.path.encode()),
+            hidden.line(incoming.path),
             hidden.text(incoming.body),
             hidden.headers(incoming.headers),
             perf_counter(),
