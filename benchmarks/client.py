@@ -1,4 +1,4 @@
-"""What a request costs the client alone: our way of driving libcurl, pycurl's own, and aiohttp, in turns on one core."""
+"""What a request costs the client alone: libcurl as we drive it, as pycurl does, and aiohttp, in turns on one core."""
 
 from __future__ import annotations
 
