@@ -13,9 +13,11 @@ Gold = tuple[str, ...]
 
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
     """Every accepted answer, without repeats; empty when there is nothing to compare with."""
-    given = example.get("answers")
+    given, answer = example.get("answers"), example.get("answer")
+    if not given and type(answer) is str:  # as most have it
+        return [(answer,)] if answer.strip() else []
     if not given or not isinstance(given, (list, tuple)):
-        given = [example.get("answer")]
+        given = [answer]
     golds: dict[Gold, None] = {}
     for answer in given:
         parts = answer if isinstance(answer, (list, tuple)) else [answer]

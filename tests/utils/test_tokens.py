@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +63,30 @@ def test_the_text_of_a_special_token_is_plain_text(token: str) -> None:
     # A bracket ends a run of signs, so that its parts can be counted on their own.
     name = token.removeprefix("<|").removesuffix("|>")
     assert count_tokens(token) == count_tokens("<|") + count_tokens(name) + count_tokens("|>")
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_every_special_token_is_plain_text_wherever_it_stands(name: str) -> None:
+    from splintr import Tokenizer, base_vocab_size
+
+    vocabulary = Tokenizer.from_pretrained(name)
+    added = range(base_vocab_size(name), vocabulary.vocab_size)
+    specials = ["<|endoftext|>", "<|endofprompt|>", *map(vocabulary.decode_token, added)]
+    assert len(specials) > 50
+    for text in specials:
+        for given in (text, f"before {text} after", f"<{text}>"):
+            assert count_tokens(given, name) == len(vocabulary.encode_ordinary(given))
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_text_without_special_tokens_counts_as_a_list_of_them_would(name: str) -> None:
+    from splintr import Tokenizer
+
+    vocabulary, random = Tokenizer.from_pretrained(name), Random(7)
+    pieces = ["<", "|", ">", "< |", "|>", "endoftext", "é", "東", "👍", "\n", "  ", "\x00", "'s", "12345", "<s>", "[INST]"]
+    for _ in range(500):
+        text = "".join(random.choices(pieces, k=random.randrange(40)))
+        assert count_tokens(text, name) == len(vocabulary.encode_ordinary(text) if text else "")
 
 
 def test_a_lone_surrogate_counts_as_the_replacement_character() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+from itertools import chain
 from typing import Any
 
 from context_bench.evaluators.verdicts import without_thinking
@@ -71,14 +72,14 @@ class AnswerQuality:
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:
             best = tuple(map(max, best, _compare(gold, response, words)))
-        return Scores(zip(self.score_fields, best))
+        return dict(zip(self.score_fields, best))
 
 
 def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
     parts = [_words(part) for part in gold]
-    whole = parts[0] if len(parts) == 1 else [word for part in parts for word in part]
+    whole = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
     exact = float(words == whole)
     if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
         return exact, exact, exact, exact
     f1, recall = token_f1(words, whole)
-    return f1, exact, recall, float(all(" ".join(part) in response for part in parts))
+    return f1, exact, recall, float(all([" ".join(part) in response for part in parts]))

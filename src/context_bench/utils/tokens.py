@@ -19,6 +19,9 @@ Tokenizer = Callable[[str], int]
 
 DEFAULT_ENCODING = "cl100k_base"
 
+_MARKED = frozenset({"cl100k_base", "o200k_base"})
+"""Encodings whose special tokens all begin with `<|`."""
+
 PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 """The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
 
@@ -31,18 +34,22 @@ def _encoding(name: str) -> Tokenizer:
     from splintr import Tokenizer as Vocabulary
 
     try:
-        encode = Vocabulary.from_pretrained(name).encode_ordinary
+        vocabulary = Vocabulary.from_pretrained(name)
     except (ValueError, OSError) as error:
         raise UsageError(
             f"unknown tokenizer {name!r}: use an encoding that ships with the package, such as "
             "cl100k_base, o200k_base, llama3, qwen3, deepseek_v3 or mistral_v3"
         ) from error
 
+    ordinary, flat = vocabulary.encode_ordinary, vocabulary.encode_flat
+    plain = name in _MARKED
+
     def count(text: str) -> int:
         try:
-            return len(encode(text))
+            # Four bytes for each token cost half of what a list of numbers does, but special tokens are recognised.
+            return len(flat(text)) // 4 if plain and "<|" not in text else len(ordinary(text))
         except UnicodeEncodeError:  # as tiktoken does: a pair becomes its character, a lone half U+FFFD
-            return len(encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
+            return len(ordinary(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
 
     return count
 
@@ -103,7 +110,12 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
         fields = PROMPT_FIELDS
         if example.get("turns"):
             fields = PROMPT_FIELDS[1:] if asks_beside_turns(example) else PROMPT_FIELDS[2:]
-    return sum(count_value(example[name], count) for name in fields if name in example)
+    total = 0
+    for name in fields:
+        value = example.get(name)
+        if value is not None:
+            total += count_value(value, count)
+    return total
 
 
 def count_value(value: Any, count: Tokenizer) -> int:
@@ -112,7 +124,7 @@ def count_value(value: Any, count: Tokenizer) -> int:
         return 0
     if isinstance(value, str):
         return count(value) if value else 0
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return sum(count_value(item, count) for item in value)
     if isinstance(value, Mapping) and "role" in value:
         return _count_message(value, count)
