@@ -226,19 +226,44 @@ CREATE INDEX responses_by_key ON responses (key);
 CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 INSERT INTO runs VALUES (1, '20260101-000000-1', '2026-01-01T00:00:00', 'done', '{}', '{}', '{}');
-INSERT INTO responses VALUES (4294967296, X'AA', '{"processed": {"same": [], "changed": {"response": "old"}},
-    "metadata": {}, "latency": 0.5, "returns": "response"}');
+INSERT INTO responses VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
+    '{"processed": {"same": [], "changed": {"response": "old"}}, "metadata": {},
+    "latency": 0.5, "returns": "response"}');
 INSERT INTO responses VALUES (4294967297, NULL, '{}');
-INSERT INTO rows VALUES (4294967296, X'BB', X'CC', 4294967296,
+INSERT INTO rows VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB', X'CC', 4294967296,
     '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
 INSERT INTO examples VALUES (X'CC', '{"id": "e", "context": "c"}');
 PRAGMA user_version = 1;
 """
 
 
-def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+_SCHEMA_2 = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
+    config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
+CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
+CREATE TABLE row_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE response_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+INSERT INTO runs VALUES (1, '20260101-000000-1', '2026-01-01T00:00:00', 'done', '{}', '{}', '{}');
+INSERT INTO responses VALUES (4294967296, '{"processed": {"same": [], "changed": {"response": "old"}},
+    "metadata": {}, "latency": 0.5, "returns": "response"}');
+INSERT INTO response_keys VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA');
+INSERT INTO rows VALUES (4294967296, X'CC', 4294967296,
+    '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
+INSERT INTO row_keys VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB');
+INSERT INTO examples VALUES (X'CC', '{"id": "e", "context": "c"}');
+PRAGMA user_version = 2;
+"""
+
+
+@pytest.mark.parametrize("schema", [_SCHEMA_1, _SCHEMA_2], ids=["first", "second"])
+def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: str) -> None:
     with sqlite3.connect(tmp_path / FILE_NAME) as old:
-        old.executescript(_SCHEMA_1)
+        old.executescript(schema)
     old.close()
     with Store(tmp_path, readonly=True) as store:  # to look at it, nothing is changed
         (row,) = store.run_rows(store.run("last"))
@@ -246,10 +271,10 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
         assert list(store.run_requests(store.run("last"))) == []
     with Store(tmp_path) as store:
         store.index()
-        found = store.find_answer(b"\xaa", {})
+        found = store.find_answer(b"\xaa" * 16, {})
         assert found is not None
         assert found[1].processed == {"response": "old"}
-        known = store.find_row(b"\xbb", {})
+        known = store.find_row(b"\xbb" * 16, {})
         assert known is not None
         assert known[1].input_tokens == 3
         store.put_request(store.run("last"), 0, {"path": "/v1/messages"})
@@ -258,5 +283,8 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> No
         assert len(list(store.run_rows(store.run("last")))) == 1
     with sqlite3.connect(tmp_path / FILE_NAME) as new:
         assert new.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
-        assert new.execute("SELECT count(*) FROM response_keys").fetchone() == (1,)
+        assert new.execute("SELECT run, kind, length(body) FROM keys ORDER BY kind").fetchall() == [
+            (1, "answer", 24),
+            (1, "row", 24),
+        ]
     new.close()

@@ -12,6 +12,7 @@ from context_bench import evaluate
 from context_bench.errors import UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
+from context_bench.store.records import identity_of
 from context_bench.store.store import StoredAnswer
 from context_bench.systems import Passthrough
 from numbered import numbered
@@ -136,11 +137,58 @@ def test_a_removed_run_takes_along_what_nobody_else_uses(tmp_path: Path) -> None
         assert [each.id for each in store.runs()] == [left.id]
         assert list(store.run_rows(left)) == second.rows
         assert [record.example["id"] for record in store.run_records(left)] == [2, 3]
-        counts = [store._one(f"SELECT count(*) FROM {table}") for table in ("rows", "responses", "examples")]
-        assert counts == [(2,), (2,), (2,)]
+        # Of its two answers one stands in its row, the other did in a row of the run that is gone.
+        assert counts(store) == {"rows": 2, "responses": 1, "examples": 2, "keys": 3}
         store.remove_run(left)
-        counts = [store._one(f"SELECT count(*) FROM {table}") for table in ("rows", "responses", "examples")]
-        assert counts == [(0,), (0,), (0,)]
+        assert set(counts(store).values()) == {0}
+
+
+def counts(store: Store) -> dict[str, int]:
+    found = {table: store._one(f"SELECT count(*) FROM {table}") for table in ("rows", "responses", "examples", "keys")}
+    return {table: number[0] for table, number in found.items() if number}
+
+
+def test_an_answer_is_found_after_the_run_that_paid_for_it_is_gone(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        first, second = store.start_run({}), store.start_run({})
+        put(store, first, 0, "used again")
+        put(store, first, 1, "not used again", OTHER)
+        store.put_row(second, 0, None, b"example", identity_of(first.number, 0), row("used again"))
+    with Store(tmp_path) as store:
+        store.remove_run(first)
+    with again(tmp_path) as store:
+        found = store.find_answer(KEY, EXAMPLE)
+        assert found is not None
+        assert found[1] == answer("used again")
+        assert store.find_answer(OTHER, EXAMPLE) is None
+        assert [each.response for each in store.run_rows(second)] == ["used again"]
+        assert counts(store) == {"rows": 1, "responses": 1, "examples": 1, "keys": 1}
+
+
+def test_an_answer_and_its_row_are_kept_as_one(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        put(store, store.start_run({}), 0, "at once")
+    with again(tmp_path) as store:
+        assert counts(store) == {"rows": 1, "responses": 0, "examples": 1, "keys": 2}
+
+
+def test_an_answer_does_not_wait_long_for_its_row(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run = store.start_run({})
+        response = store.put_answer(run, 0, KEY, EXAMPLE, answer("judged later"))
+        deadline = time.monotonic() + 5
+        while counts(store)["responses"] == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        with again(tmp_path) as other:
+            found = other.find_answer(KEY, EXAMPLE)
+            assert found is not None
+            assert found[1] == answer("judged later")
+            assert other.find_row(KEY, EXAMPLE) is None
+        store.put_row(run, 0, KEY, b"example", response, row("judged later"))
+    with again(tmp_path) as store:
+        assert store.find_row(KEY, EXAMPLE) == (response, row("judged later"))
+        assert counts(store)["responses"] == 1
 
 
 def test_a_removal_spares_the_answers_of_a_run_under_way(tmp_path: Path) -> None:

@@ -15,7 +15,10 @@ from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect
 from context_bench.store.writer import Writer
 
-PUT = "INSERT OR REPLACE INTO scores VALUES"
+
+def put(writer: Writer, key: bytes, value: bytes) -> None:
+    with writer as batch:
+        batch.add("scores", key, value)
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def test_a_value_is_on_disk_within_50_ms(writer: Writer, tmp_path: Path) -> None
         times = []
         for number in range(20):
             started = time.monotonic()
-            writer.add(PUT, (bytes([number]), b"x"))
+            put(writer, bytes([number]), b"x")
             while reader.execute("SELECT 1 FROM scores WHERE key = ?", (bytes([number]),)).fetchone() is None:
                 time.sleep(0.001)
             times.append(time.monotonic() - started)
@@ -46,14 +49,14 @@ def test_a_value_is_on_disk_within_50_ms(writer: Writer, tmp_path: Path) -> None
 def test_nobody_waits_for_the_disk(writer: Writer) -> None:
     started = time.monotonic()
     for number in range(2_000):
-        writer.add(PUT, (number.to_bytes(4, "little"), b"x" * 1000))
+        put(writer, number.to_bytes(4, "little"), b"x" * 1000)
     assert time.monotonic() - started < 0.5
 
 
 def test_all_that_was_added_by_all_threads_is_there_after_closing(writer: Writer, tmp_path: Path) -> None:
     def add(thread: int) -> None:
         for number in range(257):  # more than one statement takes
-            writer.add(PUT, (bytes([thread]) + number.to_bytes(4, "little"), b"x"))
+            put(writer, bytes([thread]) + number.to_bytes(4, "little"), b"x")
 
     threads = [threading.Thread(target=add, args=(thread,)) for thread in range(4)]
     for thread in threads:
@@ -66,7 +69,7 @@ def test_all_that_was_added_by_all_threads_is_there_after_closing(writer: Writer
 
 def test_the_last_value_under_a_key_counts(writer: Writer, tmp_path: Path) -> None:
     for value in (b"first", b"second", b"third"):
-        writer.add(PUT, (b"key", value))
+        put(writer, b"key", value)
     writer.close()
     with closing(connect(tmp_path, readonly=True)) as connection:
         assert connection.execute("SELECT body FROM scores").fetchall() == [(b"third",)]
@@ -75,7 +78,7 @@ def test_the_last_value_under_a_key_counts(writer: Writer, tmp_path: Path) -> No
 def test_it_waits_for_another_process_that_writes(writer: Writer, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        writer.add(PUT, (b"key", b"value"))
+        put(writer, b"key", b"value")
         time.sleep(0.3)
         assert count(tmp_path) == 0
         other.execute("COMMIT")
@@ -85,15 +88,15 @@ def test_it_waits_for_another_process_that_writes(writer: Writer, tmp_path: Path
 
 
 def test_a_failure_is_kept_and_what_came_before_it_stays(writer: Writer, tmp_path: Path) -> None:
-    writer.add(PUT, (b"good", b"x"))
+    put(writer, b"good", b"x")
     while count(tmp_path) == 0:
         time.sleep(0.005)
     writer._connection.execute("PRAGMA max_page_count = 1")  # as a full disk does
-    writer.add(PUT, (b"large", b"x" * 1_000_000))
+    put(writer, b"large", b"x" * 1_000_000)
     while writer.failure is None:
         time.sleep(0.005)
     assert "is full" in str(writer.failure)
-    writer.add(PUT, (b"late", b"x"))
+    put(writer, b"late", b"x")
     with pytest.raises(StoreError, match="is full"):
         writer.close()
     assert count(tmp_path) == 1

@@ -83,7 +83,24 @@ def test_text_without_special_tokens_counts_as_a_list_of_them_would(name: str) -
     from splintr import Tokenizer
 
     vocabulary, random = Tokenizer.from_pretrained(name), Random(7)
-    pieces = ["<", "|", ">", "< |", "|>", "endoftext", "é", "東", "👍", "\n", "  ", "\x00", "'s", "12345", "<s>", "[INST]"]
+    pieces = [
+        "<",
+        "|",
+        ">",
+        "< |",
+        "|>",
+        "endoftext",
+        "é",
+        "東",
+        "👍",
+        "\n",
+        "  ",
+        "\x00",
+        "'s",
+        "12345",
+        "<s>",
+        "[INST]",
+    ]
     for _ in range(500):
         text = "".join(random.choices(pieces, k=random.randrange(40)))
         assert count_tokens(text, name) == len(vocabulary.encode_ordinary(text) if text else "")

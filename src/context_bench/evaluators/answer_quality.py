@@ -82,4 +82,4 @@ def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
     if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
         return exact, exact, exact, exact
     f1, recall = token_f1(words, whole)
-    return f1, exact, recall, float(all([" ".join(part) in response for part in parts]))
+    return f1, exact, recall, float(all(" ".join(part) in response for part in parts))

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from context_bench.errors import StoreError
+from context_bench.store.records import pack_keys, run_of
 
 __all__ = ["FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 
 FILE_NAME = "store.db"
-SCHEMA = 2
+SCHEMA = 3
 
 _PAGE = 16_384
 """Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
@@ -31,19 +32,19 @@ _TABLES = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
     config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
-CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
-CREATE TABLE row_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE rows (
+    id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL, answer BLOB);
 CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE response_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL);
 CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 """
-"""Keys stand apart, in the order in which they came: all are read at the start of a run that reuses, and an index
-would be written at random places for each of them."""
+"""An answer stands in its row where both came together, else in `responses` under the number that the row names.
+Keys stand apart, many in one piece: all are read at the start of a run that reuses, and an index would be written at
+random places for each of them."""
 
-_UPGRADES = {
-    1: """
+_SECOND = """
 ALTER TABLE rows RENAME TO old_rows;
 ALTER TABLE responses RENAME TO old_responses;
 CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
@@ -58,7 +59,27 @@ INSERT INTO response_keys SELECT id, key FROM old_responses WHERE key IS NOT NUL
 DROP TABLE old_rows;
 DROP TABLE old_responses
 """
-}
+
+
+def _to_second(connection: sqlite3.Connection) -> None:
+    _execute_all(connection, _SECOND)
+
+
+def _to_third(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE rows ADD COLUMN answer BLOB")
+    connection.execute(
+        "CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL)"
+    )
+    for kind, table in (("row", "row_keys"), ("answer", "response_keys")):
+        runs: dict[int, list[tuple[bytes, int]]] = {}
+        for key, identity in connection.execute(f"SELECT key, id FROM {table} ORDER BY id"):
+            runs.setdefault(run_of(identity), []).append((key, identity))
+        for run, known in runs.items():
+            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, pack_keys(known)))
+        connection.execute(f"DROP TABLE {table}")
+
+
+_UPGRADES = {1: _to_second, 2: _to_third}
 """From each schema to the next."""
 
 T = TypeVar("T")
@@ -121,10 +142,18 @@ def _make_shareable(connection: sqlite3.Connection) -> None:
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()  # somebody else may have been faster
-    steps = [_UPGRADES[old] for old in range(version, SCHEMA)] if version else [_TABLES]
-    for statement in ";".join(steps).split(";"):
-        connection.execute(statement)
+    if not version:
+        _execute_all(connection, _TABLES)
+    else:
+        for old in range(version, SCHEMA):
+            _UPGRADES[old](connection)
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _execute_all(connection: sqlite3.Connection, script: str) -> None:
+    """Statement by statement: `executescript` would end the transaction."""
+    for statement in script.split(";"):
+        connection.execute(statement)
 
 
 def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:

@@ -1,8 +1,9 @@
-"""How answers and rows are written down: once, without what the example holds already."""
+"""How answers, rows and keys are written down: once, without what the example holds already."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -10,12 +11,40 @@ import orjson
 
 from context_bench.results import EvalRow, dump_json
 
-__all__ = ["pack_processed", "pack_row", "to_bytes", "unpack_processed", "unpack_row"]
+__all__ = [
+    *("identity_of", "pack_keys", "pack_processed", "pack_row", "run_of", "to_bytes"),
+    *("unpack_keys", "unpack_processed", "unpack_row"),
+]
+
+_PLACES = 32
+"""Bits for the place in a run."""
+
+_KEY = struct.Struct("<16sq")
 
 _BEFORE = ("system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset")
 _AFTER = ("error", "repeat", "unscored", "upstream_tokens")
 _parts = attrgetter(*_BEFORE, *_AFTER)
 """A row without its response, in the order of its fields."""
+
+
+def identity_of(run: int, place: int) -> int:
+    """The id of what a run makes at a place: what later runs make has higher ones."""
+    return run << _PLACES | place
+
+
+def run_of(identity: int) -> int:
+    """The number of the run that made something."""
+    return identity >> _PLACES
+
+
+def pack_keys(known: Iterable[tuple[bytes, int]]) -> bytes:
+    """Keys of sixteen bytes, each with the id of what is found under it, as one piece."""
+    return b"".join([_KEY.pack(key, identity) for key, identity in known])
+
+
+def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """The inverse of `pack_keys`."""
+    return _KEY.iter_unpack(body)
 
 
 def to_bytes(value: Any) -> bytes:
@@ -29,7 +58,7 @@ def to_bytes(value: Any) -> bytes:
 def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
     """What a system returned, less what it left as it was; a response that is its context is kept once."""
     same = [key for key, value in processed.items() if key in example and _equal(example[key], value)]
-    changed = {key: value for key, value in processed.items() if key not in same}
+    changed = {key: value for key, value in processed.items() if key not in same} if same else dict(processed)
     if "response" not in changed or changed["response"] != processed.get("context"):
         return {"same": same, "changed": changed}
     del changed["response"]

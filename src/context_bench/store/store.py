@@ -17,7 +17,16 @@ import orjson
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
-from context_bench.store.records import pack_processed, pack_row, to_bytes, unpack_processed, unpack_row
+from context_bench.store.records import (
+    identity_of,
+    pack_keys,
+    pack_processed,
+    pack_row,
+    to_bytes,
+    unpack_keys,
+    unpack_processed,
+    unpack_row,
+)
 from context_bench.store.writer import Writer
 
 __all__ = ["RunInfo", "Store", "StoredAnswer"]
@@ -25,8 +34,10 @@ __all__ = ["RunInfo", "Store", "StoredAnswer"]
 T = TypeVar("T")
 
 _AHEAD = 200
-_PLACES = 32
-"""Bits for the place in a run."""
+
+_BESIDE = "(SELECT body FROM responses WHERE id = rows.response)"
+_ANSWER = f"coalesce(rows.answer, {_BESIDE}, (SELECT answer FROM rows AS first WHERE first.id = rows.response))"
+"""The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class RunInfo:
     timing: dict[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class StoredAnswer:
     """What a system returned, as it was the first time."""
 
@@ -80,6 +91,7 @@ class Store:
         except StoreError:
             self._reader.close()
             raise
+        self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE  # a store that is only looked at may be old
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
         self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
@@ -118,21 +130,30 @@ class Store:
             found: tuple[Any, ...] | None = self._reader.execute(query, values).fetchone()
         return found
 
+    def _has(self, table: str, column: str = "id") -> bool:
+        return self._one("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) is not None
+
     def index(self) -> None:
         """Read all keys into memory: asking for one that is not there then costs nothing.
 
         What other processes add afterwards is not seen; at worst something is asked twice.
         """
-        for table, ids in (("row_keys", self._row_ids), ("response_keys", self._answer_ids)):
-            with self._explained():
-                ids.update(self._reader.execute(f"SELECT key, id FROM {table} ORDER BY id"))  # the newest comes last
+        for kind, ids in (("row", self._row_ids), ("answer", self._answer_ids)):
+            with self._explained():  # of two with the same key the later run's counts
+                found = self._reader.execute("SELECT body FROM keys WHERE kind = ? ORDER BY run, id", (kind,))
+                for (body,) in found:
+                    ids.update(unpack_keys(body))
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer] | None:
         """The newest answer under a response key, and its id."""
         identity = self._answer_ids.get(key)
         if identity is None:
             return None
-        found = self._one("SELECT body FROM responses WHERE id = ?", identity)
+        query = (
+            "SELECT body FROM responses WHERE id = ? "
+            "UNION ALL SELECT answer FROM rows WHERE id = ? AND answer IS NOT NULL"
+        )
+        found = self._one(query, identity, identity)
         return None if found is None else (identity, _answer(found[0], example))
 
     def find_row(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, EvalRow] | None:
@@ -147,10 +168,7 @@ class Store:
 
     def _read_ahead(self, identity: int) -> None:
         """Read a row and those that follow it in its run: a resumed run will ask for them next."""
-        query = (
-            "SELECT rows.id, rows.response, rows.body, responses.body FROM rows "
-            "JOIN responses ON responses.id = rows.response WHERE rows.id BETWEEN ? AND ?"
-        )
+        query = f"SELECT id, response, body, {self._answer} FROM rows WHERE id BETWEEN ? AND ? AND response IS NOT NULL"
         with self._explained():
             found = self._reader.execute(query, (identity, identity + _AHEAD)).fetchall()
         self._ahead = {each[0]: each[1:] for each in found}
@@ -162,13 +180,16 @@ class Store:
 
     # -- putting down
 
-    def _put(self, statement: str, *values: Any) -> None:
+    @property
+    def _writing(self) -> Writer:
         assert self._writer is not None, "this store was opened to be read"
-        self._writer.add(statement, values)
+        return self._writer
 
     def put_example(self, key: bytes, example: Mapping[str, Any]) -> None:
         """Keep an example."""
-        self._put("INSERT OR IGNORE INTO examples VALUES", key, to_bytes(example))
+        body = to_bytes(example)
+        with self._writing as batch:
+            batch.add("examples", key, body)
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: StoredAnswer
@@ -182,31 +203,35 @@ class Store:
                 "returns": answer.returns,
             }
         )
-        identity = _identity(run.number, place)
-        self._put("INSERT OR REPLACE INTO responses VALUES", identity, body)
-        if key is not None:
-            self._put("INSERT OR REPLACE INTO response_keys VALUES", identity, key)
+        identity = identity_of(run.number, place)
+        with self._writing as batch:
+            batch.answers[identity] = body
+            if key is not None:
+                batch.add_key("answer", key, identity)
         return identity
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
         """Keep what an evaluator said."""
-        self._put("INSERT OR REPLACE INTO scores VALUES", key, to_bytes(scores))
+        with self._writing as batch:
+            batch.add("scores", key, to_bytes(scores))
 
     def put_row(
         self, run: RunInfo, place: int, key: bytes | None, example: bytes, response: int | None, row: EvalRow
     ) -> None:
         """Keep the row of a run at a place; without a key it is not looked for again."""
-        identity = _identity(run.number, place)
-        self._put("INSERT OR REPLACE INTO rows VALUES", identity, example, response, pack_row(row))
-        if key is not None:
-            self._put("INSERT OR REPLACE INTO row_keys VALUES", identity, key)
+        identity, body = identity_of(run.number, place), pack_row(row)
+        with self._writing as batch:
+            answer = batch.answers.pop(identity, None) if response == identity else None
+            batch.add("rows", identity, example, response, body, answer)
+            if key is not None:
+                batch.add_key("row", key, identity)
 
     def copy_row(self, run: RunInfo, place: int, key: bytes) -> None:
         """Keep a finished row, found under its key, as a row of this run too.
 
         A run that is resumed finds its rows one after the other: a whole stretch is copied by one statement.
         """
-        old, new = self._row_ids[key], _identity(run.number, place)
+        old, new = self._row_ids[key], identity_of(run.number, place)
         first, last, shift = self._copies or (old, old - 1, new - old)
         if self._copies and (old != last + 1 or new - old != shift or old - first >= _AHEAD):
             self._copy()
@@ -218,13 +243,16 @@ class Store:
             first, last, shift = self._copies
             self._copies = None
             statement = (
-                "INSERT OR REPLACE INTO rows SELECT id + ?, example, response, body FROM rows WHERE id BETWEEN ? AND ?"
+                "INSERT OR REPLACE INTO rows "
+                "SELECT id + ?, example, response, body, NULL FROM rows WHERE id BETWEEN ? AND ?"
             )
-            self._put(statement, shift, first, last)
+            with self._writing as batch:
+                batch.changes.append((statement, (shift, first, last)))
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
-        self._put("INSERT OR REPLACE INTO requests VALUES", _identity(run.number, place), to_bytes(record))
+        with self._writing as batch:
+            batch.add("requests", identity_of(run.number, place), to_bytes(record))
 
     # -- runs
 
@@ -238,9 +266,11 @@ class Store:
         """Record how a run ended, and with what."""
         self._copy()
         # Not strict JSON: a cost may be infinite.
-        numbers = (json.dumps(each, default=float).encode() for each in (result.summary, result.timing))
+        numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
         statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
-        self._put(statement, status, to_bytes(result.config), *numbers, run.number)
+        values = (status, to_bytes(result.config), *numbers, run.number)
+        with self._writing as batch:
+            batch.changes.append((statement, values))
 
     def runs(self) -> list[RunInfo]:
         """All runs, the newest first."""
@@ -271,22 +301,20 @@ class Store:
             yield from (
                 _record(*found)
                 for found in self._reader.execute(
-                    "SELECT rows.body, rows.response, responses.body, rows.example, examples.body FROM rows "
-                    "LEFT JOIN responses ON responses.id = rows.response "
+                    f"SELECT rows.body, rows.response, {self._answer}, rows.example, examples.body FROM rows "
                     "LEFT JOIN examples ON examples.key = rows.example "
                     "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id",
-                    (_identity(run.number, 0), _identity(run.number + 1, 0)),
+                    _places(run.number),
                 )
             )
 
     def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
         """The requests that were kept with `put_request`, in order; none in a store of before there was a tap."""
-        if self._one("SELECT 1 FROM sqlite_master WHERE name = 'requests'") is None:
+        if not self._has("requests"):
             return
-        places = (_identity(run.number, 0), _identity(run.number + 1, 0))
         with self._explained():
             query = "SELECT body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
-            yield from (orjson.loads(body) for (body,) in self._reader.execute(query, places))
+            yield from (orjson.loads(body) for (body,) in self._reader.execute(query, _places(run.number)))
 
     def remove_run(self, run: RunInfo) -> None:
         """Forget a run, and what it made and no other run uses."""
@@ -316,22 +344,40 @@ def _run_id(created: str, number: int) -> str:
 
 
 def _remove(connection: sqlite3.Connection, run: int) -> None:
+    own, places = "id >= ? AND id < ?", _places(run)
     connection.execute("DELETE FROM runs WHERE number = ?", (run,))
-    for table in ("rows", "row_keys", "requests"):
-        places = (_identity(run, 0), _identity(run + 1, 0))
-        connection.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", places)
+    # Rows of later runs may have their answer in a row of this one.
+    connection.execute(
+        f"INSERT OR IGNORE INTO responses SELECT id, answer FROM rows WHERE {own} AND answer IS NOT NULL "
+        f"AND id IN (SELECT response FROM rows WHERE NOT ({own}))",
+        (*places, *places),
+    )
+    for table in ("rows", "requests"):
+        connection.execute(f"DELETE FROM {table} WHERE {own}", places)
     # Answers of a run that is under way, or was killed before it judged them, have no row yet.
     connection.execute(
         "DELETE FROM responses WHERE id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL) "
-        f"AND id >> {_PLACES} NOT IN (SELECT number FROM runs)"
+        "AND id >> 32 NOT IN (SELECT number FROM runs)"
     )
-    connection.execute("DELETE FROM response_keys WHERE id NOT IN (SELECT id FROM responses)")
     connection.execute("DELETE FROM examples WHERE key NOT IN (SELECT example FROM rows)")
+    _remove_keys(connection)
 
 
-def _identity(run: int, place: int) -> int:
-    """The id of what a run makes at a place: what later runs make has higher ones."""
-    return run << _PLACES | place
+def _remove_keys(connection: sqlite3.Connection) -> None:
+    """Forget the keys of runs that are gone, but those of the answers that stay."""
+    query = "SELECT run, body FROM keys WHERE kind = 'answer' AND run NOT IN (SELECT number FROM runs) ORDER BY id"
+    found = connection.execute(query).fetchall()
+    connection.execute("DELETE FROM keys WHERE run NOT IN (SELECT number FROM runs)")
+    staying = {identity for (identity,) in connection.execute("SELECT id FROM responses")} if found else set()
+    for run, body in found:
+        kept = pack_keys([known for known in unpack_keys(body) if known[1] in staying])
+        if kept:
+            connection.execute("INSERT INTO keys VALUES (NULL, ?, 'answer', ?)", (run, kept))
+
+
+def _places(run: int) -> tuple[int, int]:
+    """The first id of a run, and that of the next."""
+    return identity_of(run, 0), identity_of(run + 1, 0)
 
 
 def _record(row: bytes, response: int | None, answer: bytes | None, key: bytes, example: bytes | None) -> RunRecord:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections import deque
-from itertools import chain
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from context_bench.errors import StoreError
+from context_bench.store.batch import Batch
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 
 __all__ = ["Writer"]
 
 _PAUSE = 0.02
-_ROWS = 100
 
 
 class Writer:
-    """Collects rows for tables and commits them in batches.
+    """Gathers what is put down and commits it in batches: `with writer as batch: batch.add(...)`.
 
     The first failure (a full disk, say) is kept in `failure`; what was committed before it stays.
     """
@@ -28,16 +26,20 @@ class Writer:
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         self._connection = connect(directory)
-        self._pending: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._batch = Batch()
+        self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = False
         self.failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-store", daemon=True)
         self._thread.start()
 
-    def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Queue one row for a statement that ends in VALUES, or the values of any other statement."""
-        self._pending.append((statement, values))
+    def __enter__(self) -> Batch:
+        self._lock.acquire()
+        return self._batch
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
         if not self._wake.is_set():
             self._wake.set()
 
@@ -50,19 +52,12 @@ class Writer:
             self._commit()
 
     def _commit(self) -> None:
-        batch: dict[str, list[tuple[Any, ...]]] = {}
-        for _ in range(len(self._pending)):
-            statement, values = self._pending.popleft()
-            batch.setdefault(statement, []).append(values)
+        with self._lock:
+            batch, self._batch = self._batch, Batch()
         if not batch or self.failure:
             return
-
-        def write() -> None:
-            for statement, rows in batch.items():
-                _execute(self._connection, statement, rows)
-
         try:
-            transaction(self._connection, write)
+            transaction(self._connection, partial(batch.write, self._connection))
         except sqlite3.Error as error:
             self.failure = explain(error, self._path)
 
@@ -75,14 +70,3 @@ class Writer:
         self._connection.close()
         if self.failure:
             raise self.failure
-
-
-def _execute(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
-    """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
-    if not statement.endswith("VALUES"):
-        connection.executemany(statement, rows)
-        return
-    row = "(" + ",".join("?" * len(rows[0])) + ")"
-    for start in range(0, len(rows), _ROWS):
-        part = rows[start : start + _ROWS]
-        connection.execute(f"{statement} {','.join([row] * len(part))}", list(chain.from_iterable(part)))
