@@ -6,6 +6,7 @@ import asyncio
 import platform
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -306,10 +307,16 @@ def _metrics(given: Sequence[Metric] | None, systems: Sequence[System]) -> list[
 def _checked(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
     """Each example once it is known to be usable, with the instruction of its dataset."""
     check = ExampleCheck()
+    instruction_of = cache(_instruction)
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
-        card = card_for(str(example.get("dataset") or ""))
-        yield {"instruction": card.instruction, **example} if card and card.instruction else example
+        instruction = instruction_of(str(example.get("dataset") or ""))
+        yield {"instruction": instruction, **example} if instruction else example
+
+
+def _instruction(tag: str) -> str:
+    card = card_for(tag)
+    return card.instruction if card else ""
 
 
 def _length(dataset: Iterable[Example], max_examples: int | None) -> int | None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Summarizer", "Tally", "describe_metric", "fold", "rebuild_metrics", "summarize"]
 
 
+_TOGETHER = 256
+
+
 class Tally(Protocol):
     """A number in the making."""
 
@@ -89,6 +92,7 @@ class Summarizer:
         self._metrics, self._score_field = metrics, score_field
         self._tallies: dict[str, list[Tally]] = {}
         self._outputs: dict[str, set[str]] = {}
+        self._waiting: list[EvalRow] = []
         for name in systems:
             self._open(name)
 
@@ -101,14 +105,25 @@ class Summarizer:
         return self._tallies[name]
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
-        for tally in self._tallies.get(row.system) or self._open(row.system):
-            tally.add(row)
-        if row.error is None and (kind := row.metadata.get("output")):
-            self._outputs[row.system].add(kind)
+        """Take one row in: many are added up together, which costs less."""
+        self._waiting.append(row)
+        if len(self._waiting) == _TOGETHER:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        rows, self._waiting = self._waiting, []
+        for name in {row.system: None for row in rows}:
+            own = [row for row in rows if row.system == name]
+            for tally in self._tallies.get(name) or self._open(name):
+                add = tally.add
+                for row in own:
+                    add(row)
+            self._outputs[name].update(row.metadata.get("output", "") for row in own if row.error is None)
+            self._outputs[name].discard("")
 
     def result(self) -> dict[str, dict[str, float]]:
         """The summary, ranks between systems included."""
+        self._add_up()
         summary: dict[str, dict[str, float]] = {}
         for name, tallies in self._tallies.items():
             summary[name] = {}

@@ -84,7 +84,7 @@ async def call_system(
 
 def _waited(metadata: Mapping[str, Any]) -> float:
     seconds = metadata.get("waited")
-    return max(0.0, seconds) if isinstance(seconds, int | float) else 0.0
+    return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
 
 
 def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[[], float]) -> Any:
@@ -104,16 +104,16 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
     processed = dict(raw)
-    documents = processed.get("documents")
-    if documents is not None and not _are_documents(documents):
-        raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
-    processed = with_context(processed, example)
+    if processed.get("documents") is not None:
+        if not _are_documents(processed["documents"]):
+            raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
+        processed = with_context(processed, example)
     context, response = processed.get("context"), processed.get("response")
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
-    for key in ("context", "response"):
-        if processed.get(key) is not None and not isinstance(processed[key], str):
-            raise BadOutput(f"{system.name}: {key!r} must be text, not {type(processed[key]).__name__}")
+    for key, value in (("context", context), ("response", response)):
+        if value is not None and not isinstance(value, str):
+            raise BadOutput(f"{system.name}: {key!r} must be text, not {type(value).__name__}")
     outcome.returns = "response" if context is None else "context"
     if response is None:
         processed["response"] = context
@@ -121,10 +121,12 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     if not own:
         processed.pop("tapped", None)  # what a tap saw is ours to say
     metadata = processed.pop("metadata", None)
-    if isinstance(metadata, Mapping):
-        outcome.metadata.update({key: value for key, value in metadata.items() if own or key not in _OURS})
+    if own and type(metadata) is dict:
+        outcome.metadata = metadata
+    elif isinstance(metadata, Mapping):
+        outcome.metadata = {key: value for key, value in metadata.items() if own or key not in _OURS}
     outcome.processed = processed
 
 
 def _are_documents(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+    return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)

@@ -79,15 +79,21 @@ class Pipeline:
             outcome = recorder.known_answer(job, keys)
         if outcome is None:
             outcome = await call_system(job.system, job.item.example, self._threads)
-        if recorder is not None and keys is not None and outcome.error is None:
+        if outcome.error is not None:
+            self._keep(job, outcome, keys, Judgement())
+            return
+        if recorder is not None and keys is not None:
             recorder.keep_answer(job, keys, outcome)
-        if outcome.error is None and is_endpoint(job.system) and self._scorer.is_slow(job.item.tag, job.item.example):
+        item = job.item
+        if not self._scorer.wiring(item.tag, item.example).slow:
+            self._keep(job, outcome, keys, self._scorer.judge_at_once(item.example, outcome.processed, item.tag))
+        elif not is_endpoint(job.system):
+            await self._judge(job, outcome, keys)
+        else:
             await self._room.acquire()
-            task = asyncio.ensure_future(self._finish(job, outcome, keys))
+            task = asyncio.ensure_future(self._judge(job, outcome, keys))
             self._later.add(task)
             task.add_done_callback(self._finished)
-        else:
-            await self._finish(job, outcome, keys)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._later.discard(task)
@@ -108,18 +114,20 @@ class Pipeline:
             task.cancel()
         self._scoring.shutdown(cancel_futures=True)
 
-    async def _finish(self, job: Job, outcome: Outcome, keys: Keys | None) -> None:
-        judgement, recorder = Judgement(), self._recorder
-        example, tag = job.item.example, job.item.tag
-        if outcome.error is None:
-            memory = None
-            if recorder is not None and keys is not None and self._scorer.is_slow(tag, example):
-                memory = recorder.memory(keys, outcome.processed)
-            judgement = await self._scorer.judge(example, outcome.processed, tag, self._scoring, memory)
+    async def _judge(self, job: Job, outcome: Outcome, keys: Keys | None) -> None:
+        """Bring an answer to its row where that takes its time."""
+        memory, item = None, job.item
+        if self._recorder is not None and keys is not None:
+            memory = self._recorder.memory(keys, outcome.processed)
+        judgement = await self._scorer.judge(item.example, outcome.processed, item.tag, self._scoring, memory)
+        self._keep(job, outcome, keys, judgement)
+
+    def _keep(self, job: Job, outcome: Outcome, keys: Keys | None, judgement: Judgement) -> None:
+        """Make the row, put it down and hand it on."""
         row = self._row(job, outcome, judgement)
-        if recorder is not None and keys is not None:
+        if self._recorder is not None and keys is not None:
             final = outcome.error is None and not judgement.transient
-            recorder.keep_row(job, keys, row, final=final)
+            self._recorder.keep_row(job, keys, row, final=final)
         self._emit(job, row, outcome)
 
     def _price(self, job: Job, metadata: dict[str, Any]) -> None:
@@ -136,8 +144,10 @@ class Pipeline:
 
     def _row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
         example, processed = job.item.example, outcome.processed
-        metadata = {**outcome.metadata, **judgement.details, **_standing(example)}
-        if outcome.error is None:
+        metadata = {**outcome.metadata, **judgement.details}
+        if "meta" in example:
+            metadata |= _standing(example["meta"])
+        if self._prices is not None and outcome.error is None:
             self._price(job, metadata)
         if "tapped" in processed and outcome.returns == "response":
             metadata |= tapped_numbers(processed["tapped"], self._count)
@@ -145,29 +155,30 @@ class Pipeline:
         if metadata.pop("upstream", None) == "context":  # the model behind it was sent the context that it returned
             upstream = count_prompt(merge(example, processed), self._count)
         output_tokens = response_tokens = 0
+        response = processed.get("response", "")
         if outcome.error is None:
             metadata["output"] = outcome.returns
             if outcome.returns == "context":
                 output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
-                response_tokens = self._count(processed["response"])
+                response_tokens = self._count(response)
             else:
-                replies = processed.get("responses") or [processed["response"]]
-                output_tokens = response_tokens = sum(self._count(reply) for reply in replies if reply)
+                replies = processed.get("responses") or (response,)
+                output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
         metadata["response_tokens"] = response_tokens
         return EvalRow(
-            system=job.system.name,
-            example_id=example["id"],
-            scores=judgement.scores,
-            input_tokens=self._input_tokens(job.item),
-            output_tokens=output_tokens,
-            metadata=metadata,
-            latency=outcome.latency,
-            dataset=job.item.tag,
-            response=processed.get("response", ""),
-            error=outcome.error,
-            repeat=job.repeat,
-            unscored=judgement.unscored,
-            upstream_tokens=upstream if isinstance(upstream, int) else None,
+            job.system.name,
+            example["id"],
+            judgement.scores,
+            self._input_tokens(job.item),
+            output_tokens,
+            metadata,
+            outcome.latency,
+            job.item.tag,
+            response,
+            outcome.error,
+            job.repeat,
+            judgement.unscored,
+            upstream if isinstance(upstream, int) else None,
         )
 
     def _input_tokens(self, item: Item) -> int:
@@ -176,10 +187,9 @@ class Pipeline:
         return item.tokens
 
 
-def _standing(example: Mapping[str, Any]) -> dict[str, Any]:
+def _standing(meta: Any) -> dict[str, Any]:
     """How the row counts in an official number that is no mean of rows."""
-    meta = example.get("meta")
-    if not meta or not isinstance(meta, Mapping):
+    if not isinstance(meta, Mapping):
         return {}
     standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
     if not isinstance(standing.get("weight", 1), int | float):

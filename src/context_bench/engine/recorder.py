@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.engine.call import Outcome
 from context_bench.engine.scheduler import Item, Job
-from context_bench.engine.scoring import Scorer
+from context_bench.engine.scoring import Scorer, Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
@@ -50,7 +50,7 @@ class Recorder:
         self.store, self.run, self.reuse = store, run, reuse
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
         self._systems: dict[str, bytes | None] = {}
-        self._rows: dict[str, bytes | None] = {}
+        self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
         if reuse:
             store.index()
@@ -85,8 +85,7 @@ class Recorder:
     def _row_key(self, item: Item) -> bytes | None:
         wiring = self._scorer.wiring(item.tag, item.example)
         if wiring not in self._rows:
-            wired = self._scorer.evaluators_for(item.tag, item.example)
-            known = {each.name: self._evaluators.of(each) for each in wired}
+            known = {each.name: self._evaluators.of(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
                 _not_reused("scores", name)
             unknown = None in known.values() or self._counting is None

@@ -77,22 +77,31 @@ class Feed:
             lane.pending.clear()
         self._moved.set()
 
-    async def next(self, lane: Lane) -> Job | None:
-        """The next job of a lane; None when there is none any more."""
+    def next_at_once(self, lane: Lane) -> Job | None:
+        """The next job of a lane; None when there is none any more, or it has to wait for others: `must_wait`."""
         while not lane.pending:
-            while lane.position - self._slowest() >= self._ahead and not self._ended:
-                self._moved.clear()
-                await self._moved.wait()
-            if lane.pending:  # another slot of this lane was served while this one waited
-                break
+            if self.must_wait(lane):
+                return None
             item = self._item(lane.position)
             if item is None:
                 return None
             self._queue(lane, item)
         return lane.pending.popleft()
 
+    def must_wait(self, lane: Lane) -> bool:
+        """Whether a lane is so far ahead of others that it gets nothing now."""
+        alone = len(self._lanes) == 1
+        return not alone and not self._ended and lane.position - self._slowest() >= self._ahead
+
+    async def next(self, lane: Lane) -> Job | None:
+        """The next job of a lane; None when there is none any more."""
+        while (job := self.next_at_once(lane)) is None and self.must_wait(lane):
+            self._moved.clear()
+            await self._moved.wait()
+        return job
+
     def _slowest(self) -> int:
-        return min([lane.position for lane in self._lanes]) if len(self._lanes) > 1 else self._lanes[0].position
+        return min([lane.position for lane in self._lanes])
 
     def _queue(self, lane: Lane, item: Item) -> None:
         base = lane.position * self._width
@@ -130,7 +139,7 @@ async def run_lanes(feed: Feed, lanes: list[Lane], work: Callable[[Job], Awaitab
     """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run."""
 
     async def slot(lane: Lane) -> None:
-        while (job := await feed.next(lane)) is not None:
+        while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
             await work(job)
 
     tasks = [asyncio.ensure_future(slot(lane)) for lane in lanes for _ in range(lane.slots)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
-from context_bench.datasets.catalog import card_for
+from context_bench.datasets.catalog import Card, card_for
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.registry import registry
@@ -43,6 +43,27 @@ class Judgement:
         self.unscored: dict[str, str] = {}
         self.details: dict[str, Any] = {}
 
+    def failed(self, evaluator: Evaluator, error: BaseException) -> None:
+        """An evaluator gave no score, which another try may give."""
+        self.unscored[evaluator.name] = describe(unwrapped(error))
+        self.transient = True
+
+
+class Wiring:
+    """The evaluators of one kind of example, and what is known of them beforehand.
+
+    Attributes:
+        evaluators: All that judge it.
+        slow: Whether one of them takes so long that an endpoint should not wait for it.
+        card: The dataset's, if it has one.
+    """
+
+    __slots__ = ("card", "evaluators", "slow")
+
+    def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
+        self.evaluators, self.card = evaluators, card
+        self.slow = any(map(_is_slow, evaluators))
+
 
 class Scorer:
     """Applies evaluators to examples: the given ones to all, or else those that the catalog wires.
@@ -64,23 +85,27 @@ class Scorer:
         self._given = None if evaluators is None else _all_checked(evaluators)
         self._extra = _all_checked(extra)
         _no_repeats([*(self._given or ()), *self._extra])
-        self._wired: dict[str, list[Evaluator]] = {}
-        self._slow: dict[str, bool] = {}
+        self._wirings: dict[str, Wiring] = {}
+        self._by_fields: set[str] = set()
         self._made: dict[str, Evaluator] = {}
 
-    def wiring(self, tag: str, example: Mapping[str, Any]) -> str:
-        """What decides which evaluators judge an example: its dataset, or without a card also its fields."""
-        if self._given is not None or card_for(tag) is not None:
-            return tag
-        return "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
+    def wiring(self, tag: str, example: Mapping[str, Any]) -> Wiring:
+        """What judges an example: its dataset decides, or without a card also its fields."""
+        if tag not in self._by_fields and (known := self._wirings.get(tag)) is not None:
+            return known
+        card, kind = card_for(tag), tag
+        if self._given is None and card is None:
+            self._by_fields.add(tag)
+            kind = "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
+        if kind not in self._wirings:
+            evaluators = [*self._wire(tag, kind.split("\0")[1:]), *self._extra]
+            _no_repeats(evaluators)
+            self._wirings[kind] = Wiring(evaluators, card)
+        return self._wirings[kind]
 
     def evaluators_for(self, tag: str, example: Mapping[str, Any] | None = None) -> list[Evaluator]:
         """The evaluators for a dataset tag, or for one example of it."""
-        wiring = self.wiring(tag, example or {})
-        if wiring not in self._wired:
-            self._wired[wiring] = [*self._wire(tag, wiring.split("\0")[1:]), *self._extra]
-            _no_repeats(self._wired[wiring])
-        return self._wired[wiring]
+        return self.wiring(tag, example or {}).evaluators
 
     def _wire(self, tag: str, fields: Sequence[str]) -> list[Evaluator]:
         if self._given is not None:
@@ -97,7 +122,7 @@ class Scorer:
     @property
     def names(self) -> list[str]:
         """The evaluators that have judged something."""
-        return sorted({each.name for wired in self._wired.values() for each in wired})
+        return sorted({each.name for wiring in self._wirings.values() for each in wiring.evaluators})
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
@@ -116,37 +141,56 @@ class Scorer:
                 fields.update(emitted)
         return fields
 
-    def is_slow(self, tag: str, example: Mapping[str, Any]) -> bool:
-        """Whether scoring takes so long that an endpoint should not wait for it."""
-        wiring = self.wiring(tag, example)
-        if wiring not in self._slow:
-            self._slow[wiring] = any(_is_slow(each) for each in self.evaluators_for(tag, example))
-        return self._slow[wiring]
-
     async def judge(
         self, example: Example, processed: Example, tag: str, threads: Executor, memory: Memory | None = None
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score."""
-        judgement = Judgement()
-        for evaluator in self.evaluators_for(tag, example):
-            if getattr(evaluator, "needs_answer", False) and _is_context(processed):
-                judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
-                continue
-            try:
-                if _is_slow(evaluator):
+        judgement, wiring = Judgement(), self.wiring(tag, example)
+        for evaluator in wiring.evaluators:
+            if not _is_slow(evaluator):
+                _judge(judgement, evaluator, example, processed)
+            elif not _lacks_answer(judgement, evaluator, processed):
+                try:
                     scores = await _slow_scores(evaluator, example, processed, threads, memory)
+                # A scorer that fails is a missing score, not a lost run.
+                except (Exception, SystemExit) as error:  # noqa: BLE001
+                    judgement.failed(evaluator, error)
                 else:
-                    scores = evaluator.score(example, processed)
-            # A scorer that fails is a missing score, not a lost run.
-            except (Exception, SystemExit) as error:  # noqa: BLE001
-                judgement.unscored[evaluator.name] = describe(unwrapped(error))
-                judgement.transient = True
-                continue
-            _add(judgement, evaluator, scores)
-        primary = _put_primary(judgement, example, tag)
-        if primary is not None:
-            self.primaries.setdefault(tag, primary)
+                    _add(judgement, evaluator, scores)
+        return self._with_primary(judgement, wiring, example, tag)
+
+    def judge_at_once(self, example: Example, processed: Example, tag: str) -> Judgement:
+        """The same where no evaluator is slow."""
+        judgement, wiring = Judgement(), self.wiring(tag, example)
+        for evaluator in wiring.evaluators:
+            _judge(judgement, evaluator, example, processed)
+        return self._with_primary(judgement, wiring, example, tag)
+
+    def _with_primary(self, judgement: Judgement, wiring: Wiring, example: Example, tag: str) -> Judgement:
+        primary = _put_primary(judgement, example, wiring.card)
+        if primary is not None and tag not in self.primaries:
+            self.primaries[tag] = primary
         return judgement
+
+
+def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
+    """Ask one evaluator that answers at once."""
+    if _lacks_answer(judgement, evaluator, processed):
+        return
+    try:
+        scores = evaluator.score(example, processed)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        judgement.failed(evaluator, error)
+    else:
+        _add(judgement, evaluator, scores)
+
+
+def _lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
+    """Whether an evaluator of answers is shown a context, which it then does not judge."""
+    if not getattr(evaluator, "needs_answer", False) or not _is_context(processed):
+        return False
+    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+    return True
 
 
 def _is_context(processed: Example) -> bool:
@@ -204,36 +248,42 @@ def _no_repeats(evaluators: Sequence[Evaluator]) -> None:
 
 
 def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
-    if type(scores) is not Scores and not isinstance(scores, Mapping):
+    if type(scores) is not dict and not isinstance(scores, Mapping):
         raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it returns a dict")
+    own = judgement.scores
     for key, value in scores.items():
-        if key in judgement.scores:
+        if key in own:
             raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if not math.isfinite(number):
-            judgement.unscored[evaluator.name] = f"{key} is no number: {value!r}"
+        number = value if type(value) is float else _number(value)
+        if math.isfinite(number):
+            own[key] = number
         else:
-            judgement.scores[key] = number
+            judgement.unscored[evaluator.name] = f"{key} is no number: {value!r}"
     if not scores:
         reason = getattr(scores, "reason", None) or "returned no score"
         judgement.unscored.setdefault(evaluator.name, reason)
-    details = getattr(scores, "details", None)
+    if type(scores) is dict:
+        return
     judgement.transient |= bool(getattr(scores, "transient", False))
+    details = getattr(scores, "details", None)
     if details:
         judgement.details[evaluator.name] = details
 
 
-def _put_primary(judgement: Judgement, example: Example, tag: str) -> str | None:
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _put_primary(judgement: Judgement, example: Example, card: Card | None) -> str | None:
     """Put `score` in and say which it is: what the dataset reports, or what fits the fields; a user's own wins."""
     scores = judgement.scores
     if "score" in scores:
         return "score"
     if not scores:
         return None
-    card = card_for(tag)
     if card:
         candidates = [card.primary]
     else:

@@ -19,7 +19,8 @@ _SUMS = (
 
 def has_open_turns(example: Mapping[str, Any]) -> bool:
     """Whether an example asks for several replies."""
-    return open_turns(example.get("turns") or ()) > 1
+    turns = example.get("turns")
+    return open_turns(turns) > 1 if turns else False
 
 
 async def ask(system: Any, example: Example) -> Any:
