@@ -50,14 +50,13 @@ def keep(folder: Path, *rows: tuple[dict[str, Any], dict[str, Any] | None, dict[
         for place, (example, processed, facts) in enumerate(rows):
             values = {"system": "p", "example_id": example["id"], "scores": {}, "input_tokens": 0, "output_tokens": 0}
             row = EvalRow(**{**values, "dataset": example.get("dataset", ""), **facts})
-            key = f"{place}".encode().ljust(32)
-            store.put_example(key, example)
+            kept = store.put_example(run, place, f"{place}".encode().ljust(16), example)
             answer = None
             if processed is not None:
                 processed.setdefault("response", processed.get("context", ""))
                 stored = StoredAnswer(processed, row.metadata, 0.0, "response")
                 answer = store.put_answer(run, place, None, example, stored)
-            store.put_row(run, place, None, key, answer, row)
+            store.put_row(run, place, None, kept, answer, row)
         store.end_run(run, "done", EvalResult([], {}))
 
 

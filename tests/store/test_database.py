@@ -230,9 +230,9 @@ INSERT INTO responses VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
     '{"processed": {"same": [], "changed": {"response": "old"}}, "metadata": {},
     "latency": 0.5, "returns": "response"}');
 INSERT INTO responses VALUES (4294967297, NULL, '{}');
-INSERT INTO rows VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB', X'CC', 4294967296,
-    '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
-INSERT INTO examples VALUES (X'CC', '{"id": "e", "context": "c"}');
+INSERT INTO rows VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB', X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC',
+    4294967296, '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
+INSERT INTO examples VALUES (X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', '{"id": "e", "context": "c"}');
 PRAGMA user_version = 1;
 """
 
@@ -252,10 +252,10 @@ INSERT INTO runs VALUES (1, '20260101-000000-1', '2026-01-01T00:00:00', 'done', 
 INSERT INTO responses VALUES (4294967296, '{"processed": {"same": [], "changed": {"response": "old"}},
     "metadata": {}, "latency": 0.5, "returns": "response"}');
 INSERT INTO response_keys VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA');
-INSERT INTO rows VALUES (4294967296, X'CC', 4294967296,
+INSERT INTO rows VALUES (4294967296, X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', 4294967296,
     '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
 INSERT INTO row_keys VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB');
-INSERT INTO examples VALUES (X'CC', '{"id": "e", "context": "c"}');
+INSERT INTO examples VALUES (X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', '{"id": "e", "context": "c"}');
 PRAGMA user_version = 2;
 """
 
@@ -277,6 +277,9 @@ def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: 
         known = store.find_row(b"\xbb" * 16, {})
         assert known is not None
         assert known[1].input_tokens == 3
+        (record,) = store.run_records(store.run("last"))
+        assert (record.example, record.example_key) == ({"id": "e", "context": "c"}, b"\xcc" * 16)
+        assert store.put_example(store.run("last"), 9, b"\xcc" * 16, record.example) == record.example_id
         store.put_request(store.run("last"), 0, {"path": "/v1/messages"})
     with Store(tmp_path, readonly=True) as store:
         assert [request["path"] for request in store.run_requests(store.run("last"))] == ["/v1/messages"]
@@ -285,6 +288,7 @@ def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: 
         assert new.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
         assert new.execute("SELECT run, kind, length(body) FROM keys ORDER BY kind").fetchall() == [
             (1, "answer", 24),
+            (0, "example", 24),
             (1, "row", 24),
         ]
     new.close()

@@ -18,7 +18,7 @@ from context_bench.systems import Passthrough
 from numbered import numbered
 
 EXAMPLE: dict[str, Any] = {"id": 1, "context": "text"}
-KEY, OTHER = b"k" * 16, b"o" * 16
+KEY, OTHER, EXAMPLE_KEY = b"k" * 16, b"o" * 16, b"e" * 16
 
 
 def answer(text: str) -> StoredAnswer:
@@ -31,8 +31,8 @@ def row(text: str, system: str = "s") -> EvalRow:
 
 def put(store: Store, run: RunInfo, place: int, text: str, key: bytes | None = KEY) -> None:
     response = store.put_answer(run, place, key, EXAMPLE, answer(text))
-    store.put_row(run, place, key, b"example", response, row(text))
-    store.put_example(b"example", EXAMPLE)
+    example = store.put_example(run, place, EXAMPLE_KEY, EXAMPLE)
+    store.put_row(run, place, key, example, response, row(text))
 
 
 def again(directory: Path) -> Store:
@@ -138,7 +138,7 @@ def test_a_removed_run_takes_along_what_nobody_else_uses(tmp_path: Path) -> None
         assert list(store.run_rows(left)) == second.rows
         assert [record.example["id"] for record in store.run_records(left)] == [2, 3]
         # Of its two answers one stands in its row, the other did in a row of the run that is gone.
-        assert counts(store) == {"rows": 2, "responses": 1, "examples": 2, "keys": 3}
+        assert counts(store) == {"rows": 2, "responses": 1, "examples": 2, "keys": 5}
         store.remove_run(left)
         assert set(counts(store).values()) == {0}
 
@@ -153,7 +153,8 @@ def test_an_answer_is_found_after_the_run_that_paid_for_it_is_gone(tmp_path: Pat
         first, second = store.start_run({}), store.start_run({})
         put(store, first, 0, "used again")
         put(store, first, 1, "not used again", OTHER)
-        store.put_row(second, 0, None, b"example", identity_of(first.number, 0), row("used again"))
+        example = identity_of(first.number, 0)
+        store.put_row(second, 0, None, example, identity_of(first.number, 0), row("used again"))
     with Store(tmp_path) as store:
         store.remove_run(first)
     with again(tmp_path) as store:
@@ -162,14 +163,14 @@ def test_an_answer_is_found_after_the_run_that_paid_for_it_is_gone(tmp_path: Pat
         assert found[1] == answer("used again")
         assert store.find_answer(OTHER, EXAMPLE) is None
         assert [each.response for each in store.run_rows(second)] == ["used again"]
-        assert counts(store) == {"rows": 1, "responses": 1, "examples": 1, "keys": 1}
+        assert counts(store) == {"rows": 1, "responses": 1, "examples": 1, "keys": 2}
 
 
 def test_an_answer_and_its_row_are_kept_as_one(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         put(store, store.start_run({}), 0, "at once")
     with again(tmp_path) as store:
-        assert counts(store) == {"rows": 1, "responses": 0, "examples": 1, "keys": 2}
+        assert counts(store) == {"rows": 1, "responses": 0, "examples": 1, "keys": 3}
 
 
 def test_an_answer_does_not_wait_long_for_its_row(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_an_answer_does_not_wait_long_for_its_row(tmp_path: Path) -> None:
             assert found is not None
             assert found[1] == answer("judged later")
             assert other.find_row(KEY, EXAMPLE) is None
-        store.put_row(run, 0, KEY, b"example", response, row("judged later"))
+        store.put_row(run, 0, KEY, 0, response, row("judged later"))
     with again(tmp_path) as store:
         assert store.find_row(KEY, EXAMPLE) == (response, row("judged later"))
         assert counts(store)["responses"] == 1
@@ -198,8 +199,8 @@ def test_a_removal_spares_the_answers_of_a_run_under_way(tmp_path: Path) -> None
         put(store, old, 0, "old", key=OTHER)
     with Store(tmp_path) as store:
         store.remove_run(old)
-        store.put_row(under_way, 0, KEY, b"example", response, row("paid for"))
-        store.put_example(b"example", EXAMPLE)
+        example = store.put_example(under_way, 0, EXAMPLE_KEY, EXAMPLE)
+        store.put_row(under_way, 0, KEY, example, response, row("paid for"))
     with again(tmp_path) as store:
         found = store.find_row(KEY, EXAMPLE)
         assert found is not None
@@ -241,6 +242,22 @@ def test_an_example_is_kept_once_for_all_systems_and_runs(tmp_path: Path) -> Non
     for _ in range(3):
         evaluate([Passthrough(), lambda example: example], long, cache_dir=tmp_path)
     assert (tmp_path / "store.db").stat().st_size < 300_000
+
+
+def test_an_example_that_another_process_removes_meanwhile_is_kept_again(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        old = store.start_run({})
+        put(store, old, 0, "old")
+    with Store(tmp_path) as store:
+        run = store.start_run({})
+        first = store.put_example(run, 0, EXAMPLE_KEY, EXAMPLE)
+        with Store(tmp_path) as other:
+            other.remove_run(old)
+        second = store.put_example(run, 1, EXAMPLE_KEY, EXAMPLE)
+        assert (first, second) == (identity_of(old.number, 0), identity_of(run.number, 1))
+        store.put_row(run, 1, None, second, None, row(""))
+    with again(tmp_path) as store:
+        assert [record.example for record in store.run_records(run)] == [EXAMPLE]
 
 
 def test_what_another_process_adds_meanwhile_is_simply_not_seen(tmp_path: Path) -> None:

@@ -98,7 +98,6 @@ class Recorder:
         if found is None:
             return None
         keys.response, row = found
-        job.item.kept = True  # with the row that was found
         return row
 
     def known_answer(self, job: Job, keys: Keys) -> Outcome | None:
@@ -123,10 +122,10 @@ class Recorder:
 
     def keep_row(self, job: Job, keys: Keys, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
-        self.store.put_row(self.run, job.order, keys.row if final else None, keys.whole, keys.response, row)
-        if not job.item.kept:
-            job.item.kept = True
-            self.store.put_example(keys.whole, job.item.example)
+        item = job.item
+        if item.kept is None:
+            item.kept = self.store.put_example(self.run, job.order, keys.whole, item.example)
+        self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
 
     def keep_known(self, job: Job, keys: Keys) -> None:
         """Put a row down that was found as it is: it is part of this run too."""

@@ -35,7 +35,7 @@ async def rescored(store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer)
         if record.answer is not None:
             memory = ScoreMemory(store, fingerprints, record.example_key, record.answer.processed, reuse=True)
             row = await _judged(record, run, scorer, threads, memory)
-        store.put_row(new_run, place, None, record.example_key, record.response, row)
+        store.put_row(new_run, place, None, record.example_id, record.response, row)
         return row
 
     join_shared_transport()

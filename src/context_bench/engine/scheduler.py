@@ -18,7 +18,10 @@ __all__ = ["Feed", "Item", "Job", "Lane", "run_lanes"]
 
 
 class Item:
-    """An example on its way through all systems, with what is worked out of it once for all of them."""
+    """An example on its way through all systems, with what is worked out of it once for all of them.
+
+    `kept` is its id in the store.
+    """
 
     __slots__ = ("digests", "example", "kept", "tag", "tokens")
 
@@ -26,7 +29,7 @@ class Item:
         self.example = example
         self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
-        self.kept = False
+        self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
 
 

@@ -29,7 +29,7 @@ class Batch:
         return bool(self.answers or self.changes or self._tables or self._keys)
 
     def add(self, table: str, *values: Any) -> None:
-        """A row of a table, in place of one with the same id; an example that is there already stays."""
+        """A row of a table, in place of one with the same key."""
         rows = self._tables.get(table)
         if rows is None:
             self._tables[table] = [values]
@@ -60,9 +60,8 @@ class Batch:
 
 def _insert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
     """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
-    verb = "INSERT OR IGNORE" if table == "examples" else "INSERT OR REPLACE"
     row = "(" + ",".join("?" * len(rows[0])) + ")"
     for start in range(0, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
         values = [value for each in part for value in each]
-        connection.execute(f"{verb} INTO {table} VALUES {','.join([row] * len(part))}", values)
+        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES {','.join([row] * len(part))}", values)

@@ -33,15 +33,15 @@ CREATE TABLE runs (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
     config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
 CREATE TABLE rows (
-    id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL, answer BLOB);
+    id INTEGER PRIMARY KEY, example INTEGER NOT NULL, response INTEGER, body BLOB NOT NULL, answer BLOB);
 CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL);
-CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE examples (id INTEGER PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT NULL);
 CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 """
 """An answer stands in its row where both came together, else in `responses` under the number that the row names.
-Keys stand apart, many in one piece: all are read at the start of a run that reuses, and an index would be written at
+Keys stand apart, many in one piece: they are read at the start of a run that reuses, and an index would be written at
 random places for each of them."""
 
 _SECOND = """
@@ -65,18 +65,30 @@ def _to_second(connection: sqlite3.Connection) -> None:
     _execute_all(connection, _SECOND)
 
 
+_THIRD = """
+ALTER TABLE rows RENAME TO old_rows;
+ALTER TABLE examples RENAME TO old_examples;
+CREATE TABLE rows (
+    id INTEGER PRIMARY KEY, example INTEGER NOT NULL, response INTEGER, body BLOB NOT NULL, answer BLOB);
+CREATE TABLE examples (id INTEGER PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT NULL);
+CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL);
+INSERT INTO examples SELECT rowid, key, body FROM old_examples ORDER BY rowid;
+INSERT INTO rows SELECT id, coalesce((SELECT rowid FROM old_examples WHERE key = old_rows.example), 0),
+    response, body, NULL FROM old_rows ORDER BY id;
+DROP TABLE old_rows;
+DROP TABLE old_examples
+"""
+
+
 def _to_third(connection: sqlite3.Connection) -> None:
-    connection.execute("ALTER TABLE rows ADD COLUMN answer BLOB")
-    connection.execute(
-        "CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL)"
-    )
-    for kind, table in (("row", "row_keys"), ("answer", "response_keys")):
+    _execute_all(connection, _THIRD)
+    for kind, table in (("row", "row_keys"), ("answer", "response_keys"), ("example", "examples")):
         runs: dict[int, list[tuple[bytes, int]]] = {}
         for key, identity in connection.execute(f"SELECT key, id FROM {table} ORDER BY id"):
             runs.setdefault(run_of(identity), []).append((key, identity))
         for run, known in runs.items():
             connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, pack_keys(known)))
-        connection.execute(f"DROP TABLE {table}")
+    _execute_all(connection, "DROP TABLE row_keys; DROP TABLE response_keys")
 
 
 _UPGRADES = {1: _to_second, 2: _to_third}

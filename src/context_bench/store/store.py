@@ -65,11 +65,12 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A row of a run, with the example and the answer that it came from."""
+    """A row of a run, with the example and the answer that it came from, and their ids."""
 
     row: EvalRow
     example: dict[str, Any]
     example_key: bytes
+    example_id: int
     answer: StoredAnswer | None
     response: int | None
 
@@ -91,7 +92,10 @@ class Store:
         except StoreError:
             self._reader.close()
             raise
-        self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE  # a store that is only looked at may be old
+        # A store that is only looked at may be an old one.
+        self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE
+        self._example = "id" if self._has("examples") else "key"
+        self._example_ids: dict[bytes, int] | None = None
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
         self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
@@ -138,11 +142,15 @@ class Store:
 
         What other processes add afterwards is not seen; at worst something is asked twice.
         """
-        for kind, ids in (("row", self._row_ids), ("answer", self._answer_ids)):
-            with self._explained():  # of two with the same key the later run's counts
-                found = self._reader.execute("SELECT body FROM keys WHERE kind = ? ORDER BY run, id", (kind,))
-                for (body,) in found:
-                    ids.update(unpack_keys(body))
+        self._row_ids, self._answer_ids = self._keys("row"), self._keys("answer")
+
+    def _keys(self, kind: str) -> dict[bytes, int]:
+        """What is found under which key; of two with the same key the later run's counts."""
+        known: dict[bytes, int] = {}
+        with self._explained():
+            for (body,) in self._reader.execute("SELECT body FROM keys WHERE kind = ? ORDER BY run, id", (kind,)):
+                known.update(unpack_keys(body))
+        return known
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer] | None:
         """The newest answer under a response key, and its id."""
@@ -185,11 +193,18 @@ class Store:
         assert self._writer is not None, "this store was opened to be read"
         return self._writer
 
-    def put_example(self, key: bytes, example: Mapping[str, Any]) -> None:
-        """Keep an example."""
-        body = to_bytes(example)
+    def put_example(self, run: RunInfo, place: int, key: bytes, example: Mapping[str, Any]) -> int:
+        """Keep an example, unless it is there already. Its id."""
+        if self._example_ids is None:
+            self._example_ids = self._keys("example")
+        known = self._example_ids.get(key)
+        if known is not None and self._one("SELECT 1 FROM examples WHERE id = ?", known):  # nobody removed it meanwhile
+            return known
+        identity, body = identity_of(run.number, place), to_bytes(example)
         with self._writing as batch:
-            batch.add("examples", key, body)
+            batch.add("examples", identity, key, body)
+            batch.add_key("example", key, identity)
+        return identity
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: StoredAnswer
@@ -216,7 +231,7 @@ class Store:
             batch.add("scores", key, to_bytes(scores))
 
     def put_row(
-        self, run: RunInfo, place: int, key: bytes | None, example: bytes, response: int | None, row: EvalRow
+        self, run: RunInfo, place: int, key: bytes | None, example: int, response: int | None, row: EvalRow
     ) -> None:
         """Keep the row of a run at a place; without a key it is not looked for again."""
         identity, body = identity_of(run.number, place), pack_row(row)
@@ -301,8 +316,8 @@ class Store:
             yield from (
                 _record(*found)
                 for found in self._reader.execute(
-                    f"SELECT rows.body, rows.response, {self._answer}, rows.example, examples.body FROM rows "
-                    "LEFT JOIN examples ON examples.key = rows.example "
+                    f"SELECT rows.body, rows.response, {self._answer}, rows.example, examples.key, examples.body "
+                    f"FROM rows LEFT JOIN examples ON examples.{self._example} = rows.example "
                     "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id",
                     _places(run.number),
                 )
@@ -359,20 +374,22 @@ def _remove(connection: sqlite3.Connection, run: int) -> None:
         "DELETE FROM responses WHERE id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL) "
         "AND id >> 32 NOT IN (SELECT number FROM runs)"
     )
-    connection.execute("DELETE FROM examples WHERE key NOT IN (SELECT example FROM rows)")
+    connection.execute("DELETE FROM examples WHERE id NOT IN (SELECT example FROM rows)")
     _remove_keys(connection)
 
 
 def _remove_keys(connection: sqlite3.Connection) -> None:
-    """Forget the keys of runs that are gone, but those of the answers that stay."""
-    query = "SELECT run, body FROM keys WHERE kind = 'answer' AND run NOT IN (SELECT number FROM runs) ORDER BY id"
-    found = connection.execute(query).fetchall()
-    connection.execute("DELETE FROM keys WHERE run NOT IN (SELECT number FROM runs)")
-    staying = {identity for (identity,) in connection.execute("SELECT id FROM responses")} if found else set()
-    for run, body in found:
-        kept = pack_keys([known for known in unpack_keys(body) if known[1] in staying])
+    """Forget the keys of runs that are gone, but those of the answers and examples that stay."""
+    gone = "run NOT IN (SELECT number FROM runs)"
+    found = connection.execute(f"SELECT run, kind, body FROM keys WHERE {gone} ORDER BY id").fetchall()
+    connection.execute(f"DELETE FROM keys WHERE {gone}")
+    staying = {"row": set[int]()}
+    for kind, table in (("answer", "responses"), ("example", "examples")):
+        staying[kind] = {identity for (identity,) in connection.execute(f"SELECT id FROM {table}")}
+    for run, kind, body in found:
+        kept = pack_keys([known for known in unpack_keys(body) if known[1] in staying[kind]])
         if kept:
-            connection.execute("INSERT INTO keys VALUES (NULL, ?, 'answer', ?)", (run, kept))
+            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, kept))
 
 
 def _places(run: int) -> tuple[int, int]:
@@ -380,11 +397,13 @@ def _places(run: int) -> tuple[int, int]:
     return identity_of(run, 0), identity_of(run + 1, 0)
 
 
-def _record(row: bytes, response: int | None, answer: bytes | None, key: bytes, example: bytes | None) -> RunRecord:
+def _record(
+    row: bytes, response: int | None, answer: bytes | None, identity: int, key: bytes | None, example: bytes | None
+) -> RunRecord:
     original = orjson.loads(example) if example else {}
     found = _answer(answer, original) if answer else None
     unpacked = unpack_row(row, found.processed["response"] if found else "")
-    return RunRecord(unpacked, original, key, found, response)
+    return RunRecord(unpacked, original, key or b"", identity, found, response)
 
 
 def _answer(body: bytes, example: Mapping[str, Any]) -> StoredAnswer:
