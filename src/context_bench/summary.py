@@ -118,8 +118,9 @@ class Summarizer:
                 add = tally.add
                 for row in own:
                     add(row)
-            self._outputs[name].update(row.metadata.get("output", "") for row in own if row.error is None)
-            self._outputs[name].discard("")
+            self._outputs[name].update(
+                [row.metadata["output"] for row in own if row.error is None and row.metadata.get("output")]
+            )
 
     def result(self) -> dict[str, dict[str, float]]:
         """The summary, ranks between systems included."""

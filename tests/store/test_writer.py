@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from context_bench.errors import StoreError
+from context_bench.store.batch import Batch
 from context_bench.store.database import FILE_NAME, connect
 from context_bench.store.writer import Writer
 
 
 def put(writer: Writer, key: bytes, value: bytes) -> None:
-    with writer as batch:
-        batch.add("scores", key, value)
+    writer.put(Batch.other, "scores", key, value)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from context_bench.errors import DataError
 
 __all__ = ["ExampleCheck", "copy_example"]
 
-_LISTS = ("answers", "choices", "documents", "turns", "tools", "evidence")
+_LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
 _FROZEN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -43,9 +43,10 @@ class ExampleCheck:
 
     @staticmethod
     def _check_shapes(example: Mapping[str, Any], where: str) -> None:
-        for key in _LISTS:
-            value = example.get(key)
-            if value is not None and not isinstance(value, (list, tuple)):
+        if _LISTS.isdisjoint(example):
+            return
+        for key, value in example.items():
+            if key in _LISTS and value is not None and not isinstance(value, (list, tuple)):
                 raise DataError(f"{where}: {key!r} must be a list, not {_kind(value)}")
         for turn in example.get("turns") or ():
             if not isinstance(turn, Mapping) or "role" not in turn:

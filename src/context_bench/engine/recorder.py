@@ -63,15 +63,15 @@ class Recorder:
 
     def keys(self, job: Job) -> Keys:
         """The keys of a job."""
-        item = job.item
+        item, system = job.item, job.system
         if item.digests is None:
             item.digests = example_digests(item.example)
         whole, visible = item.digests
         judged = self._row_key(item)
-        base = self._system_key(job.system)
+        base = self._system_key(system)
         if base is None:
             return Keys(whole, None, None)
-        read = whole if getattr(job.system, "reads_gold", False) else visible
+        read = whole if getattr(system, "reads_gold", False) else visible
         answer = digest_of(base, read, job.repeat.to_bytes(4, "little"))
         return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
 

@@ -62,7 +62,7 @@ class Run:
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
         self._plan, self._recorder = plan, recorder
         self._rows: dict[int, EvalRow] = {}
-        self._spans: dict[str, tuple[float, float]] = {}
+        self._spans: dict[str, list[float]] = {}
         self._feed: Feed | None = None
         self._task: asyncio.Task[Any] | None = None
         self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
@@ -86,6 +86,13 @@ class Run:
     def _span(self, name: str) -> float:
         first, last = self._spans.get(name, (0.0, 0.0))
         return last - first
+
+    def _stretch(self, name: str, outcome: Outcome) -> None:
+        span = self._spans.setdefault(name, [outcome.started, outcome.ended])
+        if outcome.started < span[0]:
+            span[0] = outcome.started
+        if outcome.ended > span[1]:
+            span[1] = outcome.ended
 
     async def execute(self, examples: Iterator[Example]) -> None:
         """Work until the examples end, a limit is reached, or the user stops it."""
@@ -129,8 +136,7 @@ class Run:
         if row.error is None:
             self.returns[row.system] = outcome.returns
         if outcome.ended:
-            first, last = self._spans.get(row.system, (outcome.started, outcome.ended))
-            self._spans[row.system] = (min(first, outcome.started), max(last, outcome.ended))
+            self._stretch(row.system, outcome)
         plan.progress.add(row)
         reason = plan.limits.add(row, plan.expected, paid=not outcome.known)
         if self._recorder is not None and self._recorder.store.failure:

@@ -66,6 +66,7 @@ class Feed:
     def __init__(self, source: Iterator[Example], lanes: list[Lane], width: int, repeats: int, ahead: int) -> None:
         self._source, self._lanes = source, lanes
         self._width, self._repeats, self._ahead = width, repeats, ahead
+        self._alone = len(lanes) == 1
         self._held: deque[Item] = deque()
         self._first = 0
         self._ended = False
@@ -83,7 +84,7 @@ class Feed:
     def next_at_once(self, lane: Lane) -> Job | None:
         """The next job of a lane; None when there is none any more, or it has to wait for others: `must_wait`."""
         while not lane.pending:
-            if self.must_wait(lane):
+            if not self._alone and self.must_wait(lane):
                 return None
             item = self._item(lane.position)
             if item is None:
@@ -93,8 +94,7 @@ class Feed:
 
     def must_wait(self, lane: Lane) -> bool:
         """Whether a lane is so far ahead of others that it gets nothing now."""
-        alone = len(self._lanes) == 1
-        return not alone and not self._ended and lane.position - self._slowest() >= self._ahead
+        return not self._ended and lane.position - self._slowest() >= self._ahead
 
     async def next(self, lane: Lane) -> Job | None:
         """The next job of a lane; None when there is none any more."""
@@ -113,6 +113,8 @@ class Feed:
                 first = place == 0 and repeat == 0
                 lane.pending.append(Job(base + place * self._repeats + repeat, system, item, repeat, first))
         lane.position += 1
+        if self._alone:
+            return
         slowest = self._slowest()
         while self._held and self._first < slowest:
             self._held.popleft()
@@ -121,7 +123,7 @@ class Feed:
 
     def _item(self, position: int) -> Item | None:
         index = position - self._first
-        if index < len(self._held):
+        if not self._alone and index < len(self._held):
             return self._held[index]
         if self._ended:
             return None
@@ -132,7 +134,8 @@ class Feed:
         except Exception as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
             self.error, self._ended = error, True
         else:
-            self._held.append(item)
+            if not self._alone:  # another lane will want it too
+                self._held.append(item)
             return item
         self._moved.set()
         return None

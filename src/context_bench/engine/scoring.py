@@ -31,6 +31,9 @@ BY_FIELD = {
 }
 """For such data: a field that an example has, the evaluator that reads it, and the score that is then primary."""
 
+_PLAIN = frozenset(BY_FIELD).isdisjoint
+"""Whether an example has none of these fields, as most."""
+
 
 class Judgement:
     """All scores of one row, with the reasons for those that are missing and the details to keep."""
@@ -96,7 +99,7 @@ class Scorer:
         card, kind = card_for(tag), tag
         if self._given is None and card is None:
             self._by_fields.add(tag)
-            kind = "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
+            kind = tag if _PLAIN(example) else "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
         if kind not in self._wirings:
             evaluators = [*self._wire(tag, kind.split("\0")[1:]), *self._extra]
             _no_repeats(evaluators)
@@ -287,8 +290,8 @@ def _put_primary(judgement: Judgement, example: Example, card: Card | None) -> s
     if card:
         candidates = [card.primary]
     else:
-        wired = [BY_FIELD[field] for field in BY_FIELD if example.get(field)]
-        if any(evaluator in judgement.unscored for evaluator, _ in wired):
+        wired = [] if _PLAIN(example) else [BY_FIELD[field] for field in BY_FIELD if example.get(field)]
+        if wired and any(evaluator in judgement.unscored for evaluator, _ in wired):
             return None  # what should count could not be judged: another score must not stand in for it
         candidates = [*(key for _, key in wired), "f1"]
     for key in candidates:

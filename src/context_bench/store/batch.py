@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from context_bench.store.records import pack_keys, run_of
@@ -11,57 +12,72 @@ __all__ = ["Batch"]
 
 _ROWS = 100
 
+Keys = list[tuple[bytes, int]]
+
 
 class Batch:
-    """Rows for tables, gathered so that one statement takes many of them.
+    """Gathers rows of tables, so that one statement takes many of them.
 
-    An answer waits here for its row, which mostly follows at once: both are then written as one. `changes` are
-    other statements, with the values of each time.
+    An answer waits here for its row, which mostly follows at once: both are then written as one. Without a key
+    nothing is looked for again.
     """
 
     def __init__(self) -> None:
-        self.answers: dict[int, bytes] = {}
-        self.changes: list[tuple[str, tuple[Any, ...]]] = []
-        self._tables: dict[str, list[tuple[Any, ...]]] = {}
-        self._keys: dict[str, list[tuple[bytes, int]]] = {}
+        self._examples: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._answers: dict[int, bytes] = {}
+        self._others: dict[str, list[tuple[Any, ...]]] = {}
+        self._keys: dict[str, Keys] = {"example": [], "answer": [], "row": []}
+        self._changes: list[tuple[str, Sequence[Any]]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self.answers or self.changes or self._tables or self._keys)
+    def example(self, identity: int, key: bytes, body: bytes) -> None:
+        """An example."""
+        self._examples.append((identity, key, body))
+        self._keys["example"].append((key, identity))
 
-    def add(self, table: str, *values: Any) -> None:
-        """A row of a table, in place of one with the same key."""
-        rows = self._tables.get(table)
-        if rows is None:
-            self._tables[table] = [values]
-        else:
-            rows.append(values)
+    def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
+        """An answer, for which there may be a row soon."""
+        self._answers[identity] = body
+        if key is not None:
+            self._keys["answer"].append((key, identity))
 
-    def add_key(self, kind: str, key: bytes, identity: int) -> None:
-        """Where something is found again."""
-        keys = self._keys.get(kind)
-        if keys is None:
-            self._keys[kind] = [(key, identity)]
-        else:
-            keys.append((key, identity))
+    def row(self, identity: int, key: bytes | None, example: int, response: int | None, body: bytes) -> None:
+        """A row, together with its answer if that came just before it."""
+        answer = self._answers.pop(identity, None) if response == identity else None
+        self._rows.append((identity, example, response, body, answer))
+        if key is not None:
+            self._keys["row"].append((key, identity))
+
+    def other(self, table: str, *values: Any) -> None:
+        """A row of any other table, in place of one with the same key."""
+        self._others.setdefault(table, []).append(values)
+
+    def change(self, statement: str, *values: Any) -> None:
+        """Any other statement."""
+        self._changes.append((statement, values))
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Everything, within the transaction that is open."""
-        for statement, values in self.changes:
+        for statement, values in self._changes:
             connection.execute(statement, values)
-        for identity, body in self.answers.items():
-            self.add("responses", identity, body)
-        for kind, known in self._keys.items():
-            for run in {run_of(identity) for _, identity in known}:
-                body = pack_keys([each for each in known if run_of(each[1]) == run])
-                self.add("keys", None, run, kind, body)
-        for table, rows in self._tables.items():
+        _insert(connection, "examples", self._examples)
+        _insert(connection, "responses", list(self._answers.items()))
+        _insert(connection, "rows", self._rows)
+        for table, rows in self._others.items():
             _insert(connection, table, rows)
+        _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
+def _parts(kind: str, keys: Keys) -> list[tuple[Any, ...]]:
+    """The keys of each run as one piece."""
+    runs = {run_of(identity) for _, identity in keys}
+    return [(None, run, kind, pack_keys([each for each in keys if run_of(each[1]) == run])) for run in runs]
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
-    row = "(" + ",".join("?" * len(rows[0])) + ")"
     for start in range(0, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
+        row = "(" + ",".join("?" * len(part[0])) + ")"
         values = [value for each in part for value in each]
         connection.execute(f"INSERT OR REPLACE INTO {table} VALUES {','.join([row] * len(part))}", values)

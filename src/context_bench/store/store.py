@@ -16,6 +16,7 @@ import orjson
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
+from context_bench.store.batch import Batch
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import (
     identity_of,
@@ -188,10 +189,9 @@ class Store:
 
     # -- putting down
 
-    @property
-    def _writing(self) -> Writer:
+    def _put(self, what: Callable[..., None], *values: Any) -> None:
         assert self._writer is not None, "this store was opened to be read"
-        return self._writer
+        self._writer.put(what, *values)
 
     def put_example(self, run: RunInfo, place: int, key: bytes, example: Mapping[str, Any]) -> int:
         """Keep an example, unless it is there already. Its id."""
@@ -200,10 +200,8 @@ class Store:
         known = self._example_ids.get(key)
         if known is not None and self._one("SELECT 1 FROM examples WHERE id = ?", known):  # nobody removed it meanwhile
             return known
-        identity, body = identity_of(run.number, place), to_bytes(example)
-        with self._writing as batch:
-            batch.add("examples", identity, key, body)
-            batch.add_key("example", key, identity)
+        identity = identity_of(run.number, place)
+        self._put(Batch.example, identity, key, to_bytes(example))
         return identity
 
     def put_answer(
@@ -219,27 +217,18 @@ class Store:
             }
         )
         identity = identity_of(run.number, place)
-        with self._writing as batch:
-            batch.answers[identity] = body
-            if key is not None:
-                batch.add_key("answer", key, identity)
+        self._put(Batch.answer, identity, key, body)
         return identity
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
         """Keep what an evaluator said."""
-        with self._writing as batch:
-            batch.add("scores", key, to_bytes(scores))
+        self._put(Batch.other, "scores", key, to_bytes(scores))
 
     def put_row(
         self, run: RunInfo, place: int, key: bytes | None, example: int, response: int | None, row: EvalRow
     ) -> None:
         """Keep the row of a run at a place; without a key it is not looked for again."""
-        identity, body = identity_of(run.number, place), pack_row(row)
-        with self._writing as batch:
-            answer = batch.answers.pop(identity, None) if response == identity else None
-            batch.add("rows", identity, example, response, body, answer)
-            if key is not None:
-                batch.add_key("row", key, identity)
+        self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row))
 
     def copy_row(self, run: RunInfo, place: int, key: bytes) -> None:
         """Keep a finished row, found under its key, as a row of this run too.
@@ -261,13 +250,11 @@ class Store:
                 "INSERT OR REPLACE INTO rows "
                 "SELECT id + ?, example, response, body, NULL FROM rows WHERE id BETWEEN ? AND ?"
             )
-            with self._writing as batch:
-                batch.changes.append((statement, (shift, first, last)))
+            self._put(Batch.change, statement, shift, first, last)
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
-        with self._writing as batch:
-            batch.add("requests", identity_of(run.number, place), to_bytes(record))
+        self._put(Batch.other, "requests", identity_of(run.number, place), to_bytes(record))
 
     # -- runs
 
@@ -283,9 +270,7 @@ class Store:
         # Not strict JSON: a cost may be infinite.
         numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
         statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
-        values = (status, to_bytes(result.config), *numbers, run.number)
-        with self._writing as batch:
-            batch.changes.append((statement, values))
+        self._put(Batch.change, statement, status, to_bytes(result.config), *numbers, run.number)
 
     def runs(self) -> list[RunInfo]:
         """All runs, the newest first."""

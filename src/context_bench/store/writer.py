@@ -5,8 +5,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from context_bench.errors import StoreError
 from context_bench.store.batch import Batch
@@ -18,7 +21,7 @@ _PAUSE = 0.02
 
 
 class Writer:
-    """Gathers what is put down and commits it in batches: `with writer as batch: batch.add(...)`.
+    """Gathers what is put down and commits it in batches.
 
     The first failure (a full disk, say) is kept in `failure`; what was committed before it stays.
     """
@@ -26,21 +29,18 @@ class Writer:
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         self._connection = connect(directory)
-        self._batch = Batch()
-        self._lock = threading.Lock()
+        self._pending: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._wake = threading.Event()
-        self._closing = False
+        self._awake = self._closing = False
         self.failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-store", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Batch:
-        self._lock.acquire()
-        return self._batch
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        if not self._wake.is_set():
+    def put(self, what: Callable[..., None], *values: Any) -> None:
+        """Queue something for the next batch: a method of Batch, and its values."""
+        self._pending.append((what, values))
+        if not self._awake:
+            self._awake = True
             self._wake.set()
 
     def _work(self) -> None:
@@ -49,12 +49,17 @@ class Writer:
             if not self._closing:
                 time.sleep(_PAUSE)  # let a batch gather; well within the 50 ms
             self._wake.clear()
+            self._awake = False
             self._commit()
 
     def _commit(self) -> None:
-        with self._lock:
-            batch, self._batch = self._batch, Batch()
-        if not batch or self.failure:
+        if not self._pending:
+            return
+        batch, take = Batch(), self._pending.popleft
+        for _ in range(len(self._pending)):
+            what, values = take()
+            what(batch, *values)
+        if self.failure:
             return
         try:
             transaction(self._connection, partial(batch.write, self._connection))
