@@ -38,6 +38,11 @@ class Limits:
             if not valid:
                 raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a limit at all."""
+        return any(limit is not None for limit in (self.max_cost, self.max_total_tokens, self.max_errors))
+
     def fresh(self) -> Limits:
         """The same limits for another run, with nothing spent yet."""
         return Limits(self.max_cost, self.max_total_tokens, self.max_errors)

@@ -18,6 +18,7 @@ from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Pipeline
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
+from context_bench.engine.rows import RowMaker
 from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
@@ -102,7 +103,9 @@ class Run:
         width = len(plan.systems) * plan.repeats
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, ahead=2 * slots + 2)
         threads = Threads(slots, "context-bench-system")
-        pipeline = Pipeline(plan.scorer, plan.count, plan.text_fields, self._take, self._recorder, plan.prices, threads)
+        maker = RowMaker(plan.count, plan.text_fields, plan.prices)
+        strict = plan.limits.any
+        pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, strict=strict)
         self._task = asyncio.current_task()
         join_shared_transport()
         try:

@@ -1,0 +1,100 @@
+"""What a row says: the scores of an answer, its tokens by our own count, its cost, and the facts of its call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.scheduler import Item, Job
+from context_bench.engine.scoring import Judgement
+from context_bench.pricing import Prices
+from context_bench.results import EvalRow
+from context_bench.systems.prompts import merge
+from context_bench.tap.numbers import tapped_numbers
+from context_bench.utils.tokens import Tokenizer, count_prompt
+
+__all__ = ["RowMaker"]
+
+
+class RowMaker:
+    """Makes rows.
+
+    Args:
+        count: Counts tokens.
+        text_fields: The fields that count as the prompt; None for the usual ones.
+        prices: For the cost of a request.
+    """
+
+    def __init__(self, count: Tokenizer, text_fields: Sequence[str] | None, prices: Prices | None) -> None:
+        self._count, self._text_fields, self._prices = count, text_fields, prices
+        self._unpriced: set[str] = set()
+
+    def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
+        """The row of a job."""
+        example, processed = job.item.example, outcome.processed
+        metadata = {**outcome.metadata, **judgement.details}
+        if "meta" in example:
+            metadata |= _standing(example["meta"])
+        if outcome.error is None:
+            self.price(job, metadata)
+        if "tapped" in processed and outcome.returns == "response":
+            metadata |= tapped_numbers(processed["tapped"], self._count)
+        upstream = metadata.pop("upstream_tokens", None)
+        if metadata.pop("upstream", None) == "context":  # the model behind it was sent the context that it returned
+            upstream = count_prompt(merge(example, processed), self._count)
+        output_tokens = response_tokens = 0
+        response = processed.get("response", "")
+        if outcome.error is None:
+            metadata["output"] = outcome.returns
+            if outcome.returns == "context":
+                output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
+                response_tokens = self._count(response)
+            else:
+                replies = processed.get("responses") or (response,)
+                output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
+        metadata["response_tokens"] = response_tokens
+        return EvalRow(
+            job.system.name,
+            example["id"],
+            judgement.scores,
+            self._input_tokens(job.item),
+            output_tokens,
+            metadata,
+            outcome.latency,
+            job.item.tag,
+            response,
+            outcome.error,
+            job.repeat,
+            judgement.unscored,
+            upstream if isinstance(upstream, int) else None,
+        )
+
+    def _input_tokens(self, item: Item) -> int:
+        if item.tokens is None:
+            item.tokens = count_prompt(item.example, self._count, self._text_fields)
+        return item.tokens
+
+    def price(self, job: Job, metadata: dict[str, Any]) -> bool:
+        """Put the cost in by the prices of this run, whatever an earlier one reckoned with; False without prices."""
+        if self._prices is None:
+            return False
+        price = self._prices.of(getattr(job.system, "model", None))
+        cost = None if price is None else price.cost(metadata)
+        if cost is not None:
+            metadata["cost"] = cost
+        elif price is not None and is_endpoint(job.system) and job.system.name not in self._unpriced:
+            self._unpriced.add(job.system.name)
+            warnings.warn(f"{job.system.name!r} tells no token usage, so what it costs is not known", stacklevel=2)
+        return True
+
+
+def _standing(meta: Any) -> dict[str, Any]:
+    """How the row counts in an official number that is no mean of rows."""
+    if not isinstance(meta, Mapping):
+        return {}
+    standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
+    if not isinstance(standing.get("weight", 1), int | float):
+        del standing["weight"]
+    return standing
