@@ -35,7 +35,7 @@ async def curl(open_multi: Any, url: str, data: list[dict[str, Any]]) -> None:
             body = BytesIO()
             handle.setopt(pycurl.POSTFIELDS, orjson.dumps({"model": "mock", "messages": messages}))
             handle.setopt(pycurl.WRITEDATA, body)
-            await multi.perform(handle)
+            await multi.add_handle(handle)
             orjson.loads(body.getvalue())["choices"][0]["message"]["content"]
         handle.close()
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -53,7 +57,7 @@ def test_more_transfers_than_one_look_takes_in() -> None:
 
         async def work(multi: EpollMulti) -> list[bytes]:
             pairs = [transfer(server.url + "/v1/chat/completions") for _ in range(400)]
-            await asyncio.gather(*(multi.perform(curl) for curl, _ in pairs))
+            await asyncio.gather(*(multi.add_handle(curl) for curl, _ in pairs))
             return [body.getvalue() for _, body in pairs]
 
         bodies = run(work)
@@ -65,7 +69,7 @@ def test_nobody_there() -> None:
     async def work(multi: EpollMulti) -> None:
         curl, _ = transfer(f"http://127.0.0.1:{free_port()}/")
         with pytest.raises(pycurl.error) as caught:
-            await multi.perform(curl)
+            await multi.add_handle(curl)
         assert caught.value.args[0] == pycurl.E_COULDNT_CONNECT
 
     run(work)
@@ -81,7 +85,7 @@ def test_a_time_out_comes_in_time_beside_a_longer_one() -> None:
 
             async def one(curl: Any) -> None:
                 with pytest.raises(pycurl.error):
-                    await multi.perform(curl)
+                    await multi.add_handle(curl)
                 moments.append(loop.time() - started)
 
             await asyncio.gather(one(long), one(short))
@@ -96,13 +100,15 @@ def test_what_is_cancelled_is_taken_out_and_the_rest_goes_on() -> None:
     with Server(hang(5), completion("Paris")) as server:
 
         async def work(multi: EpollMulti) -> bytes:
-            waiting = asyncio.ensure_future(multi.perform(transfer(server.url)[0]))
+            given_up = transfer(server.url)[0]
+            waiting = multi.add_handle(given_up)
             await asyncio.sleep(0.2)
-            waiting.cancel()
+            multi.remove_handle(given_up)
             with pytest.raises(asyncio.CancelledError):
                 await waiting
+            multi.remove_handle(given_up)
             curl, body = transfer(server.url + "/v1/chat/completions")
-            await multi.perform(curl)
+            await multi.add_handle(curl)
             return body.getvalue()
 
         assert b"Paris" in run(work)
@@ -112,7 +118,7 @@ def test_closing_ends_what_is_under_way() -> None:
     with Server(hang(5)) as server:
 
         async def work(multi: EpollMulti) -> None:
-            waiting = asyncio.ensure_future(multi.perform(transfer(server.url)[0]))
+            waiting = multi.add_handle(transfer(server.url)[0])
             await asyncio.sleep(0.2)
             await multi.aclose()
             with pytest.raises(asyncio.CancelledError):
@@ -139,7 +145,140 @@ def test_a_connection_that_is_reset() -> None:
 
             resetting = asyncio.ensure_future(reset())
             with pytest.raises(pycurl.error):
-                await multi.perform(transfer(f"http://127.0.0.1:{listener.getsockname()[1]}/")[0])
+                await multi.add_handle(transfer(f"http://127.0.0.1:{listener.getsockname()[1]}/")[0])
             await resetting
 
         run(work)
+
+
+# A socket stays in the epoll set between two transfers
+
+
+class Answering:
+    """A server that answers "Paris" in pieces and may hang up 0.1 s later."""
+
+    def __init__(self, pieces: int = 1, hangs_up: bool = False) -> None:
+        self.pieces, self.hangs_up = pieces, hangs_up
+        self.connections: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._threads = [threading.Thread(target=self._accept)]
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+
+    def __enter__(self) -> Answering:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listener, *self.connections):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for each in (self._listener, *self.connections):
+            each.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                self.connections.append(self._listener.accept()[0])
+                self._threads.append(threading.Thread(target=self._talk, args=self.connections[-1:]))
+                self._threads[-1].start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        with suppress(ConnectionResetError):
+            while connection.recv(65536):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (5 * self.pieces))
+                for _ in range(self.pieces):
+                    connection.sendall(b"Paris")
+                    time.sleep(0.02)
+                if self.hangs_up:
+                    time.sleep(0.1)
+                    connection.shutdown(socket.SHUT_RDWR)
+
+
+class Client:
+    """Reads replies, and keeps the number of each socket that is opened for it."""
+
+    def __init__(self, multi: EpollMulti, url: str) -> None:
+        self.multi, self.url, self.opened = multi, url, list[int]()
+
+    async def read(self, *options: tuple[int, Any]) -> bytes:
+        curl, body = transfer(self.url, 3)
+        for option, value in ((pycurl.SOCKOPTFUNCTION, self._note), *options):
+            curl.setopt(option, value)
+        await self.multi.add_handle(curl)
+        return body.getvalue()
+
+    def _note(self, number: int, _purpose: int) -> int:
+        self.opened.append(number)
+        return int(pycurl.SOCKOPT_OK)
+
+
+async def assert_idle() -> None:
+    before = time.process_time()
+    await asyncio.sleep(0.4)
+    assert time.process_time() - before < 0.1
+
+
+def test_a_reply_in_many_pieces_comes_whole() -> None:
+    async def work(multi: EpollMulti) -> None:
+        with Answering(pieces=20) as server:
+            client = Client(multi, server.url)
+            for _ in range(2):
+                assert await client.read() == b"Paris" * 20
+            assert len(client.opened) == 1
+
+    run(work)
+
+
+def test_a_server_that_hangs_up_between_transfers_keeps_nobody_busy() -> None:
+    async def work(multi: EpollMulti) -> None:
+        with Answering(hangs_up=True) as server:
+            client = Client(multi, server.url)
+            for _ in range(3):
+                assert await client.read() == b"Paris"
+                await assert_idle()
+            assert len(client.opened) == 3
+            assert len(set(client.opened)) < 3  # a number came back
+
+    run(work)
+
+
+def test_the_number_of_a_closed_socket_serves_another_purpose() -> None:
+    async def work(multi: EpollMulti) -> None:
+        with Answering() as server:
+            client = Client(multi, server.url)
+            await client.read()
+            await client.read((pycurl.FORBID_REUSE, 1))  # over the same connection, which is closed at the end
+            ends = os.pipe()
+            assert client.opened[0] in ends
+            os.write(ends[1], b"nothing for libcurl")
+            await assert_idle()
+            assert await client.read() == b"Paris"
+            for end in ends:
+                os.close(end)
+            assert await client.read((pycurl.FRESH_CONNECT, 1)) == b"Paris"
+            first, _, third = client.opened
+            assert first == third
+
+    run(work)
+
+
+def test_a_connection_that_somebody_else_holds_open_keeps_nobody_busy() -> None:
+    """As a forked process does: the kernel then goes on to watch what libcurl has closed."""
+
+    async def work(multi: EpollMulti) -> None:
+        with Answering() as server:
+            client = Client(multi, server.url)
+            await client.read()
+            held = os.dup(client.opened[0])
+            await client.read((pycurl.FORBID_REUSE, 1))
+            assert await client.read() == b"Paris"
+            server.connections[0].sendall(b"an unwanted word")
+            await assert_idle()
+            assert await client.read() == b"Paris"
+            os.close(held)
+            first, second = client.opened
+            assert first == second
+
+    run(work)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import socket
 import time
+import weakref
 from collections.abc import Coroutine
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import transport as module
-from context_bench.http.transport import Transport
+from context_bench.http.transport import Transport, leave_shared_transport, shared_transport
 from servers import Server, completion, cut, free_port, hang, raw, reply
 
 
@@ -220,6 +222,22 @@ def test_when_each_chunk_came() -> None:
         (got,) = post(server.url, timed=True)
     assert b"".join(part for _, part in got.chunks) == got.body
     assert all(0 <= moment <= got.seconds + 0.1 for moment, _ in got.chunks)
+
+
+def test_the_transport_of_a_loop_that_was_closed_is_forgotten() -> None:
+    async def use() -> weakref.ref[asyncio.AbstractEventLoop]:
+        await shared_transport().request("POST", server.url, body=b"{}")
+        return weakref.ref(asyncio.get_running_loop())
+
+    async def leave() -> None:
+        shared_transport()
+        await leave_shared_transport()
+
+    with Server(completion()) as server:
+        loop = run(use())
+        run(leave())
+    gc.collect()
+    assert loop() is None
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,60 +9,58 @@ from __future__ import annotations
 
 import asyncio
 import select
-from contextlib import suppress
 from typing import Any
 
 import pycurl
 
 __all__ = ["EpollMulti", "open_multi"]
 
-_MASKS = {
-    pycurl.POLL_IN: getattr(select, "EPOLLIN", 0),
-    pycurl.POLL_OUT: getattr(select, "EPOLLOUT", 0),
-    pycurl.POLL_INOUT: getattr(select, "EPOLLIN", 0) | getattr(select, "EPOLLOUT", 0),
-}
-_SIGNALS = {
-    getattr(select, "EPOLLIN", 0): pycurl.CSELECT_IN,
-    getattr(select, "EPOLLOUT", 0): pycurl.CSELECT_OUT,
-}
+_IN, _OUT, _ONCE = (getattr(select, name, 0) for name in ("EPOLLIN", "EPOLLOUT", "EPOLLONESHOT"))
+_MASKS = {pycurl.POLL_IN: _IN | _ONCE, pycurl.POLL_OUT: _OUT | _ONCE, pycurl.POLL_INOUT: _IN | _OUT | _ONCE}
+_SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
 """What is ready, as libcurl is told it; with 0, as for a connection that broke, it looks for itself."""
 
 _BATCH = 64
 
 
 def open_multi() -> Any:
-    """Something with `setopt`, `perform(curl)` and `aclose()`, for the running event loop."""
+    """Something with `setopt`, `add_handle(curl)`, `remove_handle(curl)` and `aclose()`, for the running event loop."""
     return EpollMulti(asyncio.get_running_loop()) if hasattr(select, "epoll") else pycurl.AsyncCurlMulti()
 
 
 class EpollMulti:
-    """Transfers on a loop; it belongs to that loop."""
+    """Transfers on a loop; it belongs to that loop.
+
+    libcurl lets go of a socket after each transfer and takes it up again for the next. It stays in the epoll set
+    meanwhile, which halves the calls of the kernel: it tells of one event and is silent until it is armed again.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._multi = pycurl.CurlMulti()
         self._epoll = select.epoll()
-        self._watched: set[int] = set()
+        self._watched: dict[int, int] = {}
         self._waiting: dict[Any, asyncio.Future[None]] = {}
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
         self._due = 0.0
         self.setopt = self._multi.setopt
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         loop.add_reader(self._epoll.fileno(), self._ready)
 
-    async def perform(self, curl: Any) -> None:
-        """Run one transfer to its end; pycurl.error when it fails. Cancelling takes it out."""
+    def add_handle(self, curl: Any) -> asyncio.Future[None]:
+        """Start one transfer; the future ends with it, in a pycurl.error when it fails."""
         done = self._waiting[curl] = self._loop.create_future()
         self._multi.add_handle(curl)
         self._act_soon()
-        try:
-            await done
-        except asyncio.CancelledError:
-            if self._waiting.pop(curl, None) is not None:
-                self._multi.remove_handle(curl)
-            raise
+        return done
+
+    def remove_handle(self, curl: Any) -> None:
+        """Give up a transfer; nothing happens to one that has ended."""
+        done = self._waiting.pop(curl, None)
+        if done is not None:
+            self._multi.remove_handle(curl)
+            done.cancel()
 
     def _act_soon(self) -> None:
         """All that is added in one turn of the loop is started together."""
@@ -74,14 +72,16 @@ class EpollMulti:
         self._act([(pycurl.SOCKET_TIMEOUT, 0)])
 
     def _ready(self) -> None:
-        self._act([(fd, _SIGNALS.get(events, 0)) for fd, events in self._epoll.poll(0, _BATCH)])
+        self._act(self._epoll.poll(0, _BATCH))
 
     def _act(self, ready: list[tuple[int, int]]) -> None:
-        act = self._multi.socket_action
         try:
-            for fd, signals in ready:
-                act(fd, signals)
+            for fd, events in ready:
+                self._multi.socket_action(fd, _SIGNALS.get(events, 0))
+                if fd in self._watched:
+                    self._arm(fd, self._watched[fd])
             self._take_finished()
+            self._set_timer(self._multi.timeout())
         except pycurl.error as error:  # the multi itself is broken: nothing on it will come to an end
             for curl in list(self._waiting):
                 self._finish(curl, error)
@@ -107,19 +107,21 @@ class EpollMulti:
 
     def _watch(self, what: int, fd: int, _multi: Any, _state: Any) -> None:
         """libcurl says what it waits for on a socket."""
-        if what == pycurl.POLL_REMOVE or what == pycurl.POLL_NONE:
-            if fd in self._watched:
-                self._watched.discard(fd)
-                with suppress(OSError):  # it may be closed already
-                    self._epoll.unregister(fd)
-        elif fd in self._watched:
-            self._epoll.modify(fd, _MASKS[what])
+        mask = _MASKS.get(what)
+        if mask is None:
+            self._watched.pop(fd, None)
         else:
-            self._watched.add(fd)
-            self._epoll.register(fd, _MASKS[what])
+            self._watched[fd] = mask
+            self._arm(fd, mask)
+
+    def _arm(self, fd: int, mask: int) -> None:
+        try:
+            self._epoll.modify(fd, mask)
+        except FileNotFoundError:  # a new socket; the kernel forgot an earlier one of that number when it was closed
+            self._epoll.register(fd, mask)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """libcurl says when it wants to be called at the latest; the one timer is set again only if it is too late."""
+        """When libcurl wants to be called at the latest; the one timer is set again only if it is too late."""
         if milliseconds == 0:
             self._act_soon()
         elif milliseconds > 0:
@@ -145,10 +147,7 @@ class EpollMulti:
         for handle in (self._soon, self._later):
             if handle is not None:
                 handle.cancel()
-        for curl, done in self._waiting.items():
-            self._multi.remove_handle(curl)
-            done.cancel()
-        self._waiting.clear()
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, None)
+        for curl in list(self._waiting):
+            self.remove_handle(curl)
         self._multi.close()
         self._epoll.close()

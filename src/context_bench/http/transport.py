@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import monotonic
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pycurl
 
@@ -64,52 +65,48 @@ class Transport:
         self,
         method: str,
         url: str,
-        *,
         headers: Sequence[str] = (),
         body: bytes | None = None,
         timeout: float = 30.0,
         timed: bool = False,
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
-        loop = asyncio.get_running_loop()
-        multi = self._opened()
+        multi = self._multi or self._opened()
         handle = self._idle.pop() if self._idle else _Handle()
-        handle.prepare(method, url, headers, body, timeout, loop.time if timed else None)
-        started = loop.time()
+        handle.prepare(method, url, headers, body, timeout, timed)
         try:
-            await multi.perform(handle.curl)
+            await multi.add_handle(handle.curl)
         except pycurl.error as error:
             failure = _failure(error, url, timeout, handle)
-            handle.curl.close()
+            _drop(handle.curl, multi)
             raise failure from None
         except asyncio.CancelledError:
-            handle.curl.close()
+            _drop(handle.curl, multi)
             raise
-        reply = handle.reply(started, loop.time())
+        reply = handle.reply()
         self._idle.append(handle)
         return reply
 
     async def connect(self, url: str, timeout: float) -> None:
         """Find out whether somebody listens, TLS included; no request is sent."""
-        curl = pycurl.Curl()
+        multi, curl = self._multi or self._opened(), pycurl.Curl()
         try:
             curl.setopt(pycurl.URL, url)
             curl.setopt(pycurl.CONNECT_ONLY, 1)
             curl.setopt(pycurl.NOSIGNAL, 1)
             curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(timeout * 1000)))
-            await self._opened().perform(curl)
+            await multi.add_handle(curl)
         except pycurl.error as error:
             raise ConnectionFailed(f"{url.split('?', 1)[0]}: {error.args[1]}") from None
         finally:
-            curl.close()
+            _drop(curl, multi)
 
     def _opened(self) -> Any:
-        if self._multi is None:
-            self._multi = open_multi()
-            self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._max_connections)
-            self._multi.setopt(pycurl.M_MAXCONNECTS, self._max_connections)
-        return self._multi
+        self._multi = multi = open_multi()
+        multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._max_connections)
+        multi.setopt(pycurl.M_MAXCONNECTS, self._max_connections)
+        return multi
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -127,10 +124,11 @@ class _Handle:
     def __init__(self) -> None:
         self.curl = curl = pycurl.Curl()
         self.size = 0
+        self._started = 0.0
+        self._timed = False
         self._parts: list[bytes] = []
         self._head: list[bytes] = []
         self._times: list[float] = []
-        self._clock: Callable[[], float] | None = None
         self._set: tuple[Any, ...] = ()
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
@@ -142,18 +140,14 @@ class _Handle:
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
 
     def prepare(
-        self,
-        method: str,
-        url: str,
-        headers: Sequence[str],
-        body: bytes | None,
-        timeout: float,
-        clock: Callable[[], float] | None,
+        self, method: str, url: str, headers: Sequence[str], body: bytes | None, timeout: float, timed: bool
     ) -> None:
-        """Make the handle ready for a request."""
+        """Make the handle ready for a request, which starts now."""
         curl = self.curl
-        self.size, self._parts, self._times, self._clock = 0, [], [], clock
+        self.size, self._timed, self._started = 0, timed, monotonic()
+        self._parts.clear()
         self._head.clear()
+        self._times.clear()
         settings = (method, url, headers, timeout, body is None)
         if settings != self._set:
             self._set = settings
@@ -166,25 +160,25 @@ class _Handle:
         if body is not None:
             curl.setopt(pycurl.POSTFIELDS, body)
 
-    def _write(self, chunk: bytes) -> int:
+    def _write(self, chunk: bytes) -> int | None:
         self.size += len(chunk)
         if self.size > MAX_BODY:
             return -1
         self._parts.append(chunk)
-        if self._clock is not None:
-            self._times.append(self._clock())
-        return len(chunk)
+        if self._timed:
+            self._times.append(monotonic() - self._started)
+        return None  # all of it was taken
 
     @property
     def connected(self) -> bool:
         """Whether there was a connection, so that the request could be sent; a kept one has no connect time."""
         return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
 
-    def reply(self, started: float, ended: float) -> Reply:
+    def reply(self) -> Reply:
         """What came back."""
-        chunks = [(moment - started, part) for moment, part in zip(self._times, self._parts)] if self._times else []
-        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
-        return Reply(status, b"".join(self._parts), b"".join(self._head), ended - started, chunks)
+        status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), monotonic() - self._started
+        chunks = list(zip(self._times, self._parts)) if self._timed else []
+        return Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks)
 
 
 class _NoProxy:
@@ -212,15 +206,30 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
     return ConnectionFailed(f"{place}: {message}")
 
 
-_transports: WeakKeyDictionary[asyncio.AbstractEventLoop, Transport] = WeakKeyDictionary()
+def _drop(curl: pycurl.Curl, multi: Any) -> None:
+    """Close a handle, and end its transfer if that is still under way."""
+    with suppress(RuntimeError):  # pycurl's own multi refuses a handle that it has not got any more
+        multi.remove_handle(curl)
+    curl.close()
+
+
+_transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
 def shared_transport() -> Transport:
     """The transport of the running event loop; every endpoint of a run shares it."""
     loop = asyncio.get_running_loop()
-    if loop not in _transports:
-        _transports[loop] = Transport()
-    return _transports[loop]
+    transport = _transports.get(loop)
+    return _open_shared(loop) if transport is None else transport
+
+
+def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
+    """A new one; those of loops that were closed without a word are forgotten."""
+    for other in list(_transports):
+        if other.is_closed():
+            _transports.pop(other, None)
+    transport = _transports[loop] = Transport()
+    return transport
 
 
 def join_shared_transport() -> None:
