@@ -183,6 +183,20 @@ def test_no_more_in_flight_than_the_limit() -> None:
     assert len(server.requests) == 20
 
 
+def test_a_body_that_cannot_be_made_takes_nobodys_place() -> None:
+    def broken() -> Any:
+        raise ValueError("no body")
+
+    async def main() -> Exchange:
+        endpoint = Endpoint(server.url, limit=1)
+        with pytest.raises(ValueError, match="no body"):
+            await endpoint.post("/", broken)
+        return await endpoint.post("/", {})
+
+    with Server(reply(200)) as server:
+        assert run(main()).attempts == 1
+
+
 def test_a_dead_server_is_found_out_before_the_first_example() -> None:
     async def main() -> tuple[float, list[Any]]:
         endpoint = Endpoint(f"http://127.0.0.1:{free_port()}")
@@ -283,6 +297,10 @@ def test_an_endpoint_shows_no_key() -> None:
     endpoint = Endpoint("https://api.example.com", headers={"Authorization": Secret(f"Bearer {KEY}")})
     assert KEY not in repr(endpoint)
     assert KEY not in repr(vars(endpoint))
+    with Server(reply(200, {"heard": KEY})) as server:
+        used = Endpoint(server.url, headers={"Authorization": Secret(f"Bearer {KEY}")})
+        assert run(used.post("/", {})).document == {"heard": "***"}
+    assert KEY not in repr(vars(used))
 
 
 @pytest.mark.parametrize(

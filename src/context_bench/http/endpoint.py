@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ _LEAST_KEY = 12
 class Exchange:
     """What it took to get a reply: its JSON, and the facts that a row keeps of it.
 
-    `sent` is the moment of the last attempt by the loop's clock, `raw_headers` those of the reply. `tapped` is
+    `sent` is the moment of the last attempt by `time.monotonic`, `raw_headers` those of the reply. `tapped` is
     what a tap behind the endpoint saw of it, None without one.
     """
 
@@ -82,6 +83,7 @@ class Endpoint:
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
         # Made once, and kept where no dump of this object's attributes shows them.
         self._lines = cache(lambda: tuple(f"{name}: {_revealed(value)}" for name, value in self._headers.items()))
+        self._keys = cache(lambda: tuple(_spellings(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
         self._look: asyncio.Future[None] | None = None
 
@@ -121,25 +123,29 @@ class Endpoint:
         Raises:
             RequestFailed: The server refused, or no usable reply came within deadline and retries.
         """
-        loop = asyncio.get_running_loop()
-        payload, headers = b"" if callable(body) else encode(body), ()
-        exchange = Exchange()
-        started = loop.time()
+        exchange, started, url = Exchange(), monotonic(), self.base_url + path
+        payload, headers = (b"", ()) if callable(body) else (encode(body), self._lines())
         deadline = started + self.policy.deadline
         retries = refusals = 0
         while True:
             try:
-                await self._enter(exchange, loop)
+                if not self._gate.enter_at_once():
+                    await self._enter(exchange)
                 exchange.attempts += 1
-                if callable(body):
-                    made, headers = body()
-                    payload = encode(made)
-                exchange.sent = loop.time()
-                timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
                 try:
-                    reply = await self._send(path, payload, timeout, parse is not None, headers)
+                    if callable(body):
+                        made, more = body()
+                        payload, headers = encode(made), (*self._lines(), *more)
+                    exchange.sent = monotonic()
+                    timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
+                    if verbose := _log.isEnabledFor(logging.DEBUG):
+                        _log.debug("> POST %s %s", url, _for_log(payload))
+                    reply = await shared_transport().request("POST", url, headers, payload, timeout, parse is not None)
+                except (ConnectionFailed, TimedOut) as error:
+                    raise self._unanswered(error) from None
                 finally:
                     self._gate.leave()
+                self._heard(reply, verbose)
                 exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
                 exchange.raw_headers = reply.raw_headers
                 return exchange
@@ -147,8 +153,8 @@ class Endpoint:
                 refused = again.reply is not None and again.reply.status == 429
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
                 out_of_retries = not refused and retries >= self.policy.max_retries
-                if out_of_retries or loop.time() + pause >= deadline or self._gate.closed:
-                    raise self._given_up(again, exchange, loop.time() - started) from None
+                if out_of_retries or monotonic() + pause >= deadline or self._gate.closed:
+                    raise self._given_up(again, exchange, monotonic() - started) from None
                 retries += not refused
                 refusals += refused
                 if refused:
@@ -159,34 +165,22 @@ class Endpoint:
             exchange.waited += pause
             await asyncio.sleep(pause)
 
-    async def _enter(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._gate.enter_at_once():
-            before = loop.time()
-            await self._gate.enter()
-            exchange.waited += loop.time() - before
+    async def _enter(self, exchange: Exchange) -> None:
+        before = monotonic()
+        await self._gate.enter()
+        exchange.waited += monotonic() - before
 
-    async def _send(self, path: str, payload: bytes, timeout: float, timed: bool, headers: Sequence[str] = ()) -> Reply:
-        if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("> POST %s%s %s", self.base_url, path, _for_log(payload))
-        try:
-            reply = await shared_transport().request(
-                "POST",
-                self.base_url + path,
-                headers=(*self._lines(), *headers) if headers else self._lines(),
-                body=payload,
-                timeout=timeout,
-                timed=timed,
-            )
-        except ConnectionFailed as error:
+    def _unanswered(self, error: RequestFailed) -> _Retry:
+        if isinstance(error, ConnectionFailed):
             self._gate.unreachable(str(error))
-            raise _Retry(error) from None
-        except TimedOut as error:
-            raise _Retry(error) from None
+        return _Retry(error)
+
+    def _heard(self, reply: Reply, verbose: bool) -> None:
         self._gate.answered()
-        self._hide_keys(reply)
-        if _log.isEnabledFor(logging.DEBUG):
+        if self._secrets:
+            self._hide_keys(reply)
+        if verbose:
             _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
-        return reply
 
     def reveal_secrets(self) -> list[str]:
         """The values that must be kept nowhere, for whoever keeps requests."""
@@ -211,14 +205,6 @@ class Endpoint:
             if key in text:
                 document = orjson.loads(text.replace(key, b"***"))
         return document
-
-    def _keys(self) -> Iterator[bytes]:
-        """The long words of every secret, each as it stands and as JSON may spell it."""
-        for secret in self._secrets:
-            for word in re.split(r"[\s;,=]+", secret.reveal()):
-                if len(word) >= _LEAST_KEY:
-                    quoted = orjson.dumps(word)[1:-1]
-                    yield from {word.encode(), quoted, quoted.replace(b"/", b"\\/")}
 
     def _accept(self, reply: Reply, parse: Callable[[Reply], Any] | None) -> Any:
         """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
@@ -290,3 +276,12 @@ def _for_log(body: bytes) -> str:
 
 def _revealed(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
+
+
+def _spellings(secrets: Iterable[Secret]) -> Iterator[bytes]:
+    """The long words of every secret, each as it stands and as JSON may spell it."""
+    for secret in secrets:
+        for word in re.split(r"[\s;,=]+", secret.reveal()):
+            if len(word) >= _LEAST_KEY:
+                quoted = orjson.dumps(word)[1:-1]
+                yield from dict.fromkeys((word.encode(), quoted, quoted.replace(b"/", b"\\/")))

@@ -79,8 +79,7 @@ class WatchedEndpoint:
     ) -> dict[str, Any]:
         """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
         *earlier, last = tickets
-        # The loop has a clock of its own.
-        since = exchange.sent + time.perf_counter() - asyncio.get_running_loop().time()
+        since = exchange.sent + time.perf_counter() - time.monotonic()  # calls are timed by the finer clock
         return {
             "path": path,
             "sent": encode(_marked(body, path, last.mark)).decode("utf-8", "replace"),
