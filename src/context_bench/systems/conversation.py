@@ -23,11 +23,16 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
     return open_turns(turns) > 1 if turns else False
 
 
-async def ask(system: Any, example: Example) -> Any:
+def ask(system: Any, example: Example) -> Awaitable[Any]:
     """What an asynchronous system makes of an example: one reply, or one for each open turn if it can do that."""
-    if hasattr(system, "aprocess_conversation") and has_open_turns(example):
-        return in_one(await system.aprocess_conversation(example["turns"]))
-    return await system.aprocess(example)
+    if has_open_turns(example) and hasattr(system, "aprocess_conversation"):
+        return _ask_each(system, example["turns"])
+    reply: Awaitable[Any] = system.aprocess(example)
+    return reply
+
+
+async def _ask_each(system: Any, turns: Sequence[Message]) -> Example:
+    return in_one(await system.aprocess_conversation(turns))
 
 
 async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns: Sequence[Message]) -> list[Message]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from context_bench.errors import BadOutput, RequestFailed
-from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
+from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
 from context_bench.systems.chat_stream import read_stream
@@ -128,7 +128,8 @@ class OpenAIProxy:
             body["tools"] = example["tools"]
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        return {key: value for key, value in {**body, **self.extra_body}.items() if value is not None}
+        body |= self.extra_body
+        return {key: value for key, value in body.items() if value is not None}
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""
@@ -136,30 +137,29 @@ class OpenAIProxy:
 
     async def aprocess(self, example: Example) -> Example:
         """Send one example and return its reply, with usage and timings in `metadata`."""
-        exchange = await self._ask(example)
+        body, parse = self.request_body(example), read_stream if self.stream else None
+        try:
+            exchange = await self.endpoint.post(self._path, body, parse)
+        except RequestFailed as error:
+            self._learn(error, body)
+            exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
+            exchange.attempts += error.metadata.get("attempts", 0)
         message, metadata = _reply(exchange.document, self.endpoint.place)
         self.endpoint.settle(metadata.get("total_tokens"))
-        result: Example = {"response": text_of(message.get("content")), "metadata": {**metadata, **exchange.facts()}}
+        metadata |= exchange.facts()
+        result: Example = {"response": text_of(message.get("content")), "metadata": metadata}
         if message.get("tool_calls"):
             result["tool_calls"] = message["tool_calls"]
         if exchange.tapped is not None:
             result["tapped"] = exchange.tapped
         return result
 
-    async def _ask(self, example: Example) -> Exchange:
-        parse = read_stream if self.stream else None
-        body = self.request_body(example)
-        try:
-            return await self.endpoint.post(self._path, body, parse)
-        except RequestFailed as error:
-            # Reasoning models refuse max_tokens and name what they want instead: learn it once.
-            wants = error.status == 400 and "max_completion_tokens" in str(error)
-            if not wants or self.max_tokens is None or "max_tokens" not in body:
-                raise
-            self._limit_field = "max_completion_tokens"
-            exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
-            exchange.attempts += error.metadata.get("attempts", 0)
-            return exchange
+    def _learn(self, error: RequestFailed, refused: Mapping[str, Any]) -> None:
+        """Reasoning models refuse max_tokens and name what they want instead; any other error is raised."""
+        wants = error.status == 400 and "max_completion_tokens" in str(error)
+        if not wants or self.max_tokens is None or "max_tokens" not in refused:
+            raise error
+        self._limit_field = "max_completion_tokens"
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
@@ -179,9 +179,10 @@ def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         choice = document["choices"][0]
         message = dict(choice["message"])
-        metadata = {**usage_numbers(document.get("usage")), **document.get("timings_of_stream", {})}
-        if choice.get("finish_reason"):
-            metadata["finish_reason"] = choice["finish_reason"]
+        metadata: dict[str, Any] = usage_numbers(document.get("usage"))
+        metadata |= document.get("timings_of_stream", {})
+        if finish := choice.get("finish_reason"):
+            metadata["finish_reason"] = finish
         return message, metadata
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         seen = orjson.dumps(document)[:200].decode("utf-8", "replace")

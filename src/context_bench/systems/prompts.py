@@ -23,12 +23,12 @@ _TOOL = "read_context"
 
 def task_text(example: Mapping[str, Any]) -> str:
     """What is asked: the question or prompt, its options by letter, and the form of the answer."""
-    parts = [str(example.get("question") or example.get("prompt") or "")]
-    choices = example.get("choices")
-    if choices:
-        parts.append("\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices)))
-    parts.append(str(example.get("instruction") or ""))
-    return "\n\n".join(part for part in parts if part)
+    question = str(example.get("question") or example.get("prompt") or "")
+    choices, instruction = example.get("choices"), example.get("instruction")
+    if not choices and not instruction:
+        return question
+    options = "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices or ()))
+    return "\n\n".join(part for part in (question, options, str(instruction or "")) if part)
 
 
 def build_messages(example: Example, system_prompt: str | None = None) -> list[Message]:
@@ -51,7 +51,7 @@ def build_messages(example: Example, system_prompt: str | None = None) -> list[M
         return [*opening, _user("\n\n".join(part for part in (context, task) if part))]
     if framing == "tool":
         return [*opening, _user(task), *_tool_result(context)]
-    parts = [part for part in (system_prompt, context) if part]
+    parts = (system_prompt, context) if system_prompt else (context,)
     return [{"role": "system", "content": "\n\n".join(parts)}, _user(task)]
 
 

@@ -14,6 +14,9 @@ from context_bench.errors import UsageError
 
 __all__ = ["anthropic_usage", "check_settings", "settings_fingerprint", "usage_numbers"]
 
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_PARTS = (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details"))
+
 
 def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
     """Refuse a number that no request could be made with, by the name of its parameter."""
@@ -51,14 +54,10 @@ def usage_numbers(usage: Any) -> dict[str, int]:
     """Token counts as OpenAI's API reports them, cached prompt tokens included."""
     if not isinstance(usage, dict):
         return {}
-    numbers = {
-        key: usage[key]
-        for key in ("prompt_tokens", "completion_tokens", "total_tokens")
-        if isinstance(usage.get(key), int)
-    }
-    for name, part in (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details")):
+    numbers = {key: value for key in _COUNTS if isinstance(value := usage.get(key), int)}
+    for name, part in _PARTS:
         details = usage.get(part)
-        if isinstance(details, Mapping) and isinstance(details.get(name), int):
+        if isinstance(details, dict) and isinstance(details.get(name), int):
             numbers[name] = details[name]
     return numbers
 
