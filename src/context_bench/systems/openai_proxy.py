@@ -128,8 +128,12 @@ class OpenAIProxy:
             body["tools"] = example["tools"]
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        body |= self.extra_body
-        return {key: value for key, value in body.items() if value is not None}
+        for field, value in self.extra_body.items():
+            if value is None:
+                body.pop(field, None)
+            else:
+                body[field] = value
+        return body
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""
