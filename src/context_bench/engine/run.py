@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import signal
 import sys
@@ -31,6 +32,9 @@ from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["Plan", "Run"]
+
+_PATIENCE = 10_000
+"""New containers between two looks for cycles."""
 
 
 @dataclass
@@ -109,7 +113,7 @@ class Run:
         self._task = asyncio.current_task()
         join_shared_transport()
         try:
-            with _interrupts(self._interrupt):
+            with _interrupts(self._interrupt), _garbage_left_alone():
                 await asyncio.gather(
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
@@ -194,6 +198,20 @@ def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
         else:
             here.systems.append((place, system))
     return [*lanes, here] if here.systems else lanes
+
+
+@contextmanager
+def _garbage_left_alone() -> Iterator[None]:
+    """Python looks for cycles less often meanwhile: a run makes many rows, and next to none of those."""
+    usual = gc.get_threshold()
+    patient = 0 < usual[0] < _PATIENCE
+    if patient:
+        gc.set_threshold(_PATIENCE, *usual[1:])
+    try:
+        yield
+    finally:
+        if patient:
+            gc.set_threshold(*usual)
 
 
 @contextmanager

@@ -97,6 +97,7 @@ class Store:
         self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE
         self._example = "id" if self._has("examples") else "key"
         self._example_ids: dict[bytes, int] | None = None
+        self._put = _refuse if self._writer is None else self._writer.put
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
         self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
@@ -188,10 +189,6 @@ class Store:
         return None if found is None else orjson.loads(found[0])
 
     # -- putting down
-
-    def _put(self, what: Callable[..., None], *values: Any) -> None:
-        assert self._writer is not None, "this store was opened to be read"
-        self._writer.put(what, *values)
 
     def put_example(self, run: RunInfo, place: int, key: bytes, example: Mapping[str, Any]) -> int:
         """Keep an example, unless it is there already. Its id."""
@@ -328,6 +325,10 @@ class Store:
                 return transaction(connection, partial(work, connection))
         finally:
             connection.close()
+
+
+def _refuse(*_: Any) -> None:
+    raise AssertionError("this store was opened to be read")
 
 
 def _start(connection: sqlite3.Connection, created: str, config: bytes) -> int:
