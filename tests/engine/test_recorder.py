@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, aevaluate, evaluate
+from context_bench.engine.jobs import Item, Job
 from context_bench.engine.recorder import Fingerprints, Recorder, ScoreMemory
-from context_bench.engine.scheduler import Item, Job
 from context_bench.engine.scoring import Scorer
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.store import Store

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
+from context_bench.engine.jobs import Job
+from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.systems.adapt import adapt
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from context_bench.engine.call import Outcome, call_system, is_endpoint
-from context_bench.engine.recorder import Keys, Recorder
+from context_bench.engine.jobs import Job
+from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
-from context_bench.engine.scheduler import Job
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
 from context_bench.results import EvalRow
@@ -22,11 +22,13 @@ from context_bench.results import EvalRow
 __all__ = ["Pipeline"]
 
 Emit = Callable[[Job, EvalRow, Outcome], None]
-Answered = tuple[Job, Outcome, Keys | None]
+Answered = tuple[Job, Outcome]
 
 _TOGETHER = 64
 _AT_THE_LATEST = 0.01
 """Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
+
+_KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 
 
 class Pipeline:
@@ -61,44 +63,50 @@ class Pipeline:
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
 
+    def screen(self, jobs: list[Job]) -> list[Job]:
+        """The jobs that are left to do; of the others the row is known, and taken over."""
+        recorder = self._recorder
+        if recorder is None:
+            return jobs
+        recorder.put_keys(jobs)
+        if not recorder.reuse:
+            return jobs
+        rows = [recorder.known_row(job) for job in jobs]
+        for job, row in zip(jobs, rows):
+            if row is not None:
+                self._take_over(job, row, recorder)
+        return [job for job, row in zip(jobs, rows) if row is None]
+
+    def _take_over(self, job: Job, row: EvalRow, recorder: Recorder) -> None:
+        job.item.tokens = row.input_tokens
+        if self._maker.price(job, row.metadata):
+            recorder.keep_row(job, row, final=False)  # it is found where it was found now
+        else:
+            recorder.keep_known(job)
+        self._emit(job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN)
+
     async def run(self, job: Job) -> None:
         """Bring one job to its row, or so far that it comes to it by itself."""
         if self._failure is not None:
             raise self._failure
-        recorder, keys = self._recorder, None
-        outcome = None
-        if recorder is not None:
-            keys = recorder.keys(job)
-            row = recorder.known_row(job, keys)
-            if row is not None:
-                self._take_known(job, keys, row, recorder)
-                return
-            outcome = recorder.known_answer(job, keys)
+        outcome = self._recorder.known_answer(job) if self._recorder is not None else None
         if outcome is None:
             outcome = await call_system(job.system, job.item.example, self._threads)
         if outcome.error is not None or not self._scorer.wiring(job.item.tag, job.item.example).slow:
             if self._strict or not is_endpoint(job.system):
-                self._finish([(job, outcome, keys)])
+                self._finish([(job, outcome)])
             else:
-                self._gather((job, outcome, keys))
+                self._gather((job, outcome))
             return
-        if recorder is not None and keys is not None:
-            recorder.keep_answer(job, keys, outcome)
+        if self._recorder is not None:
+            self._recorder.keep_answer(job, outcome)
         if not is_endpoint(job.system):
-            await self._judge(job, outcome, keys)
+            await self._judge(job, outcome)
             return
         await self._room.acquire()
-        task = asyncio.ensure_future(self._judge(job, outcome, keys))
+        task = asyncio.ensure_future(self._judge(job, outcome))
         self._later.add(task)
         task.add_done_callback(self._judged)
-
-    def _take_known(self, job: Job, keys: Keys, row: EvalRow, recorder: Recorder) -> None:
-        job.item.tokens = row.input_tokens
-        if self._maker.price(job, row.metadata):
-            recorder.keep_row(job, keys, row, final=False)  # it is found where it was found now
-        else:
-            recorder.keep_known(job, keys)
-        self._emit(job, row, Outcome(returns=row.metadata.get("output", "response"), known=True))
 
     # -- answers that are judged at once
 
@@ -123,32 +131,30 @@ class Pipeline:
         """Keep the answers, judge them, make their rows, keep those and hand them on."""
         recorder = self._recorder
         if recorder is not None:
-            for job, outcome, keys in answers:
-                if outcome.error is None and keys is not None:
-                    recorder.keep_answer(job, keys, outcome)
+            for job, outcome in answers:
+                if outcome.error is None:
+                    recorder.keep_answer(job, outcome)
         judge, make = self._scorer.judge_at_once, self._maker.row
         judgements = [
             judge(job.item.example, outcome.processed, job.item.tag) if outcome.error is None else Judgement()
-            for job, outcome, _ in answers
+            for job, outcome in answers
         ]
-        rows = [make(job, outcome, judgement) for (job, outcome, _), judgement in zip(answers, judgements)]
+        rows = [make(job, outcome, judgement) for (job, outcome), judgement in zip(answers, judgements)]
         if recorder is not None:
-            for (job, outcome, keys), judgement, row in zip(answers, judgements, rows):
-                if keys is not None:
-                    recorder.keep_row(job, keys, row, final=outcome.error is None and not judgement.transient)
-        for (job, outcome, _), row in zip(answers, rows):
+            for (job, outcome), judgement, row in zip(answers, judgements, rows):
+                recorder.keep_row(job, row, final=outcome.error is None and not judgement.transient)
+        for (job, outcome), row in zip(answers, rows):
             self._emit(job, row, outcome)
 
     # -- answers whose judging takes its time
 
-    async def _judge(self, job: Job, outcome: Outcome, keys: Keys | None) -> None:
-        memory, item = None, job.item
-        if self._recorder is not None and keys is not None:
-            memory = self._recorder.memory(keys, outcome.processed)
-        judgement = await self._scorer.judge(item.example, outcome.processed, item.tag, self._scoring, memory)
+    async def _judge(self, job: Job, outcome: Outcome) -> None:
+        memory = None if self._recorder is None else self._recorder.memory(job, outcome.processed)
+        example, tag = job.item.example, job.item.tag
+        judgement = await self._scorer.judge(example, outcome.processed, tag, self._scoring, memory)
         row = self._maker.row(job, outcome, judgement)
-        if self._recorder is not None and keys is not None:
-            self._recorder.keep_row(job, keys, row, final=not judgement.transient)
+        if self._recorder is not None:
+            self._recorder.keep_row(job, row, final=not judgement.transient)
         self._emit(job, row, outcome)
 
     def _judged(self, task: asyncio.Task[None]) -> None:

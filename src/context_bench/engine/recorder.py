@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.engine.call import Outcome
-from context_bench.engine.scheduler import Item, Job
+from context_bench.engine.jobs import Item, Job, Keys
 from context_bench.engine.scoring import Scorer, Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, Store
@@ -16,20 +16,7 @@ from context_bench.store.keys import digest, digest_of, example_digests
 from context_bench.store.store import StoredAnswer
 from context_bench.types import Evaluator, System
 
-__all__ = ["Fingerprints", "Keys", "Recorder", "ScoreMemory"]
-
-
-class Keys:
-    """The keys of one job: its answer, and its finished row. None where reuse is not safe.
-
-    `response` is the id of the answer once that is stored.
-    """
-
-    __slots__ = ("answer", "response", "row", "whole")
-
-    def __init__(self, whole: bytes, answer: bytes | None, row: bytes | None) -> None:
-        self.whole, self.answer, self.row = whole, answer, row
-        self.response: int | None = None
+__all__ = ["Fingerprints", "Recorder", "ScoreMemory"]
 
 
 class Recorder:
@@ -61,12 +48,18 @@ class Recorder:
             if self._system_key(system) is None and self.reuse:
                 _not_reused("answers", system.name)
 
+    def put_keys(self, jobs: Sequence[Job]) -> None:
+        """Work out the keys of jobs."""
+        for job in jobs:
+            if job.item.digests is None:
+                job.item.digests = example_digests(job.item.example)
+        for job in jobs:
+            job.keys = self.keys(job)
+
     def keys(self, job: Job) -> Keys:
         """The keys of a job."""
         item, system = job.item, job.system
-        if item.digests is None:
-            item.digests = example_digests(item.example)
-        whole, visible = item.digests
+        whole, visible = item.digests or example_digests(item.example)
         judged = self._row_key(item)
         base = self._system_key(system)
         if base is None:
@@ -92,16 +85,18 @@ class Recorder:
             self._rows[wiring] = None if unknown else digest(repr(known), self._counting or "")
         return self._rows[wiring]
 
-    def known_row(self, job: Job, keys: Keys) -> EvalRow | None:
+    def known_row(self, job: Job) -> EvalRow | None:
         """The finished row, when nothing that it depends on has changed."""
+        keys = _keys(job)
         found = self.store.find_row(keys.row, job.item.example) if self.reuse and keys.row else None
         if found is None:
             return None
         keys.response, row = found
         return row
 
-    def known_answer(self, job: Job, keys: Keys) -> Outcome | None:
+    def known_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
+        keys = _keys(job)
         found = self.store.find_answer(keys.answer, job.item.example) if self.reuse and keys.answer else None
         if found is None:
             return None
@@ -114,27 +109,34 @@ class Recorder:
             known=True,
         )
 
-    def keep_answer(self, job: Job, keys: Keys, outcome: Outcome) -> None:
+    def keep_answer(self, job: Job, outcome: Outcome) -> None:
         """Put a new answer down as soon as it is there."""
+        keys = _keys(job)
         if keys.response is None:
             answer = StoredAnswer(outcome.processed, outcome.metadata, outcome.latency, outcome.returns)
             keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, answer)
 
-    def keep_row(self, job: Job, keys: Keys, row: EvalRow, *, final: bool) -> None:
+    def keep_row(self, job: Job, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
-        item = job.item
+        keys, item = _keys(job), job.item
         if item.kept is None:
             item.kept = self.store.put_example(self.run, job.order, keys.whole, item.example)
         self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
 
-    def keep_known(self, job: Job, keys: Keys) -> None:
+    def keep_known(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
-        assert keys.row is not None
-        self.store.copy_row(self.run, job.order, keys.row)
+        key = _keys(job).row
+        assert key is not None
+        self.store.copy_row(self.run, job.order, key)
 
-    def memory(self, keys: Keys, processed: Mapping[str, Any]) -> ScoreMemory:
+    def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""
-        return ScoreMemory(self.store, self._evaluators, keys.whole, processed, reuse=self.reuse)
+        return ScoreMemory(self.store, self._evaluators, _keys(job).whole, processed, reuse=self.reuse)
+
+
+def _keys(job: Job) -> Keys:
+    assert job.keys is not None, "keys are put in before anything is looked for or kept"
+    return job.keys
 
 
 def _not_reused(what: str, name: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
-from context_bench.engine.scheduler import Item, Job
+from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Judgement
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow

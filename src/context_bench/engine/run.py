@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Pipeline
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
-from context_bench.engine.scheduler import Feed, Job, Lane, run_lanes
+from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.errors import describe
@@ -105,11 +106,11 @@ class Run:
         lanes = _lanes(plan.systems, plan.max_workers)
         slots = max(lane.slots for lane in lanes)
         width = len(plan.systems) * plan.repeats
-        self._feed = feed = Feed(examples, lanes, width, plan.repeats, ahead=2 * slots + 2)
         threads = Threads(slots, "context-bench-system")
         maker = RowMaker(plan.count, plan.text_fields, plan.prices)
         strict = plan.limits.any
         pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, strict=strict)
+        self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._task = asyncio.current_task()
         join_shared_transport()
         try:

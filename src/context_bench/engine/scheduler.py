@@ -11,37 +11,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
+from context_bench.engine.jobs import Item, Job
 from context_bench.types import Example, System
 
-__all__ = ["Feed", "Item", "Job", "Lane", "run_lanes"]
+__all__ = ["Feed", "Lane", "run_lanes"]
 
-
-class Item:
-    """An example on its way through all systems, with what is worked out of it once for all of them.
-
-    `kept` is its id in the store.
-    """
-
-    __slots__ = ("digests", "example", "kept", "tag", "tokens")
-
-    def __init__(self, example: Example) -> None:
-        self.example = example
-        self.tag = str(example.get("dataset") or "")
-        self.tokens: int | None = None
-        self.kept: int | None = None
-        self.digests: tuple[bytes, bytes] | None = None
-
-
-@dataclass(slots=True)
-class Job:
-    """One system on one example; `order` is its place in the result, `first` marks one job of each example."""
-
-    order: int
-    system: System
-    item: Item
-    repeat: int = 0
-    first: bool = False
+_STRIDE = 16
 
 
 @dataclass(slots=True)
@@ -61,12 +38,21 @@ class Feed:
         source: The examples.
         width: Jobs for each example, over all lanes and repeats.
         ahead: How many examples a fast lane may be ahead of a slow one.
+        screen: Takes jobs and gives back those that are left to do; a few come at once, which costs less.
     """
 
-    def __init__(self, source: Iterator[Example], lanes: list[Lane], width: int, repeats: int, ahead: int) -> None:
-        self._source, self._lanes = source, lanes
+    def __init__(
+        self,
+        source: Iterator[Example],
+        lanes: list[Lane],
+        width: int,
+        repeats: int,
+        ahead: int,
+        screen: Callable[[list[Job]], list[Job]] = lambda jobs: jobs,
+    ) -> None:
+        self._source, self._lanes, self._screen = source, lanes, screen
         self._width, self._repeats, self._ahead = width, repeats, ahead
-        self._alone = len(lanes) == 1
+        self._stride = max(1, min(_STRIDE, ahead // 8))
         self._held: deque[Item] = deque()
         self._first = 0
         self._ended = False
@@ -81,64 +67,64 @@ class Feed:
             lane.pending.clear()
         self._moved.set()
 
-    def next_at_once(self, lane: Lane) -> Job | None:
-        """The next job of a lane; None when there is none any more, or it has to wait for others: `must_wait`."""
-        while not lane.pending:
-            if not self._alone and self.must_wait(lane):
-                return None
-            item = self._item(lane.position)
-            if item is None:
-                return None
-            self._queue(lane, item)
-        return lane.pending.popleft()
-
-    def must_wait(self, lane: Lane) -> bool:
-        """Whether a lane is so far ahead of others that it gets nothing now."""
-        return not self._ended and lane.position - self._slowest() >= self._ahead
-
     async def next(self, lane: Lane) -> Job | None:
         """The next job of a lane; None when there is none any more."""
-        while (job := self.next_at_once(lane)) is None and self.must_wait(lane):
-            self._moved.clear()
-            await self._moved.wait()
+        while (job := self.next_at_once(lane)) is None:
+            if self._must_wait(lane):
+                self._moved.clear()
+                await self._moved.wait()
+            elif self._ended and lane.position - self._first >= len(self._held):
+                return None
+            else:
+                await asyncio.sleep(0)  # nothing was left to do of those; others want to be heard too
         return job
 
-    def _slowest(self) -> int:
-        return min([lane.position for lane in self._lanes])
+    def next_at_once(self, lane: Lane) -> Job | None:
+        """The next job of a lane, if it does not have to wait for it."""
+        if not lane.pending and not self._must_wait(lane):
+            self._fill(lane)
+        return lane.pending.popleft() if lane.pending else None
 
-    def _queue(self, lane: Lane, item: Item) -> None:
-        base = lane.position * self._width
-        for repeat in range(self._repeats):
-            for place, system in lane.systems:
-                first = place == 0 and repeat == 0
-                lane.pending.append(Job(base + place * self._repeats + repeat, system, item, repeat, first))
-        lane.position += 1
-        if self._alone:
-            return
-        slowest = self._slowest()
-        while self._held and self._first < slowest:
-            self._held.popleft()
-            self._first += 1
-        self._moved.set()
+    def _must_wait(self, lane: Lane) -> bool:
+        return lane.position - self._first >= self._ahead and not self._ended
 
-    def _item(self, position: int) -> Item | None:
-        index = position - self._first
-        if not self._alone and index < len(self._held):
-            return self._held[index]
-        if self._ended:
-            return None
+    def _fill(self, lane: Lane) -> None:
+        """Bring the jobs of the next few examples into a lane."""
+        index = lane.position - self._first
+        if index >= len(self._held) and not self._ended:
+            self._read()
+        items = list(islice(self._held, index, index + self._stride))
+        jobs: list[Job] = []
+        for position, item in enumerate(items, lane.position):
+            base = position * self._width
+            for repeat in range(self._repeats):
+                for place, system in lane.systems:
+                    order, first = base + place * self._repeats + repeat, place == 0 and repeat == 0
+                    jobs.append(Job(order, system, item, repeat, first))
+        lane.position += len(items)
+        lane.pending.extend(self._screen(jobs))
+        self._let_go()
+
+    def _read(self) -> None:
+        items: list[Item] = []
         try:
-            item = Item(next(self._source))
-        except StopIteration:
-            self._ended = True
+            for example in islice(self._source, self._stride):
+                items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
         except Exception as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
-            self.error, self._ended = error, True
-        else:
-            if not self._alone:  # another lane will want it too
-                self._held.append(item)
-            return item
-        self._moved.set()
-        return None
+            self.error = error
+        self._held.extend(items)
+        if len(items) < self._stride:
+            self._ended = True
+            self._moved.set()
+
+    def _let_go(self) -> None:
+        """Forget the examples that all lanes have had."""
+        slowest = min([lane.position for lane in self._lanes])
+        if slowest > self._first:
+            for _ in range(min(slowest - self._first, len(self._held))):
+                self._held.popleft()
+            self._first = slowest
+            self._moved.set()
 
 
 async def run_lanes(feed: Feed, lanes: list[Lane], work: Callable[[Job], Awaitable[None]]) -> None:
