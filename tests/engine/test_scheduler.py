@@ -145,3 +145,42 @@ def test_stopped_it_hands_out_nothing_more() -> None:
 
     asyncio.run(asyncio.wait_for(main(), 10))
     assert 5 <= len(done) <= 6
+
+
+def test_only_what_the_screen_leaves_is_handed_out_and_nothing_after_it_stops() -> None:
+    done: list[int] = []
+    seen: list[list[int]] = []
+
+    def odd(jobs: list[Job]) -> list[Job]:
+        seen.append([job.order for job in jobs])
+        if 40 in seen[-1]:
+            feed.stop()
+        return [job for job in jobs if job.order % 2]
+
+    async def work(job: Job) -> None:
+        await asyncio.sleep(0)
+        done.append(job.order)
+
+    async def main() -> None:
+        nonlocal feed
+        all_lanes = lanes(8)
+        feed = Feed(examples(100), all_lanes, 1, 1, ahead=32, screen=odd)
+        await run_lanes(feed, all_lanes, work)
+
+    feed: Feed
+    asyncio.run(asyncio.wait_for(main(), 10))
+    assert seen == [list(range(start, start + 4)) for start in range(0, 44, 4)]
+    assert done
+    assert set(done) <= set(range(1, 40, 2))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8])
+def test_all_are_known(count: int) -> None:
+    async def main() -> int:
+        all_lanes = lanes(8, 2)
+        known: list[Job] = []
+        feed = Feed(examples(count), all_lanes, 2, 1, ahead=32, screen=lambda jobs: known.extend(jobs) or [])
+        await run_lanes(feed, all_lanes, lambda job: pytest.fail(f"{job} was known"))
+        return len(known)
+
+    assert asyncio.run(asyncio.wait_for(main(), 10)) == 2 * count

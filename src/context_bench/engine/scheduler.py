@@ -55,13 +55,13 @@ class Feed:
         self._stride = max(1, min(_STRIDE, ahead // 8))
         self._held: deque[Item] = deque()
         self._first = 0
-        self._ended = False
+        self._ended = self._stopped = False
         self._moved = asyncio.Event()
         self.error: Exception | None = None
 
     def stop(self) -> None:
         """Hand out nothing more; what was handed out goes on."""
-        self._ended = True
+        self._ended = self._stopped = True
         self._held.clear()
         for lane in self._lanes:
             lane.pending.clear()
@@ -94,6 +94,8 @@ class Feed:
         if index >= len(self._held) and not self._ended:
             self._read()
         items = list(islice(self._held, index, index + self._stride))
+        if not items:
+            return
         jobs: list[Job] = []
         for position, item in enumerate(items, lane.position):
             base = position * self._width
@@ -102,7 +104,9 @@ class Feed:
                     order, first = base + place * self._repeats + repeat, place == 0 and repeat == 0
                     jobs.append(Job(order, system, item, repeat, first))
         lane.position += len(items)
-        lane.pending.extend(self._screen(jobs))
+        left = self._screen(jobs)
+        if not self._stopped:  # what is known may have been the reason to stop
+            lane.pending.extend(left)
         self._let_go()
 
     def _read(self) -> None:
