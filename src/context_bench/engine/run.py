@@ -67,7 +67,7 @@ class Run:
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
         self._plan, self._recorder = plan, recorder
-        self._rows: dict[int, EvalRow] = {}
+        self._rows: list[EvalRow | None] = []
         self._spans: dict[str, list[float]] = {}
         self._feed: Feed | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -82,7 +82,7 @@ class Run:
     @property
     def rows(self) -> list[EvalRow]:
         """The rows so far, in the order of the examples and, for each, of the systems."""
-        return [self._rows[place] for place in sorted(self._rows)]
+        return [row for row in self._rows if row is not None]
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -136,7 +136,7 @@ class Run:
     def _take(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
         plan = self._plan
         if plan.keep_rows:
-            self._rows[job.order] = row
+            self._put(job.order, row)
         self.summarizer.add(row)
         self.reused += outcome.known
         if job.first:
@@ -151,6 +151,12 @@ class Run:
             reason = str(self._recorder.store.failure)
         if reason:
             self.stop(reason)
+
+    def _put(self, place: int, row: EvalRow) -> None:
+        missing = place + 1 - len(self._rows)
+        if missing > 0:
+            self._rows.extend([None] * missing)
+        self._rows[place] = row
 
     def stop(self, reason: str) -> None:
         """Start nothing more; what is in flight is finished and kept."""
