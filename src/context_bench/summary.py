@@ -1,6 +1,6 @@
 """From rows to a summary: every metric for every system, with the counts that each number stands on.
 
-Rows are taken in one at a time. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs
+Rows are taken in as they come. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs
 no row twice; any other gets the list of all rows at the end. A metric with `rank(summary)` or
 `compare(summary)` holds systems against each other: what it says is put in once all are summarised.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from context_bench.errors import UnknownName, UsageError
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 __all__ = ["Summarizer", "Tally", "describe_metric", "fold", "rebuild_metrics", "summarize"]
-
-
-_TOGETHER = 256
 
 
 class Tally(Protocol):
@@ -92,7 +90,6 @@ class Summarizer:
         self._metrics, self._score_field = metrics, score_field
         self._tallies: dict[str, list[Tally]] = {}
         self._outputs: dict[str, set[str]] = {}
-        self._waiting: list[EvalRow] = []
         for name in systems:
             self._open(name)
 
@@ -104,27 +101,17 @@ class Summarizer:
         self._tallies[name] = [*tallies, _CountTally(self._score_field)]
         return self._tallies[name]
 
-    def add(self, row: EvalRow) -> None:
-        """Take one row in: many are added up together, which costs less."""
-        self._waiting.append(row)
-        if len(self._waiting) == _TOGETHER:
-            self._add_up()
-
-    def _add_up(self) -> None:
-        rows, self._waiting = self._waiting, []
+    def add(self, rows: Sequence[EvalRow]) -> None:
+        """Take rows in; many at once cost less."""
         for name in {row.system: None for row in rows}:
             own = [row for row in rows if row.system == name]
             for tally in self._tallies.get(name) or self._open(name):
-                add = tally.add
                 for row in own:
-                    add(row)
-            self._outputs[name].update(
-                [row.metadata["output"] for row in own if row.error is None and row.metadata.get("output")]
-            )
+                    tally.add(row)
+            self._outputs[name].update([row.metadata.get("output", "") for row in own if row.error is None])
 
     def result(self) -> dict[str, dict[str, float]]:
         """The summary, ranks between systems included."""
-        self._add_up()
         summary: dict[str, dict[str, float]] = {}
         for name, tallies in self._tallies.items():
             summary[name] = {}
@@ -146,7 +133,7 @@ class Summarizer:
                 values["pareto_rank"] = float(ranks[name])
             else:
                 values.pop("pareto_rank", None)
-        if warn and len(set().union(*(self._outputs[name] for name in ranks))) > 1:
+        if warn and len(set().union(*(self._outputs[name] for name in ranks)) - {""}) > 1:
             warnings.warn(
                 "the Pareto rank compares systems that return a context with systems that return an answer: "
                 "their output tokens count different things",
@@ -159,8 +146,9 @@ def summarize(
 ) -> dict[str, dict[str, float]]:
     """Compute every metric for every system, and the ranks between them."""
     summarizer = Summarizer(systems, metrics, score_field)
-    for row in rows:
-        summarizer.add(row)
+    source = iter(rows)
+    while some := list(islice(source, 256)):
+        summarizer.add(some)
     return summarizer.result()
 
 

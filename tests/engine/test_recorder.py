@@ -26,7 +26,9 @@ def keys(tmp_path: Path, system: Any = None, example: dict[str, Any] | None = No
     with Store(tmp_path) as store:
         recorder = Recorder(store, store.start_run({}), scorer, counting, reuse=True, tag=tag)
         item = Item({**numbered(1)[0], **(example or {})})
-        return recorder.keys(Job(0, system or Passthrough(), item, repeat))
+        job = Job(0, system or Passthrough(), item, repeat)
+        recorder.set_keys([job])
+        return job.keys
 
 
 def test_a_job_has_the_same_keys_in_every_run_and_place(tmp_path: Path) -> None:

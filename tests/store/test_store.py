@@ -166,6 +166,35 @@ def test_an_answer_is_found_after_the_run_that_paid_for_it_is_gone(tmp_path: Pat
         assert counts(store) == {"rows": 1, "responses": 1, "examples": 1, "keys": 2}
 
 
+def test_a_row_whose_answer_was_removed_is_not_found(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put_row(store.start_run({}), 0, KEY, 0, 12345, row(""))
+    with again(tmp_path) as store:
+        assert store.find_row(KEY, EXAMPLE) is None
+
+
+def test_a_row_whose_example_is_lost_can_still_be_shown(tmp_path: Path) -> None:
+    kept = StoredAnswer({"context": "text", "response": "text"}, {}, 0.5, "context")
+    with Store(tmp_path) as store:
+        run = store.start_run({})
+        response = store.put_answer(run, 0, KEY, EXAMPLE, kept)
+        store.put_row(run, 0, KEY, 0, response, row("text"))
+    with again(tmp_path) as store:
+        (record,) = store.run_records(run)
+    assert (record.example, record.row.response, record.row.scores) == ({}, "", {"score": 1.0})
+
+
+def test_a_removal_spares_the_examples_of_a_run_under_way(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        under_way, old = store.start_run({}), store.start_run({})
+        example = store.put_example(under_way, 0, EXAMPLE_KEY, EXAMPLE)
+    with Store(tmp_path) as store:
+        store.remove_run(old)
+        store.put_row(under_way, 0, None, example, None, row(""))
+    with again(tmp_path) as store:
+        assert [record.example for record in store.run_records(under_way)] == [EXAMPLE]
+
+
 def test_an_answer_and_its_row_are_kept_as_one(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         put(store, store.start_run({}), 0, "at once")
@@ -249,6 +278,7 @@ def test_an_example_that_another_process_removes_meanwhile_is_kept_again(tmp_pat
         old = store.start_run({})
         put(store, old, 0, "old")
     with Store(tmp_path) as store:
+        store.index()
         run = store.start_run({})
         first = store.put_example(run, 0, EXAMPLE_KEY, EXAMPLE)
         with Store(tmp_path) as other:

@@ -39,7 +39,7 @@ class Limits:
                 raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
 
     @property
-    def any(self) -> bool:
+    def given(self) -> bool:
         """Whether there is a limit at all."""
         return any(limit is not None for limit in (self.max_cost, self.max_total_tokens, self.max_errors))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
 from context_bench.engine.call import Outcome, call_system, is_endpoint
@@ -19,28 +19,31 @@ from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
 from context_bench.results import EvalRow
 
-__all__ = ["Pipeline"]
+__all__ = ["Done", "Pipeline"]
 
-Emit = Callable[[Job, EvalRow, Outcome], None]
 Answered = tuple[Job, Outcome]
+Done = tuple[Job, EvalRow, Outcome]
+Emit = Callable[[list[Done]], None]
 
 _TOGETHER = 64
 _AT_THE_LATEST = 0.01
 """Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
+"""What is said of a row that was found; only to be read."""
 
 
 class Pipeline:
-    """Turns jobs into rows and hands each to `emit`.
+    """Turns jobs into rows and hands them to `emit`, as many as there are at once.
 
     Args:
         scorer: Judges what systems return.
         maker: Makes the rows.
-        emit: Takes each finished row.
+        emit: Takes finished rows.
         recorder: Finds and keeps results; None keeps nothing.
         threads: For systems that are not asynchronous.
-        strict: Whether a row must be there before the next request is sent, as a limit on spend wants it.
+        strict: Whether an answer that can be judged at once is brought to its row before the next request is sent,
+            as a limit on spend wants it.
     """
 
     def __init__(
@@ -61,37 +64,57 @@ class Pipeline:
         self._later: set[asyncio.Task[None]] = set()
         self._gathered: list[Answered] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
+
+    async def complete(self, work: Awaitable[None]) -> None:
+        """See the work on all jobs through, until everything is a row; the first failure ends it."""
+        self._work = asyncio.ensure_future(work)
+        try:
+            await self._work
+            self._finish_gathered()
+            while self._later and self._failure is None:
+                await asyncio.wait(self._later)
+        except asyncio.CancelledError:
+            if self._failure is None:
+                raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        if self._work is not None:
+            self._work.cancel()
 
     def screen(self, jobs: list[Job]) -> list[Job]:
         """The jobs that are left to do; of the others the row is known, and taken over."""
         recorder = self._recorder
         if recorder is None:
             return jobs
-        recorder.put_keys(jobs)
+        recorder.set_keys(jobs)
         if not recorder.reuse:
             return jobs
         rows = [recorder.known_row(job) for job in jobs]
-        for job, row in zip(jobs, rows):
-            if row is not None:
-                self._take_over(job, row, recorder)
+        known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
+        if known:
+            self._emit(known)
         return [job for job, row in zip(jobs, rows) if row is None]
 
-    def _take_over(self, job: Job, row: EvalRow, recorder: Recorder) -> None:
+    def _taken_over(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
         job.item.tokens = row.input_tokens
         if self._maker.price(job, row.metadata):
             recorder.keep_row(job, row, final=False)  # it is found where it was found now
         else:
             recorder.keep_known(job)
-        self._emit(job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN)
+        return job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
 
     async def run(self, job: Job) -> None:
         """Bring one job to its row, or so far that it comes to it by itself."""
-        if self._failure is not None:
-            raise self._failure
         outcome = self._recorder.known_answer(job) if self._recorder is not None else None
         if outcome is None:
             outcome = await call_system(job.system, job.item.example, self._threads)
+        elif job.order % _TOGETHER == 0:
+            await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
         if outcome.error is not None or not self._scorer.wiring(job.item.tag, job.item.example).slow:
             if self._strict or not is_endpoint(job.system):
                 self._finish([(job, outcome)])
@@ -124,8 +147,8 @@ class Pipeline:
         gathered, self._gathered = self._gathered, []
         try:
             self._finish(gathered)
-        except Exception as error:  # noqa: BLE001 - whoever runs next raises it
-            self._failure = self._failure or error
+        except Exception as error:  # noqa: BLE001 - `complete` raises it
+            self._fail(error)
 
     def _finish(self, answers: list[Answered]) -> None:
         """Keep the answers, judge them, make their rows, keep those and hand them on."""
@@ -143,8 +166,7 @@ class Pipeline:
         if recorder is not None:
             for (job, outcome), judgement, row in zip(answers, judgements, rows):
                 recorder.keep_row(job, row, final=outcome.error is None and not judgement.transient)
-        for (job, outcome), row in zip(answers, rows):
-            self._emit(job, row, outcome)
+        self._emit([(job, row, outcome) for (job, outcome), row in zip(answers, rows)])
 
     # -- answers whose judging takes its time
 
@@ -155,27 +177,18 @@ class Pipeline:
         row = self._maker.row(job, outcome, judgement)
         if self._recorder is not None:
             self._recorder.keep_row(job, row, final=not judgement.transient)
-        self._emit(job, row, outcome)
+        self._emit([(job, row, outcome)])
 
     def _judged(self, task: asyncio.Task[None]) -> None:
         self._later.discard(task)
         self._room.release()
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = self._failure or error
-
-    # -- the end
-
-    async def drain(self) -> None:
-        """Bring to its row what is still on its way there."""
-        self._finish_gathered()
-        while self._later:
-            await asyncio.wait(self._later)
-        if self._failure is not None:
-            raise self._failure
+            self._fail(error)
 
     def close(self) -> None:
         """End the scoring threads; what has been answered is kept all the same."""
-        self._finish_gathered()
+        if self._gathered:
+            self._finish_gathered()
         for task in self._later:
             task.cancel()
         self._scoring.shutdown(cancel_futures=True)

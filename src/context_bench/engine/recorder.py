@@ -39,8 +39,7 @@ class Recorder:
         self._systems: dict[str, bytes | None] = {}
         self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
-        if reuse:
-            store.index()
+        store.index(reuse=reuse)
 
     def announce(self, systems: Sequence[System]) -> None:
         """Say which systems cannot be recognised again, so that their answers are not reused."""
@@ -48,18 +47,14 @@ class Recorder:
             if self._system_key(system) is None and self.reuse:
                 _not_reused("answers", system.name)
 
-    def put_keys(self, jobs: Sequence[Job]) -> None:
+    def set_keys(self, jobs: Sequence[Job]) -> None:
         """Work out the keys of jobs."""
-        for job in jobs:
-            if job.item.digests is None:
-                job.item.digests = example_digests(job.item.example)
-        for job in jobs:
-            job.keys = self.keys(job)
+        digests = [job.item.digests or _digested(job.item) for job in jobs]
+        for job, (whole, visible) in zip(jobs, digests):
+            job.keys = self._keys(job, whole, visible)
 
-    def keys(self, job: Job) -> Keys:
-        """The keys of a job."""
+    def _keys(self, job: Job, whole: bytes, visible: bytes) -> Keys:
         item, system = job.item, job.system
-        whole, visible = item.digests or example_digests(item.example)
         judged = self._row_key(item)
         base = self._system_key(system)
         if base is None:
@@ -87,7 +82,7 @@ class Recorder:
 
     def known_row(self, job: Job) -> EvalRow | None:
         """The finished row, when nothing that it depends on has changed."""
-        keys = _keys(job)
+        keys = _keys_of(job)
         found = self.store.find_row(keys.row, job.item.example) if self.reuse and keys.row else None
         if found is None:
             return None
@@ -96,7 +91,7 @@ class Recorder:
 
     def known_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
-        keys = _keys(job)
+        keys = _keys_of(job)
         found = self.store.find_answer(keys.answer, job.item.example) if self.reuse and keys.answer else None
         if found is None:
             return None
@@ -110,32 +105,37 @@ class Recorder:
         )
 
     def keep_answer(self, job: Job, outcome: Outcome) -> None:
-        """Put a new answer down as soon as it is there."""
-        keys = _keys(job)
+        """Put an answer down, unless it is there already."""
+        keys = _keys_of(job)
         if keys.response is None:
             answer = StoredAnswer(outcome.processed, outcome.metadata, outcome.latency, outcome.returns)
             keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, answer)
 
     def keep_row(self, job: Job, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
-        keys, item = _keys(job), job.item
+        keys, item = _keys_of(job), job.item
         if item.kept is None:
             item.kept = self.store.put_example(self.run, job.order, keys.whole, item.example)
         self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
 
     def keep_known(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
-        key = _keys(job).row
+        key = _keys_of(job).row
         assert key is not None
         self.store.copy_row(self.run, job.order, key)
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""
-        return ScoreMemory(self.store, self._evaluators, _keys(job).whole, processed, reuse=self.reuse)
+        return ScoreMemory(self.store, self._evaluators, _keys_of(job).whole, processed, reuse=self.reuse)
 
 
-def _keys(job: Job) -> Keys:
-    assert job.keys is not None, "keys are put in before anything is looked for or kept"
+def _digested(item: Item) -> tuple[bytes, bytes]:
+    item.digests = example_digests(item.example)
+    return item.digests
+
+
+def _keys_of(job: Job) -> Keys:
+    assert job.keys is not None, "keys are set before anything is looked for or kept"
     return job.keys
 
 

@@ -56,19 +56,19 @@ class RowMaker:
                 output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
         metadata["response_tokens"] = response_tokens
         return EvalRow(
-            job.system.name,
-            example["id"],
-            judgement.scores,
-            self._input_tokens(job.item),
-            output_tokens,
-            metadata,
-            outcome.latency,
-            job.item.tag,
-            response,
-            outcome.error,
-            job.repeat,
-            judgement.unscored,
-            upstream if isinstance(upstream, int) else None,
+            system=job.system.name,
+            example_id=example["id"],
+            scores=judgement.scores,
+            input_tokens=self._input_tokens(job.item),
+            output_tokens=output_tokens,
+            metadata=metadata,
+            latency=outcome.latency,
+            dataset=job.item.tag,
+            response=response,
+            error=outcome.error,
+            repeat=job.repeat,
+            unscored=judgement.unscored,
+            upstream_tokens=upstream if isinstance(upstream, int) else None,
         )
 
     def _input_tokens(self, item: Item) -> int:

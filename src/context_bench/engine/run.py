@@ -17,7 +17,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
-from context_bench.engine.pipeline import Pipeline
+from context_bench.engine.pipeline import Done, Pipeline
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
@@ -34,7 +34,7 @@ from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["Plan", "Run"]
 
-_PATIENCE = 10_000
+_COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
 
 
@@ -108,19 +108,18 @@ class Run:
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
         maker = RowMaker(plan.count, plan.text_fields, plan.prices)
-        strict = plan.limits.any
+        strict = plan.limits.given
         pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, strict=strict)
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._task = asyncio.current_task()
         join_shared_transport()
         try:
-            with _interrupts(self._interrupt), _garbage_left_alone():
+            with _interrupts(self._interrupt), _fewer_collections():
                 await asyncio.gather(
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
                 self._prepared = True
-                await run_lanes(feed, lanes, pipeline.run)
-                await pipeline.drain()
+                await pipeline.complete(run_lanes(feed, lanes, pipeline.run))
         except asyncio.CancelledError:
             if not self.interrupted:
                 raise
@@ -133,11 +132,18 @@ class Run:
             plan.progress.close()
         self.error = feed.error
 
-    def _take(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
+    def _take(self, done: list[Done]) -> None:
+        self.summarizer.add([row for _, row, _ in done])
+        for job, row, outcome in done:
+            self._take_one(job, row, outcome)
+        failure = self._recorder.store.failure if self._recorder is not None else None
+        if failure is not None:
+            self.stop(str(failure))
+
+    def _take_one(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
         plan = self._plan
         if plan.keep_rows:
             self._put(job.order, row)
-        self.summarizer.add(row)
         self.reused += outcome.known
         if job.first:
             self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1
@@ -147,8 +153,6 @@ class Run:
             self._stretch(row.system, outcome)
         plan.progress.add(row)
         reason = plan.limits.add(row, plan.expected, paid=not outcome.known)
-        if self._recorder is not None and self._recorder.store.failure:
-            reason = str(self._recorder.store.failure)
         if reason:
             self.stop(reason)
 
@@ -208,12 +212,12 @@ def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
 
 
 @contextmanager
-def _garbage_left_alone() -> Iterator[None]:
+def _fewer_collections() -> Iterator[None]:
     """Python looks for cycles less often meanwhile: a run makes many rows, and next to none of those."""
     usual = gc.get_threshold()
-    patient = 0 < usual[0] < _PATIENCE
+    patient = 0 < usual[0] < _COLLECT_AFTER
     if patient:
-        gc.set_threshold(_PATIENCE, *usual[1:])
+        gc.set_threshold(_COLLECT_AFTER, *usual[1:])
     try:
         yield
     finally:

@@ -19,6 +19,7 @@ from context_bench.types import Example, System
 __all__ = ["Feed", "Lane", "run_lanes"]
 
 _STRIDE = 16
+"""Examples that are read and looked up together: most of what that saves is saved with as many."""
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Feed:
     Args:
         source: The examples.
         width: Jobs for each example, over all lanes and repeats.
-        ahead: How many examples a fast lane may be ahead of a slow one.
+        ahead: How many examples a fast lane may be ahead of a slow one, give or take those that are read together.
         screen: Takes jobs and gives back those that are left to do; a few come at once, which costs less.
     """
 

@@ -14,7 +14,7 @@ from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Judgement", "Memory", "Scorer"]
+__all__ = ["Judgement", "Memory", "Scorer", "Wiring"]
 
 EVERYWHERE = "answer-quality"
 """The evaluator that every dataset has; without a gold answer it gives no score."""
@@ -30,9 +30,6 @@ BY_FIELD = {
     "ground_truth": ("tool-call-match", "tool_call_match"),
 }
 """For such data: a field that an example has, the evaluator that reads it, and the score that is then primary."""
-
-_PLAIN = frozenset(BY_FIELD).isdisjoint
-"""Whether an example has none of these fields, as most."""
 
 
 class Judgement:
@@ -88,23 +85,22 @@ class Scorer:
         self._given = None if evaluators is None else _all_checked(evaluators)
         self._extra = _all_checked(extra)
         _no_repeats([*(self._given or ()), *self._extra])
-        self._wirings: dict[str, Wiring] = {}
-        self._by_fields: set[str] = set()
+        self._wirings: dict[tuple[str, tuple[str, ...]], Wiring] = {}
+        self._cards: dict[str, Card | None] = {}
         self._made: dict[str, Evaluator] = {}
 
     def wiring(self, tag: str, example: Mapping[str, Any]) -> Wiring:
         """What judges an example: its dataset decides, or without a card also its fields."""
-        if tag not in self._by_fields and (known := self._wirings.get(tag)) is not None:
-            return known
-        card, kind = card_for(tag), tag
-        if self._given is None and card is None:
-            self._by_fields.add(tag)
-            kind = tag if _PLAIN(example) else "\0".join((tag, *(field for field in BY_FIELD if example.get(field))))
-        if kind not in self._wirings:
-            evaluators = [*self._wire(tag, kind.split("\0")[1:]), *self._extra]
+        if tag not in self._cards:
+            self._cards[tag] = card_for(tag)
+        card = self._cards[tag]
+        fields = _telling(example) if self._given is None and card is None else ()
+        known = self._wirings.get((tag, fields))
+        if known is None:
+            evaluators = [*self._wire(tag, fields), *self._extra]
             _no_repeats(evaluators)
-            self._wirings[kind] = Wiring(evaluators, card)
-        return self._wirings[kind]
+            known = self._wirings[tag, fields] = Wiring(evaluators, card)
+        return known
 
     def evaluators_for(self, tag: str, example: Mapping[str, Any] | None = None) -> list[Evaluator]:
         """The evaluators for a dataset tag, or for one example of it."""
@@ -176,13 +172,20 @@ class Scorer:
         return judgement
 
 
+def _telling(example: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of an example that say how it is judged; most have none."""
+    if BY_FIELD.keys().isdisjoint(example):
+        return ()
+    return tuple(field for field in BY_FIELD if example.get(field))
+
+
 def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
     """Ask one evaluator that answers at once."""
     if _lacks_answer(judgement, evaluator, processed):
         return
     try:
         scores = evaluator.score(example, processed)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
         judgement.failed(evaluator, error)
     else:
         _add(judgement, evaluator, scores)
@@ -290,7 +293,7 @@ def _put_primary(judgement: Judgement, example: Example, card: Card | None) -> s
     if card:
         candidates = [card.primary]
     else:
-        wired = [] if _PLAIN(example) else [BY_FIELD[field] for field in BY_FIELD if example.get(field)]
+        wired = [BY_FIELD[field] for field in _telling(example)]
         if wired and any(evaluator in judgement.unscored for evaluator, _ in wired):
             return None  # what should count could not be judged: another score must not stand in for it
         candidates = [*(key for _, key in wired), "f1"]

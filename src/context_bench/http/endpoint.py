@@ -83,7 +83,7 @@ class Endpoint:
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
         # Made once, and kept where no dump of this object's attributes shows them.
         self._lines = cache(lambda: tuple(f"{name}: {_revealed(value)}" for name, value in self._headers.items()))
-        self._keys = cache(lambda: tuple(_spellings(self._secrets)))
+        self._spelled = cache(lambda: tuple(_spellings(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
         self._look: asyncio.Future[None] | None = None
 
@@ -140,7 +140,9 @@ class Endpoint:
                     timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
                     if verbose := _log.isEnabledFor(logging.DEBUG):
                         _log.debug("> POST %s %s", url, _for_log(payload))
-                    reply = await shared_transport().request("POST", url, headers, payload, timeout, parse is not None)
+                    reply = await shared_transport().request(
+                        "POST", url, headers, payload, timeout, timed=parse is not None
+                    )
                 except (ConnectionFailed, TimedOut) as error:
                     raise self._unanswered(error) from None
                 finally:
@@ -192,7 +194,7 @@ class Endpoint:
 
     def _hide_keys(self, reply: Reply) -> None:
         """A server that repeats the key must not spread it into rows, reports and logs."""
-        for key in self._keys():
+        for key in self._spelled():
             if key in reply.body or key in reply.raw_headers:
                 reply.body = reply.body.replace(key, b"***")
                 reply.raw_headers = reply.raw_headers.replace(key, b"***")
@@ -200,7 +202,7 @@ class Endpoint:
 
     def _without_keys(self, document: Any) -> Any:
         """The same for what was put together from a stream, whose pieces may have cut a key in two."""
-        for key in self._keys():
+        for key in self._spelled():
             text = orjson.dumps(document)
             if key in text:
                 document = orjson.loads(text.replace(key, b"***"))

@@ -50,8 +50,8 @@ class EpollMulti:
 
     def add_handle(self, curl: Any) -> asyncio.Future[None]:
         """Start one transfer; the future ends with it, in a pycurl.error when it fails."""
-        done = self._waiting[curl] = self._loop.create_future()
         self._multi.add_handle(curl)
+        done = self._waiting[curl] = self._loop.create_future()
         self._act_soon()
         return done
 
@@ -119,6 +119,8 @@ class EpollMulti:
             self._epoll.modify(fd, mask)
         except FileNotFoundError:  # a new socket; the kernel forgot an earlier one of that number when it was closed
             self._epoll.register(fd, mask)
+        except OSError:  # nobody can watch it: libcurl's own time-out ends its transfer, and no other suffers
+            self._watched.pop(fd, None)
 
     def _set_timer(self, milliseconds: int) -> None:
         """When libcurl wants to be called at the latest; the one timer is set again only if it is too late."""

@@ -68,6 +68,7 @@ class Transport:
         headers: Sequence[str] = (),
         body: bytes | None = None,
         timeout: float = 30.0,
+        *,
         timed: bool = False,
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
@@ -224,7 +225,7 @@ def shared_transport() -> Transport:
 
 
 def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
-    """A new one; those of loops that were closed without a word are forgotten."""
+    """A new one; those of loops that were closed without a word are forgotten, and kept until then."""
     for other in list(_transports):
         if other.is_closed():
             _transports.pop(other, None)

@@ -12,7 +12,7 @@ __all__ = ["Batch"]
 
 _ROWS = 100
 
-Keys = list[tuple[bytes, int]]
+KeyIds = list[tuple[bytes, int]]
 
 
 class Batch:
@@ -27,7 +27,7 @@ class Batch:
         self._rows: list[tuple[Any, ...]] = []
         self._answers: dict[int, bytes] = {}
         self._others: dict[str, list[tuple[Any, ...]]] = {}
-        self._keys: dict[str, Keys] = {"example": [], "answer": [], "row": []}
+        self._keys: dict[str, KeyIds] = {"example": [], "answer": [], "row": []}
         self._changes: list[tuple[str, Sequence[Any]]] = []
 
     def example(self, identity: int, key: bytes, body: bytes) -> None:
@@ -68,7 +68,7 @@ class Batch:
         _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
 
 
-def _parts(kind: str, keys: Keys) -> list[tuple[Any, ...]]:
+def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
     """The keys of each run as one piece."""
     runs = {run_of(identity) for _, identity in keys}
     return [(None, run, kind, pack_keys([each for each in keys if run_of(each[1]) == run])) for run in runs]

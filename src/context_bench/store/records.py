@@ -12,11 +12,11 @@ import orjson
 from context_bench.results import EvalRow, dump_json
 
 __all__ = [
-    *("identity_of", "pack_keys", "pack_processed", "pack_row", "run_of", "to_bytes"),
+    *("PLACES", "identity_of", "pack_keys", "pack_processed", "pack_row", "places_of", "run_of", "to_bytes"),
     *("unpack_keys", "unpack_processed", "unpack_row"),
 ]
 
-_PLACES = 32
+PLACES = 32
 """Bits for the place in a run."""
 
 _KEY = struct.Struct("<16sq")
@@ -29,12 +29,17 @@ _parts = attrgetter(*_BEFORE, *_AFTER)
 
 def identity_of(run: int, place: int) -> int:
     """The id of what a run makes at a place: what later runs make has higher ones."""
-    return run << _PLACES | place
+    return run << PLACES | place
 
 
 def run_of(identity: int) -> int:
     """The number of the run that made something."""
-    return identity >> _PLACES
+    return identity >> PLACES
+
+
+def places_of(run: int) -> tuple[int, int]:
+    """The first id of a run, and that of the next."""
+    return identity_of(run, 0), identity_of(run + 1, 0)
 
 
 def pack_keys(known: Iterable[tuple[bytes, int]]) -> bytes:
@@ -77,7 +82,7 @@ def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> d
     processed = {key: example[key] for key in packed["same"] if key in example}
     processed.update(packed["changed"])
     if "response" in packed:
-        processed["response"] = processed[packed["response"]]
+        processed["response"] = processed.get(packed["response"], "")  # the example may be lost
     return processed
 
 

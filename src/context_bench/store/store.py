@@ -20,14 +20,15 @@ from context_bench.store.batch import Batch
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import (
     identity_of,
-    pack_keys,
     pack_processed,
     pack_row,
+    places_of,
     to_bytes,
     unpack_keys,
     unpack_processed,
     unpack_row,
 )
+from context_bench.store.removal import remove_run
 from context_bench.store.writer import Writer
 
 __all__ = ["RunInfo", "Store", "StoredAnswer"]
@@ -89,14 +90,14 @@ class Store:
         self.directory = Path(directory)
         self._reader = connect(self.directory, readonly=readonly, create=create)
         try:
+            # A store that is only looked at may be an old one.
+            self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE
+            self._example = "id" if self._has("examples") else "key"
             self._writer = None if readonly else Writer(self.directory)
         except StoreError:
             self._reader.close()
             raise
-        # A store that is only looked at may be an old one.
-        self._answer = _ANSWER if self._has("rows", "answer") else _BESIDE
-        self._example = "id" if self._has("examples") else "key"
-        self._example_ids: dict[bytes, int] | None = None
+        self._example_ids: dict[bytes, int] = {}
         self._put = _refuse if self._writer is None else self._writer.put
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
@@ -139,14 +140,17 @@ class Store:
     def _has(self, table: str, column: str = "id") -> bool:
         return self._one("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) is not None
 
-    def index(self) -> None:
+    def index(self, *, reuse: bool = True) -> None:
         """Read all keys into memory: asking for one that is not there then costs nothing.
 
-        What other processes add afterwards is not seen; at worst something is asked twice.
+        What other processes add afterwards is not seen; at worst something is asked or kept twice. Without `reuse`
+        only examples are recognised.
         """
-        self._row_ids, self._answer_ids = self._keys("row"), self._keys("answer")
+        self._example_ids = self._ids("example")
+        if reuse:
+            self._row_ids, self._answer_ids = self._ids("row"), self._ids("answer")
 
-    def _keys(self, kind: str) -> dict[bytes, int]:
+    def _ids(self, kind: str) -> dict[bytes, int]:
         """What is found under which key; of two with the same key the later run's counts."""
         known: dict[bytes, int] = {}
         with self._explained():
@@ -181,7 +185,7 @@ class Store:
         query = f"SELECT id, response, body, {self._answer} FROM rows WHERE id BETWEEN ? AND ? AND response IS NOT NULL"
         with self._explained():
             found = self._reader.execute(query, (identity, identity + _AHEAD)).fetchall()
-        self._ahead = {each[0]: each[1:] for each in found}
+        self._ahead = {each[0]: each[1:] for each in found if each[3] is not None}  # its answer may have been removed
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""
@@ -191,9 +195,7 @@ class Store:
     # -- putting down
 
     def put_example(self, run: RunInfo, place: int, key: bytes, example: Mapping[str, Any]) -> int:
-        """Keep an example, unless it is there already. Its id."""
-        if self._example_ids is None:
-            self._example_ids = self._keys("example")
+        """Keep an example, unless `index` found it. Its id."""
         known = self._example_ids.get(key)
         if known is not None and self._one("SELECT 1 FROM examples WHERE id = ?", known):  # nobody removed it meanwhile
             return known
@@ -301,7 +303,7 @@ class Store:
                     f"SELECT rows.body, rows.response, {self._answer}, rows.example, examples.key, examples.body "
                     f"FROM rows LEFT JOIN examples ON examples.{self._example} = rows.example "
                     "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id",
-                    _places(run.number),
+                    places_of(run.number),
                 )
             )
 
@@ -311,11 +313,11 @@ class Store:
             return
         with self._explained():
             query = "SELECT body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
-            yield from (orjson.loads(body) for (body,) in self._reader.execute(query, _places(run.number)))
+            yield from (orjson.loads(body) for (body,) in self._reader.execute(query, places_of(run.number)))
 
     def remove_run(self, run: RunInfo) -> None:
         """Forget a run, and what it made and no other run uses."""
-        self._at_once(partial(_remove, run=run.number))
+        self._at_once(partial(remove_run, run=run.number))
 
     def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Change something and wait until it is done."""
@@ -342,45 +344,6 @@ def _run_id(created: str, number: int) -> str:
     """What people call a run: the moment of its start, and a number that no other run of the store has."""
     moment = "".join(char for char in created[:19] if char.isdigit())
     return f"{moment[:8]}-{moment[8:]}-{number}"
-
-
-def _remove(connection: sqlite3.Connection, run: int) -> None:
-    own, places = "id >= ? AND id < ?", _places(run)
-    connection.execute("DELETE FROM runs WHERE number = ?", (run,))
-    # Rows of later runs may have their answer in a row of this one.
-    connection.execute(
-        f"INSERT OR IGNORE INTO responses SELECT id, answer FROM rows WHERE {own} AND answer IS NOT NULL "
-        f"AND id IN (SELECT response FROM rows WHERE NOT ({own}))",
-        (*places, *places),
-    )
-    for table in ("rows", "requests"):
-        connection.execute(f"DELETE FROM {table} WHERE {own}", places)
-    # Answers of a run that is under way, or was killed before it judged them, have no row yet.
-    connection.execute(
-        "DELETE FROM responses WHERE id NOT IN (SELECT response FROM rows WHERE response IS NOT NULL) "
-        "AND id >> 32 NOT IN (SELECT number FROM runs)"
-    )
-    connection.execute("DELETE FROM examples WHERE id NOT IN (SELECT example FROM rows)")
-    _remove_keys(connection)
-
-
-def _remove_keys(connection: sqlite3.Connection) -> None:
-    """Forget the keys of runs that are gone, but those of the answers and examples that stay."""
-    gone = "run NOT IN (SELECT number FROM runs)"
-    found = connection.execute(f"SELECT run, kind, body FROM keys WHERE {gone} ORDER BY id").fetchall()
-    connection.execute(f"DELETE FROM keys WHERE {gone}")
-    staying = {"row": set[int]()}
-    for kind, table in (("answer", "responses"), ("example", "examples")):
-        staying[kind] = {identity for (identity,) in connection.execute(f"SELECT id FROM {table}")}
-    for run, kind, body in found:
-        kept = pack_keys([known for known in unpack_keys(body) if known[1] in staying[kind]])
-        if kept:
-            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, kept))
-
-
-def _places(run: int) -> tuple[int, int]:
-    """The first id of a run, and that of the next."""
-    return identity_of(run, 0), identity_of(run + 1, 0)
 
 
 def _record(

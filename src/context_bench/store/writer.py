@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections import deque
@@ -53,17 +52,17 @@ class Writer:
             self._commit()
 
     def _commit(self) -> None:
+        if self.failure:
+            self._pending.clear()
         if not self._pending:
             return
-        batch, take = Batch(), self._pending.popleft
-        for _ in range(len(self._pending)):
-            what, values = take()
-            what(batch, *values)
-        if self.failure:
-            return
         try:
+            batch, take = Batch(), self._pending.popleft
+            for _ in range(len(self._pending)):
+                what, values = take()
+                what(batch, *values)
             transaction(self._connection, partial(batch.write, self._connection))
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = explain(error, self._path)
 
     def close(self) -> None:

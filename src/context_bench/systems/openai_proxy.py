@@ -145,7 +145,8 @@ class OpenAIProxy:
         try:
             exchange = await self.endpoint.post(self._path, body, parse)
         except RequestFailed as error:
-            self._learn(error, body)
+            if not self._learned(error, body):
+                raise
             exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
             exchange.attempts += error.metadata.get("attempts", 0)
         message, metadata = _reply(exchange.document, self.endpoint.place)
@@ -158,12 +159,13 @@ class OpenAIProxy:
             result["tapped"] = exchange.tapped
         return result
 
-    def _learn(self, error: RequestFailed, refused: Mapping[str, Any]) -> None:
-        """Reasoning models refuse max_tokens and name what they want instead; any other error is raised."""
+    def _learned(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
+        """Whether it was refused for `max_tokens`: reasoning models name what they want instead, which is kept."""
         wants = error.status == 400 and "max_completion_tokens" in str(error)
         if not wants or self.max_tokens is None or "max_tokens" not in refused:
-            raise error
+            return False
         self._limit_field = "max_completion_tokens"
+        return True
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
