@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -30,9 +31,16 @@ def normalize(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     plain = text.lower().translate(_WITHOUT_PUNCTUATION)
-    if plain.isascii() and not _CONTROL.search(plain):  # words then end at spaces only: no need to search for them
+    # Words then end at spaces only: no need to search for them.
+    if plain.isascii() and (plain.isprintable() or not _CONTROL.search(plain)):
         return [word for word in plain.split() if word not in _ARTICLE_WORDS]
     return _ARTICLES.sub(" ", plain).split()
+
+
+@lru_cache(maxsize=1024)
+def _gold_words(text: str) -> list[str]:
+    """The words of a gold answer, which each system's answer is compared with."""
+    return _words(text)
 
 
 def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
@@ -76,7 +84,7 @@ class AnswerQuality:
 
 
 def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
-    parts = [_words(part) for part in gold]
+    parts = [_gold_words(part) for part in gold]
     whole = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
     exact = float(words == whole)
     if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged
