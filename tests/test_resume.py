@@ -19,6 +19,7 @@ import pytest
 from command import called, environment, shell
 from context_bench import OpenAIProxy, Scores, evaluate
 from context_bench.evaluators import AnswerQuality
+from context_bench.store import Store
 from context_bench.systems import Oracle, Passthrough, WithReader
 from numbered import asked, expected, facts, number_of, numbered, right, write
 from servers import Reply, Request, Server, completion, reply
@@ -493,3 +494,26 @@ def test_two_processes_share_a_new_store(tmp_path: Path) -> None:
         again = shell(*common, "one.jsonl", cwd=tmp_path)
         assert again.returncode == 0
         assert server.chats == []
+
+
+def test_rows_that_were_found_are_written_down_before_the_rest_is_asked(tmp_path: Path) -> None:
+    """Who removes the run that they came from meanwhile does not take them along."""
+    given = numbered(*range(40))
+
+    class Remover:
+        name, fingerprint = "remover", "1"
+
+        def process(self, item: dict[str, Any]) -> dict[str, Any]:
+            if item["id"] == 39:
+                time.sleep(0.2)
+                with Store(tmp_path) as store:
+                    store.remove_run(store.runs()[-1])
+            return {"response": "x"}
+
+    evaluate(Remover(), given[:39], cache_dir=tmp_path)
+    result = evaluate(Remover(), given, cache_dir=tmp_path)
+    assert result.config["reused"] == 39
+    with Store(tmp_path, readonly=True) as store:
+        (run,) = store.runs()
+        assert [row.example_id for row in store.run_rows(run)] == list(range(40))
+        assert [record.example["id"] for record in store.run_records(run)] == list(range(40))

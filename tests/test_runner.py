@@ -615,3 +615,72 @@ def test_order_of_calls_is_the_order_of_the_input() -> None:
     calls: list[tuple[str, Any]] = []
     evaluate(Recorder("a", calls), [example(n) for n in range(20)], max_workers=1)
     assert all(first[1] < second[1] for first, second in pairwise(calls))
+
+
+class Quick:
+    """An asynchronous system that answers after a moment."""
+
+    name, fingerprint = "quick", "1"
+
+    def __init__(self, pause: float = 0.002) -> None:
+        self.pause = pause
+
+    def process(self, item: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    async def aprocess(self, item: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(self.pause)
+        return {"response": "x"}
+
+
+class Costly:
+    """An evaluator that keeps the processor busy."""
+
+    name, fingerprint = "costly", "1"
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        until = time.perf_counter() + 0.02
+        while time.perf_counter() < until:
+            pass
+        return {"score": 1.0}
+
+
+def test_the_time_of_an_evaluator_is_no_latency_of_a_system() -> None:
+    given = [example(number) for number in range(12)]
+    rows = evaluate(Quick(), given, evaluators=[Costly()], max_workers=1, tokenizer=words).rows
+    assert sorted(row.latency for row in rows)[6] < 0.012
+
+
+def test_costly_evaluators_do_not_hold_up_replies_for_long() -> None:
+    given = [example(number) for number in range(64)]
+    rows = evaluate(Quick(), given, evaluators=[Costly()], max_workers=16, tokenizer=words).rows
+    # Each of the sixteen waits for its turn, and not for a batch of them in addition.
+    assert max(row.latency for row in rows[32:]) < 16 * 0.02 * 2
+
+
+def test_an_answer_that_cannot_be_written_down_is_an_error_of_its_row_alone(tmp_path: Any) -> None:
+    class Circular(Quick):
+        async def aprocess(self, item: dict[str, Any]) -> dict[str, Any]:
+            result = await super().aprocess(item)
+            if item["id"] == 3:
+                result["self"] = result
+            return result
+
+    given = [example(number, answer="x") for number in range(12)]
+    rows = evaluate(Circular(), given, max_workers=8, tokenizer=words, cache_dir=tmp_path).rows
+    assert [row.example_id for row in rows if row.error] == [3]
+    assert "cannot be written down" in str(rows[3].error)
+    again = evaluate(Circular(), given, max_workers=8, tokenizer=words, cache_dir=tmp_path)
+    assert again.config["reused"] == 11
+
+
+def test_a_score_that_is_too_large_for_a_number_is_a_missing_score() -> None:
+    class Huge:
+        name = "huge"
+
+        def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, Any]:
+            return {"score": 10**400}
+
+    (row,) = evaluate(Quick(), [example(1)], evaluators=[Huge()], tokenizer=words).rows
+    assert row.scores == {}
+    assert "is no number" in row.unscored["huge"]

@@ -50,7 +50,9 @@ def keep(folder: Path, *rows: tuple[dict[str, Any], dict[str, Any] | None, dict[
         for place, (example, processed, facts) in enumerate(rows):
             values = {"system": "p", "example_id": example["id"], "scores": {}, "input_tokens": 0, "output_tokens": 0}
             row = EvalRow(**{**values, "dataset": example.get("dataset", ""), **facts})
-            kept = store.put_example(run, place, f"{place}".encode().ljust(16), example)
+            key = f"{place}".encode().ljust(16)
+            kept = store.example_id(run, place, key)
+            store.put_example(kept, key, example)
             answer = None
             if processed is not None:
                 processed.setdefault("response", processed.get("context", ""))

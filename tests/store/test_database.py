@@ -279,7 +279,7 @@ def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: 
         assert known[1].input_tokens == 3
         (record,) = store.run_records(store.run("last"))
         assert (record.example, record.example_key) == ({"id": "e", "context": "c"}, b"\xcc" * 16)
-        assert store.put_example(store.run("last"), 9, b"\xcc" * 16, record.example) == record.example_id
+        assert store.example_id(store.run("last"), 9, b"\xcc" * 16) == record.example_id
         store.put_request(store.run("last"), 0, {"path": "/v1/messages"})
     with Store(tmp_path, readonly=True) as store:
         assert [request["path"] for request in store.run_requests(store.run("last"))] == ["/v1/messages"]

@@ -31,8 +31,9 @@ def row(text: str, system: str = "s") -> EvalRow:
 
 def put(store: Store, run: RunInfo, place: int, text: str, key: bytes | None = KEY) -> None:
     response = store.put_answer(run, place, key, EXAMPLE, answer(text))
-    example = store.put_example(run, place, EXAMPLE_KEY, EXAMPLE)
+    example = store.example_id(run, place, EXAMPLE_KEY)
     store.put_row(run, place, key, example, response, row(text))
+    store.put_example(example, EXAMPLE_KEY, EXAMPLE)
 
 
 def again(directory: Path) -> Store:
@@ -187,7 +188,8 @@ def test_a_row_whose_example_is_lost_can_still_be_shown(tmp_path: Path) -> None:
 def test_a_removal_spares_the_examples_of_a_run_under_way(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         under_way, old = store.start_run({}), store.start_run({})
-        example = store.put_example(under_way, 0, EXAMPLE_KEY, EXAMPLE)
+        example = store.example_id(under_way, 0, EXAMPLE_KEY)
+        store.put_example(example, EXAMPLE_KEY, EXAMPLE)
     with Store(tmp_path) as store:
         store.remove_run(old)
         store.put_row(under_way, 0, None, example, None, row(""))
@@ -228,8 +230,9 @@ def test_a_removal_spares_the_answers_of_a_run_under_way(tmp_path: Path) -> None
         put(store, old, 0, "old", key=OTHER)
     with Store(tmp_path) as store:
         store.remove_run(old)
-        example = store.put_example(under_way, 0, EXAMPLE_KEY, EXAMPLE)
+        example = store.example_id(under_way, 0, EXAMPLE_KEY)
         store.put_row(under_way, 0, KEY, example, response, row("paid for"))
+        store.put_example(example, EXAMPLE_KEY, EXAMPLE)
     with again(tmp_path) as store:
         found = store.find_row(KEY, EXAMPLE)
         assert found is not None
@@ -280,12 +283,12 @@ def test_an_example_that_another_process_removes_meanwhile_is_kept_again(tmp_pat
     with Store(tmp_path) as store:
         store.index()
         run = store.start_run({})
-        first = store.put_example(run, 0, EXAMPLE_KEY, EXAMPLE)
+        known = store.example_id(run, 0, EXAMPLE_KEY)
+        assert known == identity_of(old.number, 0)
         with Store(tmp_path) as other:
             other.remove_run(old)
-        second = store.put_example(run, 1, EXAMPLE_KEY, EXAMPLE)
-        assert (first, second) == (identity_of(old.number, 0), identity_of(run.number, 1))
-        store.put_row(run, 1, None, second, None, row(""))
+        store.put_row(run, 0, None, known, None, row(""))
+        store.put_example(known, EXAMPLE_KEY, EXAMPLE)
     with again(tmp_path) as store:
         assert [record.example for record in store.run_records(run)] == [EXAMPLE]
 

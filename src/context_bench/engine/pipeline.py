@@ -1,6 +1,6 @@
 """One job to one row: known already, or else called, judged and kept.
 
-An endpoint's next request does not wait for what is made of its last answer. Answers that can be judged at once are
+An endpoint's next request does not wait for what is made of its last answer. Answers that are quickly judged are
 gathered for a moment and brought to their rows together, stage by stage: that costs half of what it costs one by one.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
@@ -17,6 +18,7 @@ from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
+from context_bench.errors import BadOutput, describe
 from context_bench.results import EvalRow
 
 __all__ = ["Done", "Pipeline"]
@@ -28,6 +30,9 @@ Emit = Callable[[list[Done]], None]
 _TOGETHER = 64
 _AT_THE_LATEST = 0.01
 """Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
+
+_HOLD = 0.003
+"""Seconds that the event loop is held for what was gathered: replies that come in meanwhile wait, and look slow."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """What is said of a row that was found; only to be read."""
@@ -42,8 +47,8 @@ class Pipeline:
         emit: Takes finished rows.
         recorder: Finds and keeps results; None keeps nothing.
         threads: For systems that are not asynchronous.
-        strict: Whether an answer that can be judged at once is brought to its row before the next request is sent,
-            as a limit on spend wants it.
+        together: The most answers that are gathered; with 1 each is brought to its row before the next request of
+            its worker is sent, unless that takes a slow evaluator.
     """
 
     def __init__(
@@ -54,10 +59,12 @@ class Pipeline:
         recorder: Recorder | None,
         threads: Executor,
         *,
-        strict: bool = False,
+        together: int = _TOGETHER,
     ) -> None:
         self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
-        self._threads, self._strict = threads, strict
+        self._threads = threads
+        self._most = min(together, _TOGETHER)
+        self._together = 1
         cores = os.cpu_count() or 1
         self._scoring = Threads(cores, "context-bench-score")
         self._room = asyncio.Semaphore(8 * cores)
@@ -98,6 +105,8 @@ class Pipeline:
         known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)
+        if len(known) < len(jobs):
+            recorder.settle()  # the rest takes its time
         return [job for job, row in zip(jobs, rows) if row is None]
 
     def _taken_over(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
@@ -116,13 +125,14 @@ class Pipeline:
         elif job.order % _TOGETHER == 0:
             await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
         if outcome.error is not None or not self._scorer.wiring(job.item.tag, job.item.example).slow:
-            if self._strict or not is_endpoint(job.system):
+            if self._most == 1 or not is_endpoint(job.system):
                 self._finish([(job, outcome)])
             else:
                 self._gather((job, outcome))
             return
-        if self._recorder is not None:
-            self._recorder.keep_answer(job, outcome)
+        if not self._keep_answer(job, outcome):
+            self._finish([(job, outcome)])
+            return
         if not is_endpoint(job.system):
             await self._judge(job, outcome)
             return
@@ -135,7 +145,7 @@ class Pipeline:
 
     def _gather(self, answered: Answered) -> None:
         self._gathered.append(answered)
-        if len(self._gathered) >= _TOGETHER:
+        if len(self._gathered) >= self._together:
             self._finish_gathered()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_AT_THE_LATEST, self._finish_gathered)
@@ -145,18 +155,20 @@ class Pipeline:
             self._timer.cancel()
             self._timer = None
         gathered, self._gathered = self._gathered, []
+        started = time.perf_counter()
         try:
             self._finish(gathered)
         except Exception as error:  # noqa: BLE001 - `complete` raises it
             self._fail(error)
+        if gathered:
+            each = max((time.perf_counter() - started) / len(gathered), 1e-6)
+            self._together = max(1, min(self._most, int(_HOLD / each)))
 
     def _finish(self, answers: list[Answered]) -> None:
         """Keep the answers, judge them, make their rows, keep those and hand them on."""
         recorder = self._recorder
-        if recorder is not None:
-            for job, outcome in answers:
-                if outcome.error is None:
-                    recorder.keep_answer(job, outcome)
+        for job, outcome in answers:
+            self._keep_answer(job, outcome)
         judge, make = self._scorer.judge_at_once, self._maker.row
         judgements = [
             judge(job.item.example, outcome.processed, job.item.tag) if outcome.error is None else Judgement()
@@ -167,6 +179,18 @@ class Pipeline:
             for (job, outcome), judgement, row in zip(answers, judgements, rows):
                 recorder.keep_row(job, row, final=outcome.error is None and not judgement.transient)
         self._emit([(job, row, outcome) for (job, outcome), row in zip(answers, rows)])
+
+    def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
+        """Put an answer down; False for one that cannot be, which is an error of that row and of no other."""
+        if self._recorder is None or outcome.error is not None:
+            return True
+        try:
+            self._recorder.keep_answer(job, outcome)
+            return True
+        except (TypeError, ValueError, RecursionError) as error:
+            outcome.processed, outcome.metadata = {}, {}
+            outcome.error = describe(BadOutput(f"{job.system.name}: what it returned cannot be written down ({error})"))
+            return False
 
     # -- answers whose judging takes its time
 

@@ -114,15 +114,22 @@ class Recorder:
     def keep_row(self, job: Job, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
         keys, item = _keys_of(job), job.item
+        new = item.kept is None
         if item.kept is None:
-            item.kept = self.store.put_example(self.run, job.order, keys.whole, item.example)
+            item.kept = self.store.example_id(self.run, job.order, keys.whole)
         self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
+        if new:
+            self.store.put_example(item.kept, keys.whole, item.example)
 
     def keep_known(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
         key = _keys_of(job).row
         assert key is not None
         self.store.copy_row(self.run, job.order, key)
+
+    def settle(self) -> None:
+        """Let nothing wait that was only found."""
+        self.store.settle_copies()
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""

@@ -108,8 +108,8 @@ class Run:
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
         maker = RowMaker(plan.count, plan.text_fields, plan.prices)
-        strict = plan.limits.given
-        pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, strict=strict)
+        together = 1 if plan.limits.given else slots
+        pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, together=together)
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._task = asyncio.current_task()
         join_shared_transport()

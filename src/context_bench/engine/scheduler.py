@@ -53,7 +53,7 @@ class Feed:
     ) -> None:
         self._source, self._lanes, self._screen = source, lanes, screen
         self._width, self._repeats, self._ahead = width, repeats, ahead
-        self._stride = max(1, min(_STRIDE, ahead // 8))
+        self._usual = self._stride = max(1, min(_STRIDE, ahead // 8))
         self._held: deque[Item] = deque()
         self._first = 0
         self._ended = self._stopped = False
@@ -106,19 +106,20 @@ class Feed:
                     jobs.append(Job(order, system, item, repeat, first))
         lane.position += len(items)
         left = self._screen(jobs)
+        self._stride = self._usual if left else min(2 * self._stride, _STRIDE)
         if not self._stopped:  # what is known may have been the reason to stop
             lane.pending.extend(left)
         self._let_go()
 
     def _read(self) -> None:
-        items: list[Item] = []
+        items, wanted = [], self._stride
         try:
-            for example in islice(self._source, self._stride):
+            for example in islice(self._source, wanted):
                 items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
         except Exception as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
             self.error = error
         self._held.extend(items)
-        if len(items) < self._stride:
+        if len(items) < wanted:
             self._ended = True
             self._moved.set()
 

@@ -279,7 +279,7 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 

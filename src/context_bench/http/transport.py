@@ -153,6 +153,7 @@ class _Handle:
         if settings != self._set:
             self._set = settings
             curl.setopt(pycurl.URL, url)
+            curl.unsetopt(pycurl.HTTPHEADER)  # an empty list would leave those of the request before
             curl.setopt(pycurl.HTTPHEADER, list(headers))
             curl.setopt(pycurl.TIMEOUT_MS, max(1, int(timeout * 1000)))
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(min(timeout, CONNECT_SECONDS) * 1000)))

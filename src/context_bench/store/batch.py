@@ -30,10 +30,11 @@ class Batch:
         self._keys: dict[str, KeyIds] = {"example": [], "answer": [], "row": []}
         self._changes: list[tuple[str, Sequence[Any]]] = []
 
-    def example(self, identity: int, key: bytes, body: bytes) -> None:
-        """An example."""
+    def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
+        """An example, unless it is there; one that is known was when it was looked for."""
         self._examples.append((identity, key, body))
-        self._keys["example"].append((key, identity))
+        if not known:
+            self._keys["example"].append((key, identity))
 
     def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
         """An answer, for which there may be a row soon."""
@@ -60,7 +61,7 @@ class Batch:
         """Everything, within the transaction that is open."""
         for statement, values in self._changes:
             connection.execute(statement, values)
-        _insert(connection, "examples", self._examples)
+        _insert(connection, "examples", self._examples, otherwise="IGNORE")
         _insert(connection, "responses", list(self._answers.items()))
         _insert(connection, "rows", self._rows)
         for table, rows in self._others.items():
@@ -74,10 +75,12 @@ def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
     return [(None, run, kind, pack_keys([each for each in keys if run_of(each[1]) == run])) for run in runs]
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _insert(
+    connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "REPLACE"
+) -> None:
     """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
     for start in range(0, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
         row = "(" + ",".join("?" * len(part[0])) + ")"
         values = [value for each in part for value in each]
-        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES {','.join([row] * len(part))}", values)
+        connection.execute(f"INSERT OR {otherwise} INTO {table} VALUES {','.join([row] * len(part))}", values)

@@ -194,14 +194,13 @@ class Store:
 
     # -- putting down
 
-    def put_example(self, run: RunInfo, place: int, key: bytes, example: Mapping[str, Any]) -> int:
-        """Keep an example, unless `index` found it. Its id."""
-        known = self._example_ids.get(key)
-        if known is not None and self._one("SELECT 1 FROM examples WHERE id = ?", known):  # nobody removed it meanwhile
-            return known
-        identity = identity_of(run.number, place)
-        self._put(Batch.example, identity, key, to_bytes(example))
-        return identity
+    def example_id(self, run: RunInfo, place: int, key: bytes) -> int:
+        """The id of an example: that under which `index` found it, or a new one."""
+        return self._example_ids.get(key) or identity_of(run.number, place)
+
+    def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
+        """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
+        self._put(Batch.example, identity, key, to_bytes(example), key in self._example_ids)
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: StoredAnswer
@@ -237,11 +236,12 @@ class Store:
         old, new = self._row_ids[key], identity_of(run.number, place)
         first, last, shift = self._copies or (old, old - 1, new - old)
         if self._copies and (old != last + 1 or new - old != shift or old - first >= _AHEAD):
-            self._copy()
+            self.settle_copies()
             first, last, shift = old, old - 1, new - old
         self._copies = (first, last + 1, shift)
 
-    def _copy(self) -> None:
+    def settle_copies(self) -> None:
+        """Write down what `copy_row` has gathered."""
         if self._copies is not None:
             first, last, shift = self._copies
             self._copies = None
@@ -265,7 +265,7 @@ class Store:
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         """Record how a run ended, and with what."""
-        self._copy()
+        self.settle_copies()
         # Not strict JSON: a cost may be infinite.
         numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
         statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
