@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.errors import UsageError
+from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.records import identity_of
@@ -183,6 +184,35 @@ def test_a_row_whose_example_is_lost_can_still_be_shown(tmp_path: Path) -> None:
     with again(tmp_path) as store:
         (record,) = store.run_records(run)
     assert (record.example, record.row.response, record.row.scores) == ({}, "", {"score": 1.0})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE rows SET body = X'5bff'",
+        "UPDATE rows SET answer = X'7bff'",
+        "UPDATE examples SET body = X'7b22'",
+        "UPDATE keys SET body = X'00'",
+        "UPDATE runs SET config = X'ff'",
+    ],
+)
+def test_a_record_that_is_not_as_it_was_written_is_said_to_be_damaged(tmp_path: Path, damage: str) -> None:
+    with Store(tmp_path) as store:
+        run = store.start_run({})
+        put(store, run, 0, "text")
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute(damage)
+    connection.close()
+
+    def read() -> None:
+        with again(tmp_path) as store:
+            store.find_row(KEY, EXAMPLE)
+            store.find_answer(KEY, EXAMPLE)
+            list(store.run_records(run))
+            store.runs()
+
+    with pytest.raises(StoreError, match="is damaged"):
+        read()
 
 
 def test_a_removal_spares_the_examples_of_a_run_under_way(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ and never overwrites; what may be used again is found by its key, the newest fir
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +19,13 @@ from typing import TypeVar
 from context_bench.errors import StoreError
 from context_bench.store.records import pack_keys, run_of
 
-__all__ = ["FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
+__all__ = ["FILE_NAME", "SCHEMA", "UNREADABLE", "connect", "explain", "transaction"]
 
 FILE_NAME = "store.db"
 SCHEMA = 3
+
+UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, struct.error)
+"""What is raised for records that are not as they were written."""
 
 _PAGE = 16_384
 """Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""
@@ -186,7 +191,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
     text, number = str(error), getattr(error, "errno", None)
     if "is full" in text or number == errno.ENOSPC:
         return StoreError(f"the disk with {path} is full: free some space, then go on with --resume")
-    if "not a database" in text or "malformed" in text or "corrupt" in text:
+    if isinstance(error, UNREADABLE) or "not a database" in text or "malformed" in text or "corrupt" in text:
         return StoreError(f"{path} is damaged ({text}): move it away, or use another --cache-dir")
     if "locked" in text:
         return StoreError(f"{path} is locked by another program for too long")

@@ -17,7 +17,7 @@ import orjson
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.batch import Batch
-from context_bench.store.database import FILE_NAME, connect, explain, transaction
+from context_bench.store.database import FILE_NAME, UNREADABLE, connect, explain, transaction
 from context_bench.store.records import (
     identity_of,
     pack_processed,
@@ -129,7 +129,7 @@ class Store:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *UNREADABLE) as error:
             raise explain(error, self.directory / FILE_NAME) from error
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
@@ -167,8 +167,9 @@ class Store:
             "SELECT body FROM responses WHERE id = ? "
             "UNION ALL SELECT answer FROM rows WHERE id = ? AND answer IS NOT NULL"
         )
-        found = self._one(query, identity, identity)
-        return None if found is None else (identity, _answer(found[0], example))
+        with self._explained():
+            found = self._one(query, identity, identity)
+            return None if found is None else (identity, _answer(found[0], example))
 
     def find_row(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, EvalRow] | None:
         """The newest finished row under a row key, and the id of the answer in it."""
@@ -178,7 +179,12 @@ class Store:
         if identity not in self._ahead:
             self._read_ahead(identity)
         found = self._ahead.pop(identity, None)
-        return None if found is None else (found[0], unpack_row(found[1], _response(found[2], example)))
+        if found is None:
+            return None
+        try:
+            return found[0], unpack_row(found[1], _response(found[2], example))
+        except UNREADABLE as error:
+            raise explain(error, self.directory / FILE_NAME) from error
 
     def _read_ahead(self, identity: int) -> None:
         """Read a row and those that follow it in its run: a resumed run will ask for them next."""
@@ -189,8 +195,9 @@ class Store:
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""
-        found = self._one("SELECT body FROM scores WHERE key = ?", key)
-        return None if found is None else orjson.loads(found[0])
+        with self._explained():
+            found = self._one("SELECT body FROM scores WHERE key = ?", key)
+            return None if found is None else orjson.loads(found[0])
 
     # -- putting down
 
@@ -275,7 +282,7 @@ class Store:
         """All runs, the newest first."""
         with self._explained():
             found = self._reader.execute("SELECT * FROM runs ORDER BY number DESC").fetchall()
-        return [RunInfo(*run[:4], *map(json.loads, run[4:])) for run in found]
+            return [RunInfo(*run[:4], *map(json.loads, run[4:])) for run in found]
 
     def run(self, name: str) -> RunInfo:
         """A run by its id, the start of one, or `last`."""
