@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from context_bench import evaluate
 from context_bench.errors import UsageError
 from context_bench.metrics import CostOfPass, MeanScore, ParetoRank, PassRate, default_metrics
 from context_bench.registry import register_metric
 from context_bench.results import EvalRow
 from context_bench.summary import describe_metric, rebuild_metrics, summarize
+from numbered import numbered
 from rows import failed_row, make_row
 
 
@@ -38,6 +42,25 @@ def test_each_system_has_its_own_rows_and_the_order_of_the_run() -> None:
     summary = summarize(rows, ["b", "a"], [MeanScore()])
     assert list(summary) == ["b", "a"]
     assert (summary["b"]["mean_score"], summary["a"]["mean_score"]) == (0.75, 0.0)
+
+
+def test_many_rows_of_two_systems_give_what_each_gives_alone() -> None:
+    def row(number: int, name: str) -> EvalRow:
+        facts: dict[str, Any] = {"system": name, "example_id": number, "input_tokens": 4, "output_tokens": number % 4}
+        if number % 10 == 9:
+            return failed_row(**facts)
+        return make_row(None if number % 10 == 8 else float(number % 2), latency=number / 1000, **facts)
+
+    own = {name: [row(number, name) for number in range(count)] for name, count in (("a", 300), ("b", 170))}
+    mixed = [each for pair in zip(own["a"], own["b"]) for each in pair] + own["a"][170:]
+    together = summarize(mixed, ["a", "b"], default_metrics())
+    for name, rows in own.items():
+        assert together[name] == summarize(rows, [name], default_metrics())[name]
+    # Of ten rows one is an error, which counts as zero, one has no score, and four of the others have 1.0.
+    counts = {"num_examples": 300.0, "num_errors": 30.0, "error_rate": 0.1, "num_unscored": 30.0}
+    assert {key: together["a"][key] for key in counts} == counts
+    assert together["a"]["mean_score"] == pytest.approx(4 / 9)
+    assert (together["b"]["num_examples"], together["b"]["num_errors"]) == (170.0, 17.0)
 
 
 def test_a_system_without_rows_has_a_summary_too() -> None:
@@ -91,6 +114,54 @@ def test_a_metric_that_returns_no_dict_is_named() -> None:
 
     with pytest.raises(UsageError, match="metric 'broken' returned float"):
         summarize([], ["a"], [Broken()])  # type: ignore[list-item]
+
+
+class _Fragile:
+    """A metric whose tally breaks at the third row."""
+
+    name = "fragile"
+
+    def __init__(self) -> None:
+        self._rows = 0
+
+    def start(self) -> _Fragile:
+        return _Fragile()
+
+    def add(self, row: EvalRow) -> None:
+        self._rows += 1
+        if self._rows == 3:
+            raise ZeroDivisionError("the third row")
+
+    def result(self) -> dict[str, float]:
+        return {}
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        return {}
+
+
+def test_a_tally_that_raises_ends_the_run_at_once() -> None:
+    calls: list[int] = []
+
+    def system(example: dict[str, Any]) -> str:
+        calls.append(example["id"])
+        return str(example["context"])
+
+    with pytest.raises(ZeroDivisionError, match="the third row"):
+        evaluate(system, numbered(*range(100)), metrics=[_Fragile()])
+    assert calls == [0, 1, 2]
+
+
+def test_a_tally_that_raises_does_not_wait_for_requests_in_flight() -> None:
+    calls: list[int] = []
+
+    async def endpoint(example: dict[str, Any]) -> dict[str, Any]:
+        calls.append(example["id"])
+        await asyncio.sleep(30 if example["id"] >= 3 else 0)
+        return {"response": "x"}
+
+    with pytest.raises(ZeroDivisionError, match="the third row"):
+        evaluate(endpoint, numbered(*range(100)), metrics=[_Fragile()], max_workers=2)
+    assert calls == [0, 1, 2, 3, 4]
 
 
 def test_metrics_are_rebuilt_from_their_description() -> None:

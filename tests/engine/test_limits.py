@@ -33,6 +33,22 @@ def test_without_limits_nothing_stops() -> None:
     assert [limits.add(row, 10) for row in (paid(cost=1e9), failed_row(), paid(total_tokens=10**12))] == [None] * 3
 
 
+@pytest.mark.parametrize(
+    ("limits", "given"),
+    [
+        (Limits(), False),
+        (Limits(max_cost=1.0), True),
+        (Limits(max_total_tokens=1), True),
+        (Limits(max_errors="1"), True),
+        (Limits(max_cost=0.0), True),
+        (Limits(max_total_tokens=0), True),
+    ],
+)
+def test_whether_there_is_a_limit(limits: Limits, given: bool) -> None:
+    assert limits.given is given
+    assert limits.fresh().given is given
+
+
 def test_dollars_add_up() -> None:
     limits = Limits(max_cost=0.03)
     assert limits.add(paid(cost=0.01), None) is None

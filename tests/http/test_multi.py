@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import threading
 import time
@@ -19,7 +20,7 @@ from context_bench.http.loop import new_event_loop
 from context_bench.http.multi import EpollMulti, open_multi
 from servers import Server, completion, free_port, hang
 
-pytestmark = pytest.mark.skipif(not hasattr(__import__("select"), "epoll"), reason="epoll is Linux's")
+pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="epoll is Linux's")
 
 
 def run(work: Callable[[EpollMulti], Coroutine[Any, Any, Any]]) -> Any:
@@ -50,6 +51,17 @@ def transfer(url: str, timeout: float = 10.0) -> tuple[Any, BytesIO]:
     ):
         curl.setopt(option, value)
     return curl, body
+
+
+def test_where_there_is_no_epoll_it_is_pycurls_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(select, "epoll")
+
+    async def main() -> None:
+        multi = open_multi()
+        assert isinstance(multi, pycurl.AsyncCurlMulti)
+        await multi.aclose()
+
+    asyncio.run(main())
 
 
 def test_more_transfers_than_one_look_takes_in() -> None:
@@ -185,7 +197,7 @@ class Answering:
                 self._threads[-1].start()
 
     def _talk(self, connection: socket.socket) -> None:
-        with suppress(ConnectionResetError):
+        with suppress(ConnectionResetError, BrokenPipeError):
             while connection.recv(65536):
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (5 * self.pieces))
                 for _ in range(self.pieces):
@@ -280,5 +292,32 @@ def test_a_connection_that_somebody_else_holds_open_keeps_nobody_busy() -> None:
             os.close(held)
             first, second = client.opened
             assert first == second
+
+    run(work)
+
+
+def test_a_socket_that_cannot_be_watched_any_more_ends_its_own_transfer_alone() -> None:
+    """In the middle of a reply its number comes to stand for something that epoll refuses."""
+
+    async def work(multi: EpollMulti) -> None:
+        with Answering(pieces=20) as server, open(os.devnull) as nothing:
+            client, others = Client(multi, server.url), Client(multi, server.url)
+            heard, complaints = list[bytes](), list[Any]()
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+            def replace(*_: float) -> None:  # libcurl calls it when it has read what there was
+                if len(heard) == 1:
+                    os.dup2(nothing.fileno(), client.opened[0])
+                    heard.append(b"no more")
+
+            async def read() -> None:
+                options = ((pycurl.NOPROGRESS, 0), (pycurl.XFERINFOFUNCTION, replace), (pycurl.TIMEOUT_MS, 1000))
+                await client.read((pycurl.WRITEFUNCTION, heard.append), *options)
+
+            lost, *whole = await asyncio.gather(read(), others.read(), others.read(), return_exceptions=True)
+            assert isinstance(lost, pycurl.error)
+            assert heard[1:] == [b"no more"]
+            assert complaints == [], "whatever else was ready was seen to"
+            assert [*whole, await others.read()] == [b"Paris" * 20] * 3
 
     run(work)

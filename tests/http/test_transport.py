@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import select
 import socket
 import time
 import weakref
@@ -17,6 +18,18 @@ from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import transport as module
 from context_bench.http.transport import Transport, leave_shared_transport, shared_transport
 from servers import Server, completion, cut, free_port, hang, raw, reply
+
+
+@pytest.fixture(params=["epoll", "pycurl's own"])
+def _multi(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over both ways to drive transfers: one is Linux's alone."""
+    if request.param != "epoll":
+        monkeypatch.delattr(select, "epoll", raising=False)
+    elif not hasattr(select, "epoll"):
+        pytest.skip("epoll is Linux's")
+
+
+both = pytest.mark.usefixtures("_multi")
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -35,6 +48,7 @@ def post(url: str, body: bytes = b"{}", times: int = 1, **options: Any) -> list[
     return replies
 
 
+@both
 def test_what_is_sent_and_what_comes_back() -> None:
     with Server(raw(b"\x00\xffbytes", 418, {"X-Thing": "one", "x-thing": "two"})) as server:
         (got,) = post(f"{server.url}/a/b?c=d", b"\x00body\xff", headers=["X-Mine: yes"])
@@ -47,6 +61,7 @@ def test_what_is_sent_and_what_comes_back() -> None:
     assert 0 < got.seconds < 5
 
 
+@both
 def test_connections_are_kept() -> None:
     async def main() -> None:
         transport = Transport()
@@ -63,6 +78,7 @@ def test_connections_are_kept() -> None:
     assert len(opened) == 1
 
 
+@both
 def test_a_get_after_a_post_is_a_get() -> None:
     async def main() -> None:
         transport = Transport()
@@ -76,11 +92,27 @@ def test_a_get_after_a_post_is_a_get() -> None:
     assert [(each.method, each.body) for each in server.requests] == [("POST", b"{}"), ("GET", b""), ("POST", b"[]")]
 
 
+@both
+def test_headers_are_those_of_one_request() -> None:
+    async def main() -> None:
+        transport = Transport()
+        for headers in (["X-Mine: one"], [], ["X-Other: two"], []):
+            await transport.request("POST", server.url, headers, b"{}")
+        await transport.aclose()
+
+    with Server() as server:
+        run(main())
+    sent = [(each.headers.get("x-mine"), each.headers.get("x-other")) for each in server.chats]
+    assert sent == [("one", None), (None, None), (None, "two"), (None, None)]
+
+
+@both
 def test_a_compressed_reply_is_unpacked() -> None:
     with Server(raw(gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})) as server:
         assert post(server.url)[0].body == b"plain"
 
 
+@both
 def test_a_large_body_is_sent_without_asking_first() -> None:
     body = b"x" * 3_000_000
     with Server() as server:
@@ -97,6 +129,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert elsewhere.requests == []
 
 
+@both
 def test_nobody_listens() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     before = time.monotonic()
@@ -105,11 +138,13 @@ def test_nobody_listens() -> None:
     assert time.monotonic() - before < 5
 
 
+@both
 def test_no_such_host() -> None:
     with pytest.raises(ConnectionFailed, match=r"nowhere\.invalid"):
         post("http://nowhere.invalid", timeout=5)
 
 
+@both
 def test_an_address_that_never_answers_is_a_failed_connection() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -129,12 +164,14 @@ def test_an_address_that_never_answers_is_a_failed_connection() -> None:
                 filler.close()
 
 
+@both
 @pytest.mark.parametrize("after", [0, 10])
 def test_a_connection_that_is_cut(after: int) -> None:
     with Server(cut(after)) as server, pytest.raises(ConnectionFailed):
         post(server.url)
 
 
+@both
 def test_something_that_does_not_speak_http() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -161,6 +198,7 @@ def test_something_that_does_not_speak_http() -> None:
         run(main())
 
 
+@both
 def test_no_answer_in_time() -> None:
     with Server(hang(5)) as server:
         before = time.monotonic()
@@ -169,12 +207,14 @@ def test_no_answer_in_time() -> None:
         assert time.monotonic() - before < 2
 
 
+@both
 def test_a_reply_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BODY", 2**20)
     with Server(raw(b"x" * (2**20 + 1))) as server, pytest.raises(RequestFailed, match="larger than 1 MB"):
         post(server.url)
 
 
+@both
 def test_after_a_failure_the_transport_still_works() -> None:
     async def main() -> int:
         transport = Transport()
@@ -189,6 +229,7 @@ def test_after_a_failure_the_transport_still_works() -> None:
         assert run(main()) == 201
 
 
+@both
 def test_a_request_that_is_given_up_leaves_the_others_alone() -> None:
     async def main() -> list[int]:
         transport = Transport()
@@ -204,6 +245,7 @@ def test_a_request_that_is_given_up_leaves_the_others_alone() -> None:
         assert run(main()) == [200] * 5
 
 
+@both
 def test_many_at_once() -> None:
     async def main() -> set[int]:
         transport = Transport()
@@ -217,6 +259,24 @@ def test_many_at_once() -> None:
     assert server.most_in_flight > 30
 
 
+@both
+def test_closing_ends_what_is_in_flight() -> None:
+    async def main() -> None:
+        transport = Transport()
+        waiting = asyncio.ensure_future(transport.request("POST", server.url, body=b"{}"))
+        while not server.chats:
+            await asyncio.sleep(0.005)
+        await transport.aclose()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    with Server(hang(5)) as server:
+        before = time.monotonic()
+        run(main())
+        assert time.monotonic() - before < 4
+
+
+@both
 def test_when_each_chunk_came() -> None:
     with Server(completion()) as server:
         (got,) = post(server.url, timed=True)
@@ -224,6 +284,7 @@ def test_when_each_chunk_came() -> None:
     assert all(0 <= moment <= got.seconds + 0.1 for moment, _ in got.chunks)
 
 
+@both
 def test_the_transport_of_a_loop_that_was_closed_is_forgotten() -> None:
     async def use() -> weakref.ref[asyncio.AbstractEventLoop]:
         await shared_transport().request("POST", server.url, body=b"{}")

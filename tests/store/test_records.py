@@ -8,7 +8,18 @@ import orjson
 import pytest
 
 from context_bench.results import EvalRow
-from context_bench.store.records import pack_processed, pack_row, to_bytes, unpack_processed, unpack_row
+from context_bench.store.records import (
+    identity_of,
+    pack_keys,
+    pack_processed,
+    pack_row,
+    places_of,
+    run_of,
+    to_bytes,
+    unpack_keys,
+    unpack_processed,
+    unpack_row,
+)
 
 EXAMPLE: dict[str, Any] = {
     "id": 1,
@@ -89,3 +100,42 @@ def test_a_row_comes_back() -> None:
 @pytest.mark.parametrize("odd", ["\ud800", 2**70, {1, 2}, {("a", 1): 2}, float("nan"), b"bytes", object])
 def test_odd_values_are_written_somehow(odd: Any) -> None:
     assert orjson.loads(to_bytes({"value": odd}))
+
+
+# 2 ** 32 is 4,294,967,296
+@pytest.mark.parametrize(
+    ("run", "place", "identity"),
+    [
+        (0, 0, 0),
+        (1, 0, 4_294_967_296),
+        (3, 5, 12_884_901_893),
+        (3, 4_294_967_295, 17_179_869_183),
+        (4, 0, 17_179_869_184),
+    ],
+)
+def test_an_id_is_the_run_and_the_place_in_it(run: int, place: int, identity: int) -> None:
+    assert identity_of(run, place) == identity
+    assert run_of(identity) == run
+
+
+def test_the_places_of_a_run_end_where_those_of_the_next_begin() -> None:
+    assert places_of(3) == (12_884_901_888, 17_179_869_184)
+    assert places_of(4)[0] == places_of(3)[1]
+
+
+def test_keys_as_they_stand_on_disk() -> None:
+    known = [(b"0123456789abcdef", 1), (b"\x00" * 16, 12_884_901_893), (b"\xff" * 16, 2**63 - 1)]
+    body = (
+        *(b"0123456789abcdef", b"\x01\0\0\0\0\0\0\0"),
+        *(b"\x00" * 16, b"\x05\0\0\0\x03\0\0\0"),
+        *(b"\xff" * 16, b"\xff\xff\xff\xff\xff\xff\xff\x7f"),
+    )
+    assert pack_keys(known) == b"".join(body)
+    assert list(unpack_keys(b"".join(body))) == known
+
+
+def test_no_keys_and_keys_that_come_twice() -> None:
+    assert pack_keys([]) == b""
+    assert list(unpack_keys(b"")) == []
+    twice = [(b"0123456789abcdef", 2), (b"0123456789abcdef", 1)]
+    assert list(unpack_keys(pack_keys(iter(twice)))) == twice, "in their order: the last one counts"

@@ -148,19 +148,22 @@ class Pipeline:
         if len(self._gathered) >= self._together:
             self._finish_gathered()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_AT_THE_LATEST, self._finish_gathered)
+            self._timer = asyncio.get_running_loop().call_later(_AT_THE_LATEST, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        self._finish_gathered()
 
     def _finish_gathered(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         gathered, self._gathered = self._gathered, []
+        if not gathered:
+            return
         started = time.perf_counter()
         try:
             self._finish(gathered)
         except Exception as error:  # noqa: BLE001 - `complete` raises it
             self._fail(error)
-        if gathered:
+        else:
             each = max((time.perf_counter() - started) / len(gathered), 1e-6)
             self._together = max(1, min(self._most, int(_HOLD / each)))
 
@@ -211,8 +214,9 @@ class Pipeline:
 
     def close(self) -> None:
         """End the scoring threads; what has been answered is kept all the same."""
-        if self._gathered:
-            self._finish_gathered()
+        self._finish_gathered()
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._later:
             task.cancel()
         self._scoring.shutdown(cancel_futures=True)

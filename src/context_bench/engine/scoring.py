@@ -226,7 +226,7 @@ async def _slow_scores(
             scores = await evaluator.ascore(example, processed)
         else:
             scores = await call_in_thread(threads, evaluator.score, example, processed)
-        if memory and scores and not getattr(scores, "transient", False):
+        if memory and scores and isinstance(scores, Mapping) and not getattr(scores, "transient", False):
             memory.keep(evaluator, scores)
     return {} if scores is None else scores
 

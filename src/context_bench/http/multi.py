@@ -116,9 +116,10 @@ class EpollMulti:
 
     def _arm(self, fd: int, mask: int) -> None:
         try:
-            self._epoll.modify(fd, mask)
-        except FileNotFoundError:  # a new socket; the kernel forgot an earlier one of that number when it was closed
-            self._epoll.register(fd, mask)
+            try:
+                self._epoll.modify(fd, mask)
+            except FileNotFoundError:  # a new one; the kernel forgot an earlier one of that number when it was closed
+                self._epoll.register(fd, mask)
         except OSError:  # nobody can watch it: libcurl's own time-out ends its transfer, and no other suffers
             self._watched.pop(fd, None)
 

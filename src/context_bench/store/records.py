@@ -55,7 +55,7 @@ def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
 def to_bytes(value: Any) -> bytes:
     """JSON, whatever the value holds."""
     try:
-        return orjson.dumps(value)
+        return bytes(memoryview(orjson.dumps(value)))  # a copy: what orjson gives keeps room for 4 KB and more
     except TypeError:
         return dump_json(value).encode()
 
