@@ -270,7 +270,9 @@ def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: 
         assert (row.system, row.response, row.scores) == ("s", "old", {"f1": 1.0})
         assert list(store.run_requests(store.run("last"))) == []
     with Store(tmp_path) as store:
-        store.index()
+        store.index_rows()
+        store.index_answers()
+        store.index_examples()
         found = store.find_answer(b"\xaa" * 16, {})
         assert found is not None
         assert found[1].processed == {"response": "old"}

@@ -39,7 +39,9 @@ def put(store: Store, run: RunInfo, place: int, text: str, key: bytes | None = K
 
 def again(directory: Path) -> Store:
     store = Store(directory, readonly=True)
-    store.index()
+    store.index_rows()
+    store.index_answers()
+    store.index_examples()
     return store
 
 
@@ -311,7 +313,9 @@ def test_an_example_that_another_process_removes_meanwhile_is_kept_again(tmp_pat
         old = store.start_run({})
         put(store, old, 0, "old")
     with Store(tmp_path) as store:
-        store.index()
+        store.index_rows()
+        store.index_answers()
+        store.index_examples()
         run = store.start_run({})
         known = store.example_id(run, 0, EXAMPLE_KEY)
         assert known == identity_of(old.number, 0)
@@ -325,10 +329,14 @@ def test_an_example_that_another_process_removes_meanwhile_is_kept_again(tmp_pat
 
 def test_what_another_process_adds_meanwhile_is_simply_not_seen(tmp_path: Path) -> None:
     with Store(tmp_path) as early:
-        early.index()
+        early.index_rows()
+        early.index_answers()
+        early.index_examples()
         with Store(tmp_path) as other:
             put(other, other.start_run({}), 0, "new")
         time.sleep(0.05)
         assert early.find_row(KEY, EXAMPLE) is None
-        early.index()
+        early.index_rows()
+        early.index_answers()
+        early.index_examples()
         assert early.find_row(KEY, EXAMPLE) is not None

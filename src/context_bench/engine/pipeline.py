@@ -99,14 +99,12 @@ class Pipeline:
         if recorder is None:
             return jobs
         recorder.set_keys(jobs)
-        if not recorder.reuse:
-            return jobs
         rows = [recorder.known_row(job) for job in jobs]
         known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)
         if len(known) < len(jobs):
-            recorder.settle()  # the rest takes its time
+            recorder.settle()
         return [job for job, row in zip(jobs, rows) if row is None]
 
     def _taken_over(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:

@@ -39,7 +39,9 @@ class Recorder:
         self._systems: dict[str, bytes | None] = {}
         self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
-        store.index(reuse=reuse)
+        self._complete = False
+        if reuse:
+            store.index_rows()
 
     def announce(self, systems: Sequence[System]) -> None:
         """Say which systems cannot be recognised again, so that their answers are not reused."""
@@ -128,8 +130,13 @@ class Recorder:
         self.store.copy_row(self.run, job.order, key)
 
     def settle(self) -> None:
-        """Let nothing wait that was only found."""
+        """Get ready for jobs that are not known: nothing waits that was only found, and what may help them is read."""
         self.store.settle_copies()
+        if not self._complete:
+            self._complete = True
+            self.store.index_examples()
+            if self.reuse:
+                self.store.index_answers()
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""

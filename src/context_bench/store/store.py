@@ -140,15 +140,20 @@ class Store:
     def _has(self, table: str, column: str = "id") -> bool:
         return self._one("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) is not None
 
-    def index(self, *, reuse: bool = True) -> None:
-        """Read all keys into memory: asking for one that is not there then costs nothing.
+    def index_rows(self) -> None:
+        """Read the keys of rows into memory: asking for one that is not there then costs nothing.
 
-        What other processes add afterwards is not seen; at worst something is asked or kept twice. Without `reuse`
-        only examples are recognised.
+        What other processes add afterwards is not seen; at worst something is asked or kept twice.
         """
+        self._row_ids = self._ids("row")
+
+    def index_answers(self) -> None:
+        """The same for answers."""
+        self._answer_ids = self._ids("answer")
+
+    def index_examples(self) -> None:
+        """The same for examples."""
         self._example_ids = self._ids("example")
-        if reuse:
-            self._row_ids, self._answer_ids = self._ids("row"), self._ids("answer")
 
     def _ids(self, kind: str) -> dict[bytes, int]:
         """What is found under which key; of two with the same key the later run's counts."""
@@ -202,7 +207,7 @@ class Store:
     # -- putting down
 
     def example_id(self, run: RunInfo, place: int, key: bytes) -> int:
-        """The id of an example: that under which `index` found it, or a new one."""
+        """The id of an example: that under which it was found, or a new one."""
         return self._example_ids.get(key) or identity_of(run.number, place)
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
