@@ -99,7 +99,7 @@ class Pipeline:
         if recorder is None:
             return jobs
         recorder.set_keys(jobs)
-        rows = [recorder.known_row(job) for job in jobs]
+        rows = recorder.known_rows(jobs)
         known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)

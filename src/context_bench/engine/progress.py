@@ -33,7 +33,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream or sys.stderr
-        self._on = enabled and self._stream.isatty()
+        self.on = enabled and self._stream.isatty()
         self._clock = clock
         self._total = total
         self._started = clock()
@@ -44,7 +44,7 @@ class Progress:
 
     def add(self, row: EvalRow) -> None:
         """Count a row, and draw the line anew when it is time."""
-        if not self._on:
+        if not self.on:
             return
         self.rows += 1
         self.errors += row.error is not None

@@ -57,8 +57,7 @@ class Recorder:
 
     def _keys(self, job: Job, whole: bytes, visible: bytes) -> Keys:
         item, system = job.item, job.system
-        judged = self._row_key(item)
-        base = self._system_key(system)
+        judged, base = self._row_key(item), self._system_key(system)
         if base is None:
             return Keys(whole, None, None)
         read = whole if getattr(system, "reads_gold", False) else visible
@@ -82,14 +81,19 @@ class Recorder:
             self._rows[wiring] = None if unknown else digest(repr(known), self._counting or "")
         return self._rows[wiring]
 
-    def known_row(self, job: Job) -> EvalRow | None:
-        """The finished row, when nothing that it depends on has changed."""
-        keys = _keys_of(job)
-        found = self.store.find_row(keys.row, job.item.example) if self.reuse and keys.row else None
-        if found is None:
-            return None
-        keys.response, row = found
-        return row
+    def known_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
+        """The finished row of each job, when nothing that it depends on has changed."""
+        rows: list[EvalRow | None] = []
+        find = self.store.find_row
+        for job in jobs:
+            keys = _keys_of(job)
+            found = find(keys.row, job.item.example) if self.reuse and keys.row else None
+            if found is None:
+                rows.append(None)
+            else:
+                keys.response = found[0]
+                rows.append(found[1])
+        return rows
 
     def known_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""

@@ -67,6 +67,7 @@ class Run:
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
         self._plan, self._recorder = plan, recorder
+        self._limited = plan.limits.given
         self._rows: list[EvalRow | None] = []
         self._spans: dict[str, list[float]] = {}
         self._feed: Feed | None = None
@@ -108,7 +109,7 @@ class Run:
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
         maker = RowMaker(plan.count, plan.text_fields, plan.prices)
-        together = 1 if plan.limits.given else slots
+        together = 1 if self._limited else slots
         pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, together=together)
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._task = asyncio.current_task()
@@ -151,9 +152,9 @@ class Run:
             self.returns[row.system] = outcome.returns
         if outcome.ended:
             self._stretch(row.system, outcome)
-        plan.progress.add(row)
-        reason = plan.limits.add(row, plan.expected, paid=not outcome.known)
-        if reason:
+        if plan.progress.on:
+            plan.progress.add(row)
+        if self._limited and (reason := plan.limits.add(row, plan.expected, paid=not outcome.known)):
             self.stop(reason)
 
     def _put(self, place: int, row: EvalRow) -> None:

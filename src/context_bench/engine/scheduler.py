@@ -106,7 +106,7 @@ class Feed:
                     jobs.append(Job(order, system, item, repeat, first))
         lane.position += len(items)
         left = self._screen(jobs)
-        self._stride = self._usual if left else min(2 * self._stride, _STRIDE)
+        self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
         if not self._stopped:  # what is known may have been the reason to stop
             lane.pending.extend(left)
         self._let_go()
