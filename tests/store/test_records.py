@@ -91,9 +91,9 @@ def test_a_row_comes_back() -> None:
         unscored={"judge": "away"},
         upstream_tokens=7,
     )
-    assert unpack_row(pack_row(row), "the response") == row
+    assert unpack_row(orjson.loads(pack_row(row)), "the response") == row
     failed = EvalRow("s", 1, {}, 3, 0, error="TimedOut: no answer")
-    assert unpack_row(pack_row(failed), "") == failed
+    assert unpack_row(orjson.loads(pack_row(failed)), "") == failed
     assert b"the response" not in pack_row(row)
 
 

@@ -91,8 +91,7 @@ def pack_row(row: EvalRow) -> bytes:
     return to_bytes(_parts(row))
 
 
-def unpack_row(body: bytes, response: str) -> EvalRow:
-    """The inverse of `pack_row`."""
-    parts = orjson.loads(body)
+def unpack_row(parts: list[Any], response: str) -> EvalRow:
+    """The inverse of `pack_row`, from what JSON makes of that."""
     parts.insert(len(_BEFORE), response)
     return EvalRow(*parts)

@@ -101,7 +101,7 @@ class Store:
         self._put = _refuse if self._writer is None else self._writer.put
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
-        self._ahead: dict[int, tuple[int, bytes, bytes]] = {}
+        self._ahead: dict[int, tuple[int, list[Any], dict[str, Any]]] = {}
         self._copies: tuple[int, int, int] | None = None
 
     @property
@@ -186,17 +186,19 @@ class Store:
         found = self._ahead.pop(identity, None)
         if found is None:
             return None
-        try:
-            return found[0], unpack_row(found[1], _response(found[2], example))
-        except UNREADABLE as error:
-            raise explain(error, self.directory / FILE_NAME) from error
+        response, parts, packed = found
+        return response, unpack_row(parts, _response(packed, example))
 
     def _read_ahead(self, identity: int) -> None:
         """Read a row and those that follow it in its run: a resumed run will ask for them next."""
         query = f"SELECT id, response, body, {self._answer} FROM rows WHERE id BETWEEN ? AND ? AND response IS NOT NULL"
         with self._explained():
             found = self._reader.execute(query, (identity, identity + _AHEAD)).fetchall()
-        self._ahead = {each[0]: each[1:] for each in found if each[3] is not None}  # its answer may have been removed
+            self._ahead = {
+                each: (response, orjson.loads(body), orjson.loads(answer)["processed"])
+                for each, response, body, answer in found
+                if answer is not None  # it may have been removed
+            }
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""
@@ -363,7 +365,7 @@ def _record(
 ) -> RunRecord:
     original = orjson.loads(example) if example else {}
     found = _answer(answer, original) if answer else None
-    unpacked = unpack_row(row, found.processed["response"] if found else "")
+    unpacked = unpack_row(orjson.loads(row), found.processed["response"] if found else "")
     return RunRecord(unpacked, original, key or b"", identity, found, response)
 
 
@@ -373,7 +375,6 @@ def _answer(body: bytes, example: Mapping[str, Any]) -> StoredAnswer:
     return StoredAnswer(processed, record["metadata"], record["latency"], record["returns"])
 
 
-def _response(body: bytes, example: Mapping[str, Any]) -> str:
-    packed = orjson.loads(body)["processed"]
-    response: str = packed["changed"].get("response")
+def _response(packed: Mapping[str, Any], example: Mapping[str, Any]) -> str:
+    response: str | None = packed["changed"].get("response")
     return unpack_processed(packed, example)["response"] if response is None else response
