@@ -390,6 +390,20 @@ def test_new_prices_are_used_for_old_answers(bench: Bench) -> None:
     assert cost(3.0) == pytest.approx(30 / 1e6)
 
 
+@pytest.mark.parametrize("more", [0, 1], ids=["all known", "one new"])
+def test_an_example_is_kept_once_however_often_it_is_judged_priced_or_asked(tmp_path: Path, more: int) -> None:
+    from context_bench.pricing import Price, Prices
+
+    given = numbered(*range(30))
+    evaluate(Passthrough(), given, cache_dir=tmp_path)
+    prices = Prices({"default": Price(1.0, 1.0)})
+    evaluate(Passthrough(), numbered(*range(30 + more)), cache_dir=tmp_path, prices=prices)
+    evaluate(Passthrough(), given, cache_dir=tmp_path, reuse=False)
+    evaluate(Passthrough(), given, cache_dir=tmp_path, evaluators=[AnswerQuality()])
+    with Store(tmp_path, readonly=True) as store:
+        assert store._one("SELECT count(*) FROM examples") == (30 + more,)
+
+
 # Systems without a fingerprint
 
 

@@ -122,6 +122,7 @@ class Recorder:
         keys, item = _keys_of(job), job.item
         new = item.kept is None
         if item.kept is None:
+            self._index_rest()
             item.kept = self.store.example_id(self.run, job.order, keys.whole)
         self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
         if new:
@@ -136,6 +137,9 @@ class Recorder:
     def settle(self) -> None:
         """Get ready for jobs that are not known: nothing waits that was only found, and what may help them is read."""
         self.store.settle_copies()
+        self._index_rest()
+
+    def _index_rest(self) -> None:
         if not self._complete:
             self._complete = True
             self.store.index_examples()
