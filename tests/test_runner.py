@@ -626,7 +626,7 @@ class Quick:
         self.pause = pause
 
     def process(self, item: dict[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
+        return asyncio.run(self.aprocess(item))
 
     async def aprocess(self, item: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(self.pause)

@@ -276,7 +276,7 @@ def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: 
         found = store.find_answer(b"\xaa" * 16, {})
         assert found is not None
         assert found[1].processed == {"response": "old"}
-        known = store.find_row(b"\xbb" * 16, {})
+        (known,) = store.find_rows([(b"\xbb" * 16, {})])
         assert known is not None
         assert known[1].input_tokens == 3
         (record,) = store.run_records(store.run("last"))

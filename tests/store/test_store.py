@@ -52,9 +52,9 @@ def test_an_answer_and_a_row_are_found_by_their_key(tmp_path: Path) -> None:
         found = store.find_answer(KEY, EXAMPLE)
         assert found is not None
         assert found[1] == answer("first")
-        assert store.find_row(KEY, EXAMPLE) == (found[0], row("first"))
+        assert store.find_rows([(KEY, EXAMPLE)])[0] == (found[0], row("first"))
         assert store.find_answer(OTHER, EXAMPLE) is None
-        assert store.find_row(OTHER, EXAMPLE) is None
+        assert store.find_rows([(OTHER, EXAMPLE)])[0] is None
 
 
 def test_what_has_no_key_is_never_found(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_has_no_key_is_never_found(tmp_path: Path) -> None:
         run = store.start_run({})
         put(store, run, 0, "first", key=None)
     with again(tmp_path) as store:
-        assert store.find_row(KEY, EXAMPLE) is None
+        assert store.find_rows([(KEY, EXAMPLE)])[0] is None
         assert [each.response for each in store.run_rows(run)] == ["first"]
 
 
@@ -72,7 +72,7 @@ def test_the_newest_is_found_and_the_older_run_keeps_its_own(tmp_path: Path) -> 
         for run, text in zip(runs, ("old", "new", "newest")):
             put(store, run, 7, text)
     with again(tmp_path) as store:
-        found = store.find_row(KEY, EXAMPLE)
+        found = store.find_rows([(KEY, EXAMPLE)])[0]
         assert found is not None
         assert found[1].response == "newest"
         assert [[each.response for each in store.run_rows(run)] for run in runs] == [["old"], ["new"], ["newest"]]
@@ -174,7 +174,7 @@ def test_a_row_whose_answer_was_removed_is_not_found(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.put_row(store.start_run({}), 0, KEY, 0, 12345, row(""))
     with again(tmp_path) as store:
-        assert store.find_row(KEY, EXAMPLE) is None
+        assert store.find_rows([(KEY, EXAMPLE)])[0] is None
 
 
 def test_a_row_whose_example_is_lost_can_still_be_shown(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_record_that_is_not_as_it_was_written_is_said_to_be_damaged(tmp_path: 
 
     def read() -> None:
         with again(tmp_path) as store:
-            store.find_row(KEY, EXAMPLE)
+            store.find_rows([(KEY, EXAMPLE)])[0]
             store.find_answer(KEY, EXAMPLE)
             list(store.run_records(run))
             store.runs()
@@ -248,10 +248,10 @@ def test_an_answer_does_not_wait_long_for_its_row(tmp_path: Path) -> None:
             found = other.find_answer(KEY, EXAMPLE)
             assert found is not None
             assert found[1] == answer("judged later")
-            assert other.find_row(KEY, EXAMPLE) is None
+            assert other.find_rows([(KEY, EXAMPLE)])[0] is None
         store.put_row(run, 0, KEY, 0, response, row("judged later"))
     with again(tmp_path) as store:
-        assert store.find_row(KEY, EXAMPLE) == (response, row("judged later"))
+        assert store.find_rows([(KEY, EXAMPLE)])[0] == (response, row("judged later"))
         assert counts(store)["responses"] == 1
 
 
@@ -266,7 +266,7 @@ def test_a_removal_spares_the_answers_of_a_run_under_way(tmp_path: Path) -> None
         store.put_row(under_way, 0, KEY, example, response, row("paid for"))
         store.put_example(example, EXAMPLE_KEY, EXAMPLE)
     with again(tmp_path) as store:
-        found = store.find_row(KEY, EXAMPLE)
+        found = store.find_rows([(KEY, EXAMPLE)])[0]
         assert found is not None
         assert found[1].response == "paid for"
         assert store.find_answer(OTHER, EXAMPLE) is None
@@ -335,8 +335,8 @@ def test_what_another_process_adds_meanwhile_is_simply_not_seen(tmp_path: Path) 
         with Store(tmp_path) as other:
             put(other, other.start_run({}), 0, "new")
         time.sleep(0.05)
-        assert early.find_row(KEY, EXAMPLE) is None
+        assert early.find_rows([(KEY, EXAMPLE)])[0] is None
         early.index_rows()
         early.index_answers()
         early.index_examples()
-        assert early.find_row(KEY, EXAMPLE) is not None
+        assert early.find_rows([(KEY, EXAMPLE)])[0] is not None

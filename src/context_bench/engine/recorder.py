@@ -83,16 +83,15 @@ class Recorder:
 
     def known_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
         """The finished row of each job, when nothing that it depends on has changed."""
+        if not self.reuse:
+            return [None] * len(jobs)
         rows: list[EvalRow | None] = []
-        find = self.store.find_row
-        for job in jobs:
-            keys = _keys_of(job)
-            found = find(keys.row, job.item.example) if self.reuse and keys.row else None
+        for job, found in zip(jobs, self.store.find_rows([(_keys_of(job).row, job.item.example) for job in jobs])):
             if found is None:
                 rows.append(None)
             else:
-                keys.response = found[0]
-                rows.append(found[1])
+                _keys_of(job).response, row = found
+                rows.append(row)
         return rows
 
     def known_answer(self, job: Job) -> Outcome | None:

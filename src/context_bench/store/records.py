@@ -93,5 +93,5 @@ def pack_row(row: EvalRow) -> bytes:
 
 def unpack_row(parts: list[Any], response: str) -> EvalRow:
     """The inverse of `pack_row`, from what JSON makes of that."""
-    parts.insert(len(_BEFORE), response)
-    return EvalRow(*parts)
+    whole = [*parts[: len(_BEFORE)], response, *parts[len(_BEFORE) :]]
+    return EvalRow(*whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,9 @@ __all__ = ["RunInfo", "Store", "StoredAnswer"]
 
 T = TypeVar("T")
 
-_AHEAD = 200
+_MANY = 200
+"""Rows that one statement reads or copies."""
+
 
 _BESIDE = "(SELECT body FROM responses WHERE id = rows.response)"
 _ANSWER = f"coalesce(rows.answer, {_BESIDE}, (SELECT answer FROM rows AS first WHERE first.id = rows.response))"
@@ -101,8 +103,8 @@ class Store:
         self._put = _refuse if self._writer is None else self._writer.put
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
-        self._ahead: dict[int, tuple[int, list[Any], dict[str, Any]]] = {}
-        self._copies: tuple[int, int, int] | None = None
+        self._copied: list[int] = []
+        self._shift = 0
 
     @property
     def failure(self) -> StoreError | None:
@@ -176,29 +178,31 @@ class Store:
             found = self._one(query, identity, identity)
             return None if found is None else (identity, _answer(found[0], example))
 
-    def find_row(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, EvalRow] | None:
-        """The newest finished row under a row key, and the id of the answer in it."""
-        identity = self._row_ids.get(key)
-        if identity is None:
-            return None
-        if identity not in self._ahead:
-            self._read_ahead(identity)
-        found = self._ahead.pop(identity, None)
-        if found is None:
-            return None
-        response, parts, packed = found
-        return response, unpack_row(parts, _response(packed, example))
+    def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[tuple[int, EvalRow] | None]:
+        """For each row key and example the newest finished row, and the id of the answer in it."""
+        ids = [self._row_ids.get(key) if key else None for key, _ in wanted]
+        known = self._read_rows([identity for identity in ids if identity is not None])
+        rows: list[tuple[int, EvalRow] | None] = []
+        for identity, (_, example) in zip(ids, wanted):
+            found = None if identity is None else known.get(identity)
+            if found is None:
+                rows.append(None)
+            else:
+                response, parts, packed = found
+                rows.append((response, unpack_row(parts, _response(packed, example))))
+        return rows
 
-    def _read_ahead(self, identity: int) -> None:
-        """Read a row and those that follow it in its run: a resumed run will ask for them next."""
-        query = f"SELECT id, response, body, {self._answer} FROM rows WHERE id BETWEEN ? AND ? AND response IS NOT NULL"
-        with self._explained():
-            found = self._reader.execute(query, (identity, identity + _AHEAD)).fetchall()
-            self._ahead = {
-                each: (response, orjson.loads(body), orjson.loads(answer)["processed"])
-                for each, response, body, answer in found
-                if answer is not None  # it may have been removed
-            }
+    def _read_rows(self, ids: list[int]) -> dict[int, tuple[int, list[Any], dict[str, Any]]]:
+        """Of each row the id of its answer, its parts and what the system returned; not of one whose answer is gone."""
+        rows: dict[int, tuple[int, list[Any], dict[str, Any]]] = {}
+        for start in range(0, len(ids), _MANY):
+            some = ids[start : start + _MANY]
+            query = f"SELECT id, response, body, {self._answer} FROM rows WHERE id IN ({_marks(some)})"
+            with self._explained():
+                for identity, response, body, answer in self._reader.execute(query, some):
+                    if answer is not None:
+                        rows[identity] = (response, orjson.loads(body), orjson.loads(answer)["processed"])
+        return rows
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
         """What an evaluator said, under a score key."""
@@ -243,27 +247,23 @@ class Store:
         self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row))
 
     def copy_row(self, run: RunInfo, place: int, key: bytes) -> None:
-        """Keep a finished row, found under its key, as a row of this run too.
-
-        A run that is resumed finds its rows one after the other: a whole stretch is copied by one statement.
-        """
-        old, new = self._row_ids[key], identity_of(run.number, place)
-        first, last, shift = self._copies or (old, old - 1, new - old)
-        if self._copies and (old != last + 1 or new - old != shift or old - first >= _AHEAD):
+        """Keep a finished row, found under its key, as a row of this run too; many are copied by one statement."""
+        old = self._row_ids[key]
+        shift = identity_of(run.number, place) - old
+        if shift != self._shift or len(self._copied) == _MANY:
             self.settle_copies()
-            first, last, shift = old, old - 1, new - old
-        self._copies = (first, last + 1, shift)
+        self._shift = shift
+        self._copied.append(old)
 
     def settle_copies(self) -> None:
         """Write down what `copy_row` has gathered."""
-        if self._copies is not None:
-            first, last, shift = self._copies
-            self._copies = None
+        if self._copied:
+            ids, self._copied = self._copied, []
             statement = (
                 "INSERT OR REPLACE INTO rows "
-                "SELECT id + ?, example, response, body, NULL FROM rows WHERE id BETWEEN ? AND ?"
+                f"SELECT id + ?, example, response, body, NULL FROM rows WHERE id IN ({_marks(ids)})"
             )
-            self._put(Batch.change, statement, shift, first, last)
+            self._put(Batch.change, statement, self._shift, *ids)
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
@@ -373,6 +373,10 @@ def _answer(body: bytes, example: Mapping[str, Any]) -> StoredAnswer:
     record = orjson.loads(body)
     processed = unpack_processed(record["processed"], example)
     return StoredAnswer(processed, record["metadata"], record["latency"], record["returns"])
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))
 
 
 def _response(packed: Mapping[str, Any], example: Mapping[str, Any]) -> str:
