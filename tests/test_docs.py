@@ -197,7 +197,11 @@ def test_the_choices_in_the_table_are_taken() -> None:
 
 
 def test_every_metric_gives_the_keys_in_the_table() -> None:
-    rows = [make_row(1.0, input_tokens=10, output_tokens=5, latency=1.0, dataset="d"), make_row(0.0, dataset="d")]
+    card = {"card_threshold": 0.5}
+    rows = [
+        make_row(1.0, input_tokens=10, output_tokens=5, latency=1.0, dataset="d", metadata=card),
+        make_row(0.0, dataset="d"),
+    ]
     for name, cell, _ in table("docs/scores.md", "metric"):
         keys = re.findall(r"`([^`]+)`", cell)
         keys = [key if not key.startswith("_") else keys[0].partition("_")[0] + key for key in keys]

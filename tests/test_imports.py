@@ -17,7 +17,7 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "errors", "types", "results", "summary", "registry", "refs", "golds", "words"}
+BASE = {"_lazy", "_version", "caveats", "errors", "types", "results", "summary", "registry", "refs", "golds", "words"}
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
 TOKENS = {"utils"}
@@ -32,7 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"errors"},
     "refs": {"errors", "registry"},
     "types": {"results"},  # for annotations alone
-    "summary": {"errors", "registry", "types", "results"},
+    "caveats": {"results"},  # for annotations alone
+    "summary": {"caveats", "errors", "registry", "types", "results"},
     "results": {"errors", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

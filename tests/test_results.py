@@ -25,7 +25,8 @@ def _result(rows: list[EvalRow], metrics: Any = None, **config: Any) -> EvalResu
     metrics = default_metrics(systems=len(names)) if metrics is None else metrics
     config = {"metrics": [describe_metric(metric) for metric in metrics], "score_field": "score", **config}
     timing = dict.fromkeys(names, 1.5)
-    return EvalResult(rows, summarize(rows, names, metrics), timing, config, metrics)
+    summary = summarize(rows, names, metrics, config)
+    return EvalResult(rows, summary.numbers, timing, config, metrics, summary.notes)
 
 
 def _strict(text: str) -> Any:
@@ -190,7 +191,7 @@ def test_numbers_that_cannot_be_recomputed_are_dropped_with_part_of_the_rows() -
 def test_json_is_strict_and_holds_everything() -> None:
     rows = [make_row(0.1, output_tokens=5, metadata={"nan": math.nan, "inf": [math.inf, -math.inf]}), failed_row()]
     document = _strict(_result(rows).to_json())
-    assert set(document) == {"summary", "timing", "config", "rows"}
+    assert set(document) == {"summary", "notes", "timing", "config", "rows"}
     assert document["summary"]["s"]["cost_of_pass"] is None
     assert document["rows"][0]["metadata"] == {"nan": None, "inf": [None, None]}
     assert document["rows"][1]["error"] == "TimedOut: no answer"

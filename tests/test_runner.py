@@ -140,8 +140,9 @@ def test_no_examples_at_all() -> None:
     assert result.rows == []
     (values,) = result.summary.values()
     assert values["num_examples"] == 0
-    assert values["mean_score"] == 0.0
-    assert values["cost_of_pass"] == math.inf
+    assert math.isnan(values["mean_score"])
+    assert math.isnan(values["cost_of_pass"])
+    assert result.notes["<lambda>"]["mean_score"] == "not measured: there are no rows to score"
     assert evaluate(lambda item: "", [example(1)], max_examples=0).rows == []
 
 

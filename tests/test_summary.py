@@ -20,7 +20,7 @@ from rows import failed_row, make_row
 
 
 def _counts(rows: list[EvalRow], score_field: str = "score") -> dict[str, float]:
-    return summarize(rows, ["s"], [], score_field)["s"]
+    return summarize(rows, ["s"], [], {"score_field": score_field}).numbers["s"]
 
 
 def test_counts_stand_in_every_summary() -> None:
@@ -39,7 +39,7 @@ def test_unscored_means_without_the_score_that_counts() -> None:
 
 def test_each_system_has_its_own_rows_and_the_order_of_the_run() -> None:
     rows = [make_row(1.0, system="b"), make_row(0.0, system="a"), make_row(0.5, system="b")]
-    summary = summarize(rows, ["b", "a"], [MeanScore()])
+    summary = summarize(rows, ["b", "a"], [MeanScore()]).numbers
     assert list(summary) == ["b", "a"]
     assert (summary["b"]["mean_score"], summary["a"]["mean_score"]) == (0.75, 0.0)
 
@@ -53,9 +53,9 @@ def test_many_rows_of_two_systems_give_what_each_gives_alone() -> None:
 
     own = {name: [row(number, name) for number in range(count)] for name, count in (("a", 300), ("b", 170))}
     mixed = [each for pair in zip(own["a"], own["b"]) for each in pair] + own["a"][170:]
-    together = summarize(mixed, ["a", "b"], default_metrics())
+    together = summarize(mixed, ["a", "b"], default_metrics()).numbers
     for name, rows in own.items():
-        assert together[name] == summarize(rows, [name], default_metrics())[name]
+        assert together[name] == summarize(rows, [name], default_metrics()).numbers[name]
     # Of ten rows one is an error, which counts as zero, one has no score, and four of the others have 1.0.
     counts = {"num_examples": 300.0, "num_errors": 30.0, "error_rate": 0.1, "num_unscored": 30.0}
     assert {key: together["a"][key] for key in counts} == counts
@@ -64,10 +64,10 @@ def test_many_rows_of_two_systems_give_what_each_gives_alone() -> None:
 
 
 def test_a_system_without_rows_has_a_summary_too() -> None:
-    summary = summarize([], ["a"], default_metrics())
+    summary = summarize([], ["a"], default_metrics()).numbers
     assert summary["a"]["num_examples"] == 0.0
-    assert summary["a"]["mean_score"] == 0.0
-    assert summary["a"]["cost_of_pass"] == math.inf
+    for key in ("mean_score", "pass_rate", "cost_of_pass", "compression_ratio", "latency_median"):
+        assert math.isnan(summary["a"][key])
 
 
 def _rows(**points: tuple[float, int]) -> list[EvalRow]:
@@ -76,16 +76,21 @@ def _rows(**points: tuple[float, int]) -> list[EvalRow]:
 
 def test_real_ranks_are_put_in_for_two_systems() -> None:
     metrics = [MeanScore(), CostOfPass(), ParetoRank()]
-    summary = summarize(_rows(a=(0.8, 100), b=(0.9, 50)), ["a", "b"], metrics)
+    summary = summarize(_rows(a=(0.8, 100), b=(0.9, 50)), ["a", "b"], metrics).numbers
     assert {name: values["pareto_rank"] for name, values in summary.items()} == {"a": 2.0, "b": 1.0}
 
 
 def test_one_system_keeps_the_placeholder() -> None:
-    assert summarize(_rows(a=(1.0, 1)), ["a"], [MeanScore(), CostOfPass(), ParetoRank()])["a"]["pareto_rank"] == 0.0
+    assert (
+        summarize(_rows(a=(1.0, 1)), ["a"], [MeanScore(), CostOfPass(), ParetoRank()]).numbers["a"]["pareto_rank"]
+        == 0.0
+    )
 
 
 def test_a_system_that_cannot_be_ranked_has_no_rank() -> None:
-    summary = summarize(_rows(a=(1.0, 1), b=(1.0, 2)), ["a", "b"], [MeanScore(), ParetoRank()])  # no cost_of_pass
+    summary = summarize(
+        _rows(a=(1.0, 1), b=(1.0, 2)), ["a", "b"], [MeanScore(), ParetoRank()]
+    ).numbers  # no cost_of_pass
     assert not any("pareto_rank" in values for values in summary.values())
 
 
@@ -102,7 +107,7 @@ def test_ranking_rows_of_one_kind_is_silent() -> None:
     for row in rows:
         row.metadata["output"] = "context"
     rows[-1].metadata["output"] = "response"  # of an errored row: it spent nothing
-    assert summarize(rows, ["a", "b"], [MeanScore(), CostOfPass(), ParetoRank()])["b"]["pareto_rank"] == 1.0
+    assert summarize(rows, ["a", "b"], [MeanScore(), CostOfPass(), ParetoRank()]).numbers["b"]["pareto_rank"] == 1.0
 
 
 def test_a_metric_that_returns_no_dict_is_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Gold", "evidence_texts", "gold_answers", "response_text"]
+__all__ = ["Gold", "evidence_texts", "gold_answers", "has_gold", "is_blank", "response_text"]
 
 Gold = tuple[str, ...]
 """One accepted answer: its parts, all of which must be given. Most have a single part."""
@@ -27,10 +27,27 @@ def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
     return list(golds)
 
 
+_GOLD_FIELDS = (
+    *("answer", "answers", "correct_letter", "test", "test_list"),
+    *("instruction_id_list", "ground_truth", "reference", "references", "relevant_ids"),
+)
+
+
+def has_gold(example: Mapping[str, Any]) -> bool:
+    """Whether an example has anything that an answer to it could be scored against."""
+    given = (example[field] for field in _GOLD_FIELDS if field in example)
+    return any(value is not None and (not isinstance(value, str | list | tuple) or len(value) > 0) for value in given)
+
+
 def response_text(processed: Mapping[str, Any]) -> str:
     """What the system answered; nothing at all reads as an empty answer."""
     response = processed.get("response")
     return "" if response is None else str(response)
+
+
+def is_blank(processed: Mapping[str, Any]) -> bool:
+    """Whether a reply has no text and calls no tool: it answers nothing, also where a gold normalises to nothing."""
+    return not response_text(processed).strip() and not processed.get("tool_calls")
 
 
 def evidence_texts(example: Mapping[str, Any]) -> list[str]:

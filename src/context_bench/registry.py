@@ -73,6 +73,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "truthfulqa": f"{_EVALUATORS}:TruthfulQAScore",
     },
     "metric": {
+        "card-pass-rate": f"{_METRICS}:CardPassRate",
         "mean-score": f"{_METRICS}:MeanScore",
         "pass-rate": f"{_METRICS}:PassRate",
         "compression-ratio": f"{_METRICS}:CompressionRatio",

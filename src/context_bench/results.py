@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from context_bench.errors import DataError, MissingExtra
-from context_bench.summary import rebuild_metrics, summarize
+from context_bench.summary import Notes, rebuild_metrics, summarize
 
 if TYPE_CHECKING:
     import pandas
@@ -80,13 +80,18 @@ ROW_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(EvalRow))
 
 @dataclass
 class EvalResult:
-    """All rows of a run and what the metrics made of them."""
+    """All rows of a run and what the metrics made of them.
+
+    A value of `summary` that could not be measured, or that means nothing for its system, is NaN (null in JSON);
+    `notes[system][key]` says why. A note on any other value says what has to be known to read it.
+    """
 
     rows: list[EvalRow]
     summary: dict[str, dict[str, float]]
     timing: dict[str, float] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     metrics: list[Metric] | None = field(default=None, repr=False, compare=False)
+    notes: Notes = field(default_factory=dict)
 
     @property
     def systems(self) -> list[str]:
@@ -108,22 +113,30 @@ class EvalResult:
         names = [name for name in self.summary if systems is None or name in systems]
         timing = {name: seconds for name, seconds in self.timing.items() if name in names}
         part = self._with_rows(rows, names, timing)
-        return part._keeping(self.summary) if datasets is None else part
+        return part._keep_unknown(self.summary, self.notes) if datasets is None else part
 
     def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
         metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
-        summary = summarize(rows, names, metrics, self.config.get("score_field", "score"))
-        return EvalResult(rows, summary, timing, self.config, metrics)
+        summary = summarize(rows, names, metrics, self.config)
+        return EvalResult(rows, summary.numbers, timing, self.config, metrics, summary.notes)
 
-    def _keeping(self, stored: Mapping[str, Mapping[str, float]]) -> EvalResult:
-        """A metric that this process does not know keeps the values that were stored for the same rows."""
-        self.summary = {name: {**stored.get(name, {}), **values} for name, values in self.summary.items()}
+    def _keep_unknown(
+        self, stored: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]]
+    ) -> EvalResult:
+        """Keep the stored values of metrics that this process does not know: they are of the same rows."""
+        for name, values in self.summary.items():
+            unknown = {key: value for key, value in stored.get(name, {}).items() if key not in values}
+            said = {key: note for key, note in notes.get(name, {}).items() if key in unknown}
+            self.summary[name] = {**unknown, **values}
+            if said:
+                self.notes[name] = {**said, **self.notes.get(name, {})}
         return self
 
     def to_json(self, indent: bool = True) -> str:
         """The whole result as strict JSON."""
         document = {
             "summary": self.summary,
+            "notes": self.notes,
             "timing": self.timing,
             "config": self.config,
             "rows": [row.as_dict() for row in self.rows],
@@ -140,9 +153,12 @@ class EvalResult:
         if not isinstance(document, dict) or not {"rows", "summary"} <= document.keys():
             raise DataError("this JSON is no result of context-bench: it has no rows or no summary")
         rows = [_read_row(row, number) for number, row in enumerate(document["rows"], 1)]
-        stored = {name: _restored(values) for name, values in document["summary"].items()}
-        result = cls(rows, stored, document.get("timing", {}), document.get("config", {}))
-        return result._with_rows(rows, list(stored), result.timing)._keeping(stored) if rows else result
+        notes: Notes = document.get("notes") or {}
+        stored = {name: _restore(values, notes.get(name, {})) for name, values in document["summary"].items()}
+        result = cls(rows, stored, document.get("timing", {}), document.get("config", {}), notes=notes)
+        if not rows:
+            return result
+        return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """One line for each row, scores as columns (needs the extra `dataframe`)."""
@@ -199,9 +215,13 @@ def _read_row(values: Any, number: int) -> EvalRow:
     return row
 
 
-def _restored(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Undo the nulls of strict JSON: a cost with no pass was infinite, anything else is unknown."""
-    return {
-        key: (math.inf if key.endswith("cost_of_pass") else math.nan) if value is None else value
-        for key, value in values.items()
-    }
+def _restore(values: Mapping[str, float | None], notes: Mapping[str, str]) -> dict[str, float]:
+    """Undo the nulls of strict JSON: a cost of pass was infinite where nothing passed, all else was not measured."""
+
+    def number(key: str, value: float | None) -> float:
+        if value is not None:
+            return value
+        infinite = "cost_of_pass" in key and not notes.get(key, "").startswith("not measured")
+        return math.inf if infinite else math.nan
+
+    return {key: number(key, value) for key, value in values.items()}

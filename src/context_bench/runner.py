@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -12,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from context_bench._version import __version__
-from context_bench.datasets.catalog import card_for
+from context_bench.caveats import find_unscored
+from context_bench.datasets.catalog import card_for, find_weak_thresholds
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.run import Plan, Run
-from context_bench.engine.scoring import Scorer
+from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
-from context_bench.metrics import default_metrics
+from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, default_metrics
 from context_bench.pricing import Prices
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
@@ -53,6 +55,8 @@ def evaluate(
     limits: Limits | None = None,
     prices: Prices | None = None,
     config: Mapping[str, Any] | None = None,
+    score_field: str | None = None,
+    threshold: float | None = None,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -79,6 +83,9 @@ def evaluate(
         limits: Stop at so many errors, tokens or dollars; the reason is then in `config["stopped"]`.
         prices: For the cost of requests.
         config: Recorded in the result's `config`.
+        score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
+            the dataset reports, or that fits the fields of an example.
+        threshold: A score from here on passes, in the default metrics; 0.7 by default.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -140,6 +147,8 @@ async def aevaluate(
     limits: Limits | None = None,
     prices: Prices | None = None,
     config: Mapping[str, Any] | None = None,
+    score_field: str | None = None,
+    threshold: float | None = None,
 ) -> EvalResult:
     """The same as `evaluate`, to be awaited."""
     _at_least(1, repeats=repeats, max_workers=max_workers)
@@ -147,7 +156,10 @@ async def aevaluate(
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
     members = _systems(systems)
-    metrics = _metrics(metrics, members)
+    scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
+    if threshold is not None:
+        check_threshold(threshold, scorer, score_field or "score")
+    metrics = _choose_metrics(metrics, members, score_field, threshold)
     if not keep_rows:
         _need_tallies(metrics)
     if limits is not None and limits.max_cost is not None:
@@ -155,9 +167,10 @@ async def aevaluate(
     expected = _length(dataset, max_examples)
     plan = Plan(
         systems=members,
-        scorer=evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators),
+        scorer=scorer,
         metrics=metrics,
-        score_field=next((each.score_field for each in metrics if hasattr(each, "score_field")), "score"),
+        score_field=score_field
+        or next((each.score_field for each in metrics if hasattr(each, "score_field")), "score"),
         count=get_tokenizer(tokenizer),
         text_fields=text_fields,
         repeats=repeats,
@@ -173,6 +186,8 @@ async def aevaluate(
         "max_examples": max_examples,
         "tokenizer": _tokenizer_name(tokenizer),
         "cache_tag": cache_tag,
+        "threshold": next((each.threshold for each in metrics if hasattr(each, "threshold")), None),
+        "threshold_given": threshold is not None,
         **(config or {}),
     }
     return await _kept(plan, _checked(dataset, max_examples), described, store or cache_dir, reuse, cache_tag)
@@ -184,6 +199,7 @@ def _described(plan: Plan) -> dict[str, Any]:
         "version": __version__,
         "python": platform.python_version(),
         "systems": {system.name: fingerprint_of(system) for system in plan.systems},
+        "sends_elsewhere": [each.name for each in plan.systems if getattr(each, "sends_elsewhere", False) is True],
         "metrics": [describe_metric(metric) for metric in plan.metrics],
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
@@ -262,12 +278,17 @@ async def _executed(
         "evaluators": plan.scorer.names,
         "primary": plan.scorer.primaries,
         "datasets": run.tags,
+        "gold": run.gold,
+        "weak_thresholds": find_weak_thresholds(run.tags),
         "returns": run.returns,
         "stopped": run.stopped,
         "reused": run.reused,
         "reports": _reports(plan.systems),
     }
-    result = EvalResult(run.rows, run.summarizer.result(), run.seconds, config, list(plan.metrics))
+    summary = run.summarizer.result(config)
+    result = EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)
+    for sentence in find_unscored(result.summary, result.notes, config):
+        warnings.warn(sentence, stacklevel=2)
     if run.interrupted:
         raise Interrupted(result)
     if run.error is not None:
@@ -287,20 +308,26 @@ def _systems(given: Any) -> list[System]:
     return members
 
 
-def _metrics(given: Sequence[Metric] | None, systems: Sequence[System]) -> list[Metric]:
+def _choose_metrics(
+    given: Sequence[Metric] | None, systems: Sequence[System], score_field: str | None, threshold: float | None
+) -> list[Metric]:
+    """The metrics that were given, or the default ones."""
     if given is None:
         known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
         given = default_metrics(
+            score_field or "score",
+            DEFAULT_THRESHOLD if threshold is None else threshold,
             systems=len(systems),
             tapped=any(known),
             controls=[each.name for each in systems if not getattr(each, "competes", True)],
             cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
         )
+        given.append(CardPassRate(score_field or "score"))  # says nothing where no card recommends a threshold
     metrics = list(given)
     for metric in metrics:
         if isinstance(metric, type) or not isinstance(metric, Metric):
             kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__
-            raise UsageError(f"{kind} is no metric: pass an object with .name and .compute(rows)")
+            raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows)")
     return metrics
 
 

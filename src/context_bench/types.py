@@ -24,7 +24,8 @@ class System(Protocol):
     The returned dict carries a `response`, a new `context` (a compressor) or `documents` (a reranker);
     `metadata` in it is kept on the row. Optional members: `aprocess(example)`, awaited instead of
     `process`; `process_conversation(turns)`; `fingerprint`, what makes its answers differ; `reads_gold`,
-    true when it looks at the gold answer.
+    true when it looks at the gold answer; `sends_elsewhere`, true when it sends its prompt to a server and returns
+    the answer alone, so that its output tokens say nothing about compression.
     """
 
     @property
@@ -49,7 +50,11 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class Metric(Protocol):
-    """Turns all the rows of one system into summary numbers."""
+    """Turns all the rows of one system into summary numbers.
+
+    Optional members: `start()`, which returns a tally (`add(row)`, `result()`), so that no row has to be kept;
+    `by_dataset`, the keys that a run over several datasets also gives as `<key>@<dataset>` (needs `start`).
+    """
 
     @property
     def name(self) -> str: ...

@@ -436,7 +436,10 @@ def test_components_that_an_import_registers(call: Call, tmp_path: Path) -> None
 def test_threshold(call: Call, data: str) -> None:
     common = ["--system", "passthrough", "--dataset", data, "--score-field", "recall", "--output", "json"]
     assert call(*common, "--threshold", "1").document["summary"]["passthrough"]["pass_rate"] == 1.0
-    assert call(*common, "--threshold", "1.1").document["summary"]["passthrough"]["pass_rate"] == 0.0
+    done = call(*common, "--threshold", "70")
+    assert done.code == 2
+    assert "must be from 0 to 1" in done.err
+    assert "70% is 0.7" in done.err
 
 
 def test_tokenizer(call: Call, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def _result(rows: list[EvalRow]) -> EvalResult:
     names = list(dict.fromkeys(row.system for row in rows))
     metrics = default_metrics(datasets=2, systems=len(names))
     config = {"metrics": [describe_metric(metric) for metric in metrics], "score_field": "score"}
-    summary = summarize(rows, names, metrics)
+    summary = summarize(rows, names, metrics).numbers
     return EvalResult(rows, summary, dict.fromkeys(names, 1.0), config, metrics)
 
 

@@ -225,7 +225,8 @@ def test_an_empty_answer_to_a_real_question_is_wrong_not_unscored() -> None:
 
 def test_a_context_is_no_answer_to_a_question_that_needs_one() -> None:
     example = {"id": 1, "context": "B is a letter", "question": "which?", "correct_letter": "B", "choices": ["x", "y"]}
-    (kept,) = evaluate(Passthrough(), [example]).rows
+    with pytest.warns(UserWarning, match="multiple-choice-accuracy: the system returned a context, not an answer"):
+        (kept,) = evaluate(Passthrough(), [example]).rows
     (answered,) = evaluate(lambda _: {"response": "The answer is B."}, [example]).rows
     assert "mc_accuracy" not in kept.scores
     assert kept.unscored["multiple-choice-accuracy"] == "the system returned a context, not an answer"

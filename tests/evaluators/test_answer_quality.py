@@ -133,7 +133,7 @@ def test_without_a_gold_there_is_no_score_and_a_reason(original: dict[str, Any])
 
 @pytest.mark.parametrize(
     ("answer", "response", "value"),
-    [("The", "the", 1.0), ("The", "", 1.0), ("the", "Paris", 0.0), ("?!", "...", 1.0), ("?!", "x", 0.0)],
+    [("The", "the", 1.0), ("The", "", 0.0), ("the", "Paris", 0.0), ("?!", "...", 1.0), ("?!", "x", 0.0)],
 )
 def test_a_gold_without_words_is_judged_by_equality_alone(answer: str, response: str, value: float) -> None:
     assert set(_score(answer, response).values()) == {value}

@@ -60,7 +60,7 @@ def test_controls_under_other_names() -> None:
 def test_in_a_summary() -> None:
     scores = {"floor": (0.0, 0.5), "direct": (1.0, 1.0), "proxy": (1.0, 0.25)}
     rows = [make_row(score, system=name) for name, both in scores.items() for score in both]
-    summary = summarize(rows, scores, [MeanScore(), Retention()])
+    summary = summarize(rows, scores, [MeanScore(), Retention()]).numbers
     # (0.625 - 0.25) / (1 - 0.25)
     assert summary["proxy"]["retention"] == 0.5
     assert "retention" not in summary["floor"] | summary["direct"]

@@ -13,8 +13,8 @@ from context_bench.reporters import TableReporter
 from context_bench.reporters.layout import markdown, plain_table
 
 
-def render(summary: dict[str, dict[str, float]], **config: Any) -> str:
-    return TableReporter().render(EvalResult([], summary, {}, config))
+def render(summary: dict[str, dict[str, float]], notes: dict[str, dict[str, str]] | None = None, **config: Any) -> str:
+    return TableReporter().render(EvalResult([], summary, {}, config, notes=notes or {}))
 
 
 def cells(line: str) -> list[str]:
@@ -67,18 +67,29 @@ def test_errors_and_unscored_rows_stand_beside_the_score() -> None:
     assert (shown["errors"], shown["unscored"]) == ("3", "2")
 
 
-def test_the_compression_of_a_system_that_answers_is_not_measured() -> None:
-    text = render({"proxy": FULL, "mine": FULL}, returns={"proxy": "response", "mine": "context"})
+def test_what_is_not_a_number_was_not_measured_and_a_note_says_why() -> None:
+    notes = {"proxy": {"compression_ratio": "not measured: it sends its request elsewhere"}}
+    text = render({"proxy": {**FULL, "compression_ratio": math.nan}, "mine": FULL}, notes)
     assert columns(text)["compression"] == "not measured"
     assert columns(text, 1)["compression"] == "50.0%"
-    assert "compression is not measured" in text
+    assert "* compression of proxy: not measured: it sends its request elsewhere." in text
 
 
-def test_what_was_never_measured_is_no_zero() -> None:
-    values = {**FULL, "num_errors": 40.0, "latency_median": 0.0, "latency_p95": 0.0, "compression_ratio": 0.0}
+def test_a_number_that_needs_explaining_is_marked() -> None:
+    notes = {name: {"pass_rate": "few reach it", "cost_of_pass": "few reach it"} for name in ("a", "b")}
+    text = render({"a": FULL, "b": FULL}, notes)
+    assert columns(text)["pass rate"] == "75.0%*"
+    assert columns(text)["cost of pass"] == "1,234*"
+    assert columns(text)["score"] == "0.812"
+    assert text.count("few reach it") == 1
+    assert "* pass rate, cost of pass: few reach it." in text
+
+
+def test_a_system_that_failed_on_every_row_is_marked() -> None:
+    values = {**FULL, "num_errors": 40.0, "latency_median": math.nan, "compression_ratio": math.nan}
     shown = columns(render({"dead": values, "mine": FULL}))
-    assert shown["compression"] == "–"
-    assert shown["latency p50"] == "–"
+    assert shown["errors"] == "all failed"
+    assert shown["compression"] == shown["latency p50"] == "not measured"
 
 
 def test_a_metric_that_is_missing_for_one_system() -> None:

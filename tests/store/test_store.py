@@ -104,7 +104,7 @@ def test_a_run_tells_how_it_ended_with_numbers_that_json_has_not(tmp_path: Path)
         store.end_run(run, "done", result)
     with again(tmp_path) as store:
         (found,) = store.runs()
-    assert (found.id, found.status, found.config) == (run.id, "done", {"command": ["x"], "more": 1})
+    assert (found.id, found.status, found.config) == (run.id, "done", {"command": ["x"], "more": 1, "notes": {}})
     assert (found.summary, found.timing) == (result.summary, result.timing)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from context_bench import evaluate
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.systems import ClosedBook, Oracle, Passthrough
@@ -63,7 +65,8 @@ def test_without_evidence_the_oracle_keeps_everything() -> None:
 def test_of_documents_the_oracle_keeps_the_relevant_ones() -> None:
     example = {"id": 1, "context": "Paris\n\nRome\n\nOslo", "documents": DOCUMENTS, "relevant_ids": ["c", "b"]}
     assert [item["id"] for item in Oracle().process(example)["documents"]] == ["b", "c"]
-    row = _run(Oracle(), example)
+    with pytest.warns(UserWarning, match="choose one with score_field .*: mrr, ndcg, recall_at_k"):
+        row = _run(Oracle(), example)
     assert row.response == "Rome\n\nOslo"
     assert row.scores["ndcg"] == 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,15 @@ def test_the_dataset_s_instruction_reaches_the_model() -> None:
     assert server.last["messages"][1]["content"].endswith("Answer with the value only.")
 
 
+def request_tokens(body: dict[str, Any]) -> int:
+    """The tokens of a request's texts and of the calls in it, counted by hand."""
+    total = 0
+    for sent in body["messages"]:
+        total += words(sent["content"] or "")
+        total += sum(words(json.dumps(call, separators=(",", ":"))) for call in sent.get("tool_calls", ()))
+    return total
+
+
 def test_doing_nothing_is_the_reader_alone() -> None:
     turns = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     documents = [{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]
@@ -105,7 +115,9 @@ def test_doing_nothing_is_the_reader_alone() -> None:
             row = row_of(through, {**EXAMPLE, **fields})
         assert [chat.json for chat in server.chats] == bodies
         assert row.response == alone.response
-        assert row.upstream_tokens == row.input_tokens == row.output_tokens == alone.input_tokens
+        assert row.input_tokens == row.output_tokens == alone.input_tokens
+        sent = sum(request_tokens(chat.json) for chat in server.chats)
+        assert row.upstream_tokens == row.metadata["sent_tokens"] == sent
 
 
 def test_a_new_context_stands_for_the_conversation() -> None:
@@ -129,7 +141,8 @@ def test_a_conversation_that_the_compressor_shortened() -> None:
     with Server(completion("x")) as server:
         row = row_of(WithReader(last_turn, reader(server)), {**EXAMPLE, "turns": turns})
     assert server.last["messages"] == [{"role": "user", "content": "so"}]
-    assert (row.input_tokens, row.upstream_tokens) == (4 + 3, 1 + 3)
+    assert row.upstream_tokens == 1  # the question is not sent beside turns
+    assert row.metadata["sent_tokens"] == 2 + 1 + 1
 
 
 DOCUMENTS = [{"id": "a", "text": "Rome is in Italy."}, {"id": "b", "text": "Paris is in France."}]

@@ -10,13 +10,13 @@ from typing import Any
 
 from context_bench.cli.build_tap import build_tapped, proxy_names, wants_tap
 from context_bench.datasets.catalog import card_for
-from context_bench.engine.scoring import Scorer
+from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import OfficialScore, default_metrics
+from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
 from context_bench.systems.load import build_systems
@@ -133,7 +133,10 @@ def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:
     extra = [*build_evaluators(options.evaluator), *_judges(options)]
     if reads_upstream(options) and not any(isinstance(each, EvidenceSurvival) for each in extra):
         extra.append(EvidenceSurvival())
-    scorer = Scorer(extra=extra, settings=settings)
+    field = "score" if options.score_field == "auto" else options.score_field
+    scorer = Scorer(extra=extra, settings=settings, score_field=field)
+    if options.threshold is not None:
+        check_threshold(options.threshold, scorer, field)
     for tag in tags:  # evaluators that cannot go together are found here too
         scorer.evaluators_for(tag)
     if options.score_field != "auto":
@@ -169,13 +172,15 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
     field = "score" if options.score_field == "auto" else options.score_field
     metrics = default_metrics(
         field,
-        options.threshold,
+        DEFAULT_THRESHOLD if options.threshold is None else options.threshold,
         datasets=len(tags),
         systems=systems,
         tapped=reads_upstream(options),
         controls=_controls() if getattr(options, "controls", False) else (),
         cost_field="upstream_cost_of_pass" if _all_upstream(options) else "cost_of_pass",
     )
+    if any((card := card_for(tag)) and card.threshold is not None for tag in tags):
+        metrics.append(CardPassRate(field))
     if any((card := card_for(tag)) and card.aggregate for tag in tags):
         metrics.append(OfficialScore(field))
     for text in options.metric:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     with Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
         if options.id is None:
-            sys.stdout.write(_listed(store.run_rows(info), options))
+            sys.stdout.write(_list_rows(store.run_rows(info), info.config.get("score_field") or "score", options))
             return 0
         records = _matching(store, info, options)
     counter = _tokenizer(info)
@@ -73,13 +73,13 @@ def _parser() -> Parser:
 # --- which rows
 
 
-def _listed(rows: Iterable[EvalRow], options: Any) -> str:
-    """The rows that can be looked at, with what tells which of them to look at."""
+def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
+    """List the rows, with what tells which of them to look at; `field` is the score that counts."""
     lines = [["example", "system", "score", "savings", "evidence", "error"]]
     for row in rows:
         if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):
             survived = {1.0: "survived", 0.0: "lost"}.get(row.scores.get("evidence_survived", -1.0), "")
-            numbers = (row.scores.get("score"), row.metadata.get("prompt_savings"))
+            numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
             score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
             lines.append([str(row.example_id), row.system, score, savings, survived, (row.error or "")[:60]])
     return plain_table(lines) + "\n"

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
     judge = build_judge(options)
     run_sync(judge.prepare())
-    result = evaluate(_candidate, list(bank()), evaluators=[judge], max_workers=options.max_workers)
+    result = evaluate(_candidate, list(bank()), evaluators=[judge], metrics=[], max_workers=options.max_workers)
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
     sys.stdout.write(f"{markdown(lines)}\n\n{_NOTE.format(PASS, _tokens(result.rows)).strip()}\n")

@@ -111,7 +111,9 @@ def _wire() -> Iterator[None]:
 
 
 def tell(result: Any) -> None:
-    """What went wrong: examples that failed for each system and how, and why the run stopped."""
+    """Tell what went wrong: examples that failed for each system and how, and why the run stopped."""
+    from context_bench.caveats import find_unscored
+
     first: dict[str, str] = {}
     for row in result.rows:
         if row.error:
@@ -121,8 +123,10 @@ def tell(result: Any) -> None:
             failed, total = int(values["num_errors"]), int(values["num_examples"])
             why = f", first: {first[name]}" if name in first else ""
             _say(f"{name}: {failed} of {total} failed{why}")
+    told = find_unscored(result.summary, result.notes, result.config)  # warned of already
     for name, (count, why) in _broken_evaluators(result).items():
-        _say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
+        if not any(f"{name}: {why}" in sentence for sentence in told):
+            _say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
     if result.config.get("reused"):
         _say(f"{result.config['reused']:,} rows were known already, with the latencies of their first run")
     if result.config.get("stopped"):

@@ -17,7 +17,7 @@ example:
 
 _EXIT_CODES = (
     "exit codes: 0 done, 1 a check of conformance failed, 2 wrong usage or input, "
-    "3 too many errors or a limit reached, 130 interrupted"
+    "3 too many errors, a limit reached or nothing scored, 130 interrupted"
 )
 
 STORE = ".context-bench"
@@ -220,7 +220,7 @@ def _add_how(parser: Parser) -> None:
         metavar="FIELD",
         help="the score that counts (default: auto, each dataset's primary one)",
     )
-    add("--threshold", type=number, default=0.7, metavar="X", help="a score from here on passes (default: %(default)s)")
+    add("--threshold", type=number, metavar="X", help="a score from here on passes (default: 0.7)")
     add(
         "--repeats", type=positive, default=1, metavar="K", help="run each example so many times (default: %(default)s)"
     )

@@ -78,6 +78,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any]) -> int:
+    from context_bench.caveats import find_unscored
     from context_bench.cli.output import destination, tell
     from context_bench.engine.limits import Limits
     from context_bench.errors import DataError, Interrupted, StoreError
@@ -97,7 +98,8 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
             raise failure  # nothing was done: there is nothing to report
         write(reporter.render(result))
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
-    code = 3 if result.config.get("stopped") or tolerated.exceeded(result.summary) else 0
+    unscored = find_unscored(result.summary, result.notes, result.config)
+    code = 3 if result.config.get("stopped") or tolerated.exceeded(result.summary) or unscored else 0
     if not options.quiet:
         tell(result)
     if failure is not None:
@@ -135,8 +137,10 @@ def _evaluate(
             repeats=options.repeats,
             limits=limits,
             prices=Prices.from_file(options.prices) if options.prices else None,
+            score_field=None if options.score_field == "auto" else options.score_field,
             config={
                 "command": options.command,
+                "threshold_given": options.threshold is not None,
                 "run_file": options.run_file,
                 "seed": options.seed,
                 "model": options.model if options.proxy or options.reader else None,

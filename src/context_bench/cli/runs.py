@@ -11,9 +11,12 @@ from typing import Any
 from context_bench.cli import COMMANDS
 from context_bench.cli.output import destination
 from context_bench.cli.parser import STORE, Parser, add_report, add_store
+from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.engine.scoring import Scorer
+from context_bench.golds import has_gold
 from context_bench.registry import registry
 from context_bench.reporters.layout import plain_table
-from context_bench.results import EvalResult
+from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize
 
@@ -43,17 +46,29 @@ def _open(options: Any, *, readonly: bool = True) -> Store:
 
 def load_result(store: Store, info: RunInfo) -> EvalResult:
     """A recorded run as a result; of one that did not come to its end, what there is of it."""
-    rows = list(store.run_rows(info))
+    config = dict(info.config)
+    notes = config.pop("notes", {})
     if info.summary:
-        return EvalResult(rows, info.summary, info.timing, info.config)
+        return EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+    rows: list[EvalRow] = []
+    gold: dict[str, bool] = {}
+    scorer = Scorer(score_field=config.get("score_field") or "score")
+    for record in store.run_records(info):
+        row = record.row
+        rows.append(row)
+        scorer.note_known(row.dataset, record.example, row.scores, row.unscored)
+        gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
     examples = {(row.dataset, row.example_id) for row in rows}
-    config = {
-        **info.config,
+    config |= {
         "datasets": dict(Counter(tag for tag, _ in examples)),
+        "gold": gold,
+        "primary": scorer.primaries,
         "returns": {row.system: row.metadata["output"] for row in rows if "output" in row.metadata},
+        "weak_thresholds": find_weak_thresholds(gold),
     }
     metrics = rebuild_metrics(config["metrics"])
-    return EvalResult(rows, summarize(rows, config["systems"], metrics, config["score_field"]), {}, config, metrics)
+    summary = summarize(rows, config["systems"], metrics, config)
+    return EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
 
 
 def _list(options: Any) -> int:
@@ -72,7 +87,7 @@ def _show(options: Any) -> int:
     with _open(options) as store:
         info = store.run(options.run)
         result = load_result(store, info)
-    shown = {"run": info.id, "when": info.created, "status": info.status, **info.config}
+    shown = {"run": info.id, "when": info.created, "status": info.status, **result.config}
     lines = [[key, _text(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     sys.stdout.write(plain_table(lines) + "\n\n" + registry.get("reporter", "table")().render(result))
     return 0

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
 from context_bench.cli.output import destination
@@ -23,6 +24,7 @@ from context_bench.cli.parser import (
 from context_bench.cli.runs import load_result
 from context_bench.engine.rescore import rescored
 from context_bench.engine.scoring import Scorer
+from context_bench.errors import printable
 from context_bench.http.loop import new_event_loop
 from context_bench.refs import import_code
 from context_bench.registry import registry
@@ -57,8 +59,10 @@ def main(arguments: Sequence[str]) -> int:
         config = load_result(store, before).config
         if options.score_field is None:
             options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
+        config["threshold_given"] = config.get("threshold_given", False) or options.threshold is not None
         if options.threshold is None:
             options.threshold = _threshold(config)
+        config["threshold"] = options.threshold
         measured = {metric["name"] for metric in config["metrics"]}
         options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
         options.upstream_cost = any(
@@ -70,8 +74,10 @@ def main(arguments: Sequence[str]) -> int:
         config["score_field"] = "score" if options.score_field == "auto" else options.score_field
         result = _scored_again(store, before, config, scorer, metrics)
         write(registry.get("reporter", options.output)().render(result))
-    print(f"context-bench: recorded as run {result.config['run']}", file=sys.stderr)
-    return 0
+    unscored = find_unscored(result.summary, result.notes, result.config)
+    for sentence in (*unscored, f"recorded as run {result.config['run']}"):
+        print(f"context-bench: {printable(sentence)}", file=sys.stderr)
+    return 3 if unscored else 0
 
 
 def _threshold(config: dict[str, Any]) -> float:
@@ -89,9 +95,9 @@ def _scored_again(
     status, result = "failed", EvalResult([], {}, {}, config)
     try:
         rows = _collect(store, before, run, scorer)
-        config["evaluators"] = scorer.names
-        summary = summarize(rows, config["systems"], metrics, config["score_field"])
-        status, result = "done", EvalResult(rows, summary, {}, config, metrics)
+        config |= {"evaluators": scorer.names, "primary": scorer.primaries}
+        summary = summarize(rows, config["systems"], metrics, config)
+        status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
     finally:
         store.end_run(run, status, result)
     return result

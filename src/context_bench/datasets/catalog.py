@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from importlib.resources import files
@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Card", "Config", "card_for", "catalog", "loaders"]
+__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "loaders"]
 
 AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 
@@ -79,6 +79,8 @@ class Card:
         default_config: The configuration that the bare name means.
         configs: All configurations by name.
         note: What a user should know before using it.
+        threshold: The score from which its authors or readers would call an answer good, where that is known.
+        threshold_note: Why passing the usual threshold means little for its score; empty where it means what it says.
     """
 
     name: str
@@ -100,6 +102,8 @@ class Card:
     default_config: str = ""
     configs: Mapping[str, Config] = field(default_factory=dict)
     note: str = ""
+    threshold: float | None = None
+    threshold_note: str = ""
 
     def config(self, name: str | None = None) -> Config:
         """One configuration, the default one without a name; a wrong name is an error that lists the right ones."""
@@ -160,3 +164,9 @@ def loaders() -> dict[str, Any]:
 def card_for(tag: str) -> Card | None:
     """The card behind a dataset tag such as `needle:length=8000`; None for one's own data."""
     return catalog().get(tag.partition(":")[0].replace("_", "-"))
+
+
+def find_weak_thresholds(tags: Iterable[str]) -> dict[str, str]:
+    """The datasets among these for which passing a threshold means little, each with the reason."""
+    cards = {tag: card_for(tag) for tag in tags}
+    return {tag: card.threshold_note for tag, card in cards.items() if card and card.threshold_note}

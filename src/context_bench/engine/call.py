@@ -21,7 +21,17 @@ from context_bench.types import Example, System
 __all__ = ["Outcome", "call_system", "is_endpoint"]
 
 _OURS = frozenset(
-    {"waited", "upstream", "upstream_tokens", "cost", "group", "weight", "weight_field"}
+    {
+        "waited",
+        "upstream",
+        "upstream_tokens",
+        "sent_tokens",
+        "cost",
+        "card_threshold",
+        "group",
+        "weight",
+        "weight_field",
+    }
     | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
     | {"failed_upstream_calls", "earlier_upstream_calls", "exchanges_without_call", "unmatched_calls"}
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}

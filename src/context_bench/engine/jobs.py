@@ -10,13 +10,17 @@ __all__ = ["Item", "Job", "Keys"]
 
 
 class Item:
-    """An example, with what is worked out of it once for all systems; `kept` is its id in the store."""
+    """An example, with what is worked out of it once for all systems.
 
-    __slots__ = ("digests", "example", "kept", "tag", "tokens")
+    `kept` is its id in the store; `counted` says that a row of it has come.
+    """
+
+    __slots__ = ("counted", "digests", "example", "kept", "tag", "tokens")
 
     def __init__(self, example: Example) -> None:
         self.example = example
         self.tag = str(example.get("dataset") or "")
+        self.counted = False
         self.tokens: int | None = None
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
@@ -37,11 +41,10 @@ class Keys:
 
 @dataclass(slots=True)
 class Job:
-    """One system on one example; `order` is its place in the result, `first` marks one job of each example."""
+    """One system on one example; `order` is its place in the result."""
 
     order: int
     system: System
     item: Item
     repeat: int = 0
-    first: bool = False
     keys: Keys | None = None

@@ -78,7 +78,9 @@ class Recorder:
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
                 _not_reused("scores", name)
             unknown = None in known.values() or self._counting is None
-            self._rows[wiring] = None if unknown else digest(repr(known), self._counting or "")
+            self._rows[wiring] = (
+                None if unknown else digest(repr(known), self._counting or "", self._scorer.score_field)
+            )
         return self._rows[wiring]
 
     def known_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:

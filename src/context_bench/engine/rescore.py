@@ -59,7 +59,9 @@ async def _judged(record: RunRecord, run: RunInfo, scorer: Scorer, threads: Exec
     assert answer is not None
     judgement = await scorer.judge(record.example, answer.processed, row.dataset, threads, memory)
     before = run.config.get("evaluators") or ()
-    kept = {key: value for key, value in row.metadata.items() if key not in before}
+    kept = {key: value for key, value in row.metadata.items() if key not in before and key != "card_threshold"}
+    if (threshold := scorer.find_threshold(row.dataset)) is not None:
+        kept["card_threshold"] = threshold
     return dataclasses.replace(
         row,
         scores=judgement.scores,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
@@ -12,7 +13,7 @@ from context_bench.engine.scoring import Judgement
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
-from context_bench.tap.numbers import tapped_numbers
+from context_bench.tap.numbers import count_request, tapped_numbers
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["RowMaker"]
@@ -25,10 +26,18 @@ class RowMaker:
         count: Counts tokens.
         text_fields: The fields that count as the prompt; None for the usual ones.
         prices: For the cost of a request.
+        find_threshold: The threshold that the card of a dataset tag recommends, if it does.
     """
 
-    def __init__(self, count: Tokenizer, text_fields: Sequence[str] | None, prices: Prices | None) -> None:
+    def __init__(
+        self,
+        count: Tokenizer,
+        text_fields: Sequence[str] | None,
+        prices: Prices | None,
+        find_threshold: Callable[[str], float | None] = lambda _: None,
+    ) -> None:
         self._count, self._text_fields, self._prices = count, text_fields, prices
+        self._find_threshold = cache(find_threshold)
         self._unpriced: set[str] = set()
 
     def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
@@ -37,13 +46,16 @@ class RowMaker:
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
             metadata |= _standing(example["meta"])
+        threshold = self._find_threshold(job.item.tag)
+        if threshold is not None:
+            metadata["card_threshold"] = threshold
         if outcome.error is None:
             self.price(job, metadata)
         if "tapped" in processed and outcome.returns == "response":
             metadata |= tapped_numbers(processed["tapped"], self._count)
         upstream = metadata.pop("upstream_tokens", None)
-        if metadata.pop("upstream", None) == "context":  # the model behind it was sent the context that it returned
-            upstream = count_prompt(merge(example, processed), self._count)
+        if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
+            upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
         output_tokens = response_tokens = 0
         response = processed.get("response", "")
         if outcome.error is None:
@@ -70,6 +82,16 @@ class RowMaker:
             unscored=judgement.unscored,
             upstream_tokens=upstream if isinstance(upstream, int) else None,
         )
+
+    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int, int]:
+        """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
+        system: Any = job.system
+        replies = processed.get("responses") or (processed.get("response", ""),)
+        passed_on, sent = (
+            sum(count_request(body, self._count) for body in system.list_requests(each, replies))
+            for each in (merge(job.item.example, processed), job.item.example)
+        )
+        return passed_on, sent
 
     def _input_tokens(self, item: Item) -> int:
         if item.tokens is None:

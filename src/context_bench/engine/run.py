@@ -25,6 +25,7 @@ from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.errors import describe
+from context_bench.golds import has_gold
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
@@ -60,9 +61,9 @@ class Plan:
 class Run:
     """Takes examples in, keeps what comes out.
 
-    After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `returns` (what
-    each system puts out), `seconds` of each system, `error` of the input, and `stopped` with the reason
-    when it did not come to its end.
+    After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
+    anything to be scored against), `returns` (what each system puts out), `seconds` of each system, `error` of the
+    input, and `stopped` with the reason when it did not come to its end.
     """
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
@@ -74,6 +75,7 @@ class Run:
         self._task: asyncio.Task[Any] | None = None
         self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
         self.tags: dict[str, int] = {}
+        self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
         self.reused = 0
         self.error: Exception | None = None
@@ -108,7 +110,7 @@ class Run:
         slots = max(lane.slots for lane in lanes)
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
-        maker = RowMaker(plan.count, plan.text_fields, plan.prices)
+        maker = RowMaker(plan.count, plan.text_fields, plan.prices, plan.scorer.find_threshold)
         together = 1 if self._limited else slots
         pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, together=together)
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
@@ -146,8 +148,10 @@ class Run:
         if plan.keep_rows:
             self._put(job.order, row)
         self.reused += outcome.known
-        if job.first:
+        if not job.item.counted:
+            job.item.counted = True
             self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1
+            self.gold[row.dataset] = self.gold.get(row.dataset, False) or has_gold(job.item.example)
         if row.error is None:
             self.returns[row.system] = outcome.returns
         if outcome.ended:

@@ -102,8 +102,7 @@ class Feed:
             base = position * self._width
             for repeat in range(self._repeats):
                 for place, system in lane.systems:
-                    order, first = base + place * self._repeats + repeat, place == 0 and repeat == 0
-                    jobs.append(Job(order, system, item, repeat, first))
+                    jobs.append(Job(base + place * self._repeats + repeat, system, item, repeat))
         lane.position += len(items)
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)

@@ -14,7 +14,7 @@ from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Judgement", "Memory", "Scorer", "Wiring"]
+__all__ = ["Judgement", "Memory", "Scorer", "Wiring", "check_threshold"]
 
 EVERYWHERE = "answer-quality"
 """The evaluator that every dataset has; without a gold answer it gives no score."""
@@ -72,6 +72,10 @@ class Scorer:
         evaluators: What the user chose; None wires them by the dataset of each example.
         extra: Applied beside those, whatever they are.
         settings: Parameters for evaluators that are wired, by name.
+        score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of an example.
+
+    Attributes:
+        primaries: The name of the score that counts, for each dataset tag that was judged.
     """
 
     def __init__(
@@ -79,8 +83,10 @@ class Scorer:
         evaluators: Sequence[Evaluator] | None = None,
         extra: Sequence[Evaluator] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
+        score_field: str = "score",
     ) -> None:
         self._settings = settings or {}
+        self.score_field = score_field
         self.primaries: dict[str, str] = {}
         self._given = None if evaluators is None else _all_checked(evaluators)
         self._extra = _all_checked(extra)
@@ -128,6 +134,11 @@ class Scorer:
             self._made[name] = registry.get("evaluator", name)(**self._settings.get(name, {}))
         return self._made[name]
 
+    def find_threshold(self, tag: str) -> float | None:
+        """The threshold that the card of a dataset recommends for the score that counts."""
+        card = card_for(tag)
+        return card.threshold if card and self.score_field in ("score", card.primary) else None
+
     def fields_for(self, tags: Iterable[str]) -> set[str] | None:
         """All score keys that can come up for these datasets; None when an evaluator does not say."""
         fields = {"score"}
@@ -166,10 +177,68 @@ class Scorer:
         return self._with_primary(judgement, wiring, example, tag)
 
     def _with_primary(self, judgement: Judgement, wiring: Wiring, example: Example, tag: str) -> Judgement:
-        primary = _put_primary(judgement, example, wiring.card)
-        if primary is not None and tag not in self.primaries:
-            self.primaries[tag] = primary
+        scores = judgement.scores
+        primary = "score" if self.score_field == "score" and "score" in scores else None  # a user's own score wins
+        primary = primary or self._find_primary(scores, judgement.unscored, wiring, example)
+        if primary is not None:
+            scores["score"] = scores[primary]
+            self._note_primary(tag, primary)
         return judgement
+
+    def note_known(self, tag: str, example: Example, scores: Mapping[str, float], unscored: Mapping[str, str]) -> None:
+        """Note which score counts in a row that was judged by an earlier run."""
+        if tag in self.primaries and self._cards.get(tag):
+            return  # a card names one score for all its rows
+        if "score" in scores:
+            own = {key: value for key, value in scores.items() if key != "score"}
+            primary = self._find_primary(own, unscored, self.wiring(tag, example), example)
+            self._note_primary(tag, primary if primary and own[primary] == scores["score"] else "score")
+
+    def _note_primary(self, tag: str, primary: str) -> None:
+        known = self.primaries.get(tag)
+        if known is None:
+            self.primaries[tag] = primary
+        elif known != primary and primary not in known.split(" or "):
+            self.primaries[tag] = f"{known} or {primary}"
+
+    def _find_primary(
+        self, scores: Mapping[str, float], unscored: Mapping[str, str], wiring: Wiring, example: Example
+    ) -> str | None:
+        """The name of the score that counts: the one asked for, what the dataset reports, or what fits the fields."""
+        if self.score_field != "score":
+            return self.score_field if self.score_field in scores else None
+        if wiring.card:
+            candidates = [wiring.card.primary]
+        else:
+            wired = [BY_FIELD[field] for field in _telling(example)]
+            if any(evaluator in unscored for evaluator, _ in wired):
+                return None  # what should count could not be judged: another score must not stand in for it
+            candidates = [*(key for _, key in wired), "f1"]
+        for key in candidates:
+            if key in scores:
+                return key
+        # An evaluator of the user's own that gives one score: that is the one. Where a dataset has a primary score of
+        # its own, it counts only if the user chose the evaluators.
+        chosen = self._given is not None or candidates == ["f1"]
+        own = [key for key in scores if key != "evidence_survived"]
+        return own[0] if chosen and len(own) == 1 else None
+
+
+def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
+    """A threshold outside of 0 to 1 must be for a score of the user's own: all others lie in between.
+
+    Raises:
+        UsageError: Nothing, or everything, would pass.
+    """
+    own = {
+        key
+        for evaluator in scorer.chosen
+        if not type(evaluator).__module__.startswith("context_bench.")
+        for key in getattr(evaluator, "score_fields", (score_field,))
+    }
+    if not 0 <= threshold <= 1 and score_field not in own:
+        hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
+        raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")
 
 
 def _telling(example: Mapping[str, Any]) -> tuple[str, ...]:
@@ -281,28 +350,3 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
-
-
-def _put_primary(judgement: Judgement, example: Example, card: Card | None) -> str | None:
-    """Put `score` in and say which it is: what the dataset reports, or what fits the fields; a user's own wins."""
-    scores = judgement.scores
-    if "score" in scores:
-        return "score"
-    if not scores:
-        return None
-    if card:
-        candidates = [card.primary]
-    else:
-        wired = [BY_FIELD[field] for field in _telling(example)]
-        if wired and any(evaluator in judgement.unscored for evaluator, _ in wired):
-            return None  # what should count could not be judged: another score must not stand in for it
-        candidates = [*(key for _, key in wired), "f1"]
-    for key in candidates:
-        if key in scores:
-            scores["score"] = scores[key]
-            return key
-    if len(scores) == 1 and candidates == ["f1"] and "evidence_survived" not in scores:
-        only = next(iter(scores))
-        scores["score"] = scores[only]
-        return only
-    return None

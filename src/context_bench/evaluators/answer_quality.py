@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from context_bench.evaluators.verdicts import without_thinking
-from context_bench.golds import Gold, gold_answers, response_text
+from context_bench.golds import Gold, gold_answers, is_blank, response_text
 from context_bench.results import Scores
 
 __all__ = ["AnswerQuality", "normalize", "token_f1"]
@@ -63,11 +63,11 @@ class AnswerQuality:
     """Scores `f1`, `exact_match`, `recall` (share of the gold's words given) and `contains`.
 
     `contains` is 1.0 when the normalised gold is a substring of the normalised response. A gold in parts
-    is contained when every part is.
+    is contained when every part is. A reply without any text scores 0, whatever the gold.
     """
 
     name = "answer-quality"
-    version = 1
+    version = 2
     score_fields = ("f1", "exact_match", "recall", "contains")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -75,6 +75,8 @@ class AnswerQuality:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
+        if is_blank(processed):
+            return dict.fromkeys(self.score_fields, 0.0)
         words = _words(without_thinking(response_text(processed)))
         response = " ".join(words)
         best = _compare(golds[0], response, words)

@@ -14,7 +14,7 @@ from typing import Any
 
 from context_bench.evaluators.assignment import best_assignment
 from context_bench.evaluators.verdicts import answer_text
-from context_bench.golds import gold_answers, response_text
+from context_bench.golds import gold_answers, is_blank, response_text
 from context_bench.results import Scores
 
 __all__ = ["DropScore", "drop_em_f1", "normalize_span"]
@@ -68,7 +68,7 @@ class DropScore:
     """Scores `drop_em` and `drop_f1`, each the best over the accepted answers; a gold is a tuple of spans."""
 
     name = "drop"
-    version = 1
+    version = 2
     score_fields = ("drop_em", "drop_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -76,6 +76,8 @@ class DropScore:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
+        if is_blank(processed):
+            return dict.fromkeys(self.score_fields, 0.0)
         response = processed.get("response")
         if isinstance(response, list | tuple):
             prediction = [str(span) for span in response]

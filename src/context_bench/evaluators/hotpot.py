@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.evaluators.answer_quality import normalize, token_f1
 from context_bench.evaluators.verdicts import without_thinking
-from context_bench.golds import gold_answers, response_text
+from context_bench.golds import gold_answers, is_blank, response_text
 from context_bench.results import Scores
 
 __all__ = ["HotpotScore"]
@@ -21,7 +21,7 @@ class HotpotScore:
     """Scores `hotpot_em` and `hotpot_f1`, each the best over the accepted answers."""
 
     name = "hotpot"
-    version = 1
+    version = 2
     score_fields = ("hotpot_em", "hotpot_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -29,6 +29,8 @@ class HotpotScore:
         golds = [normalize(" ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
+        if is_blank(processed):
+            return dict.fromkeys(self.score_fields, 0.0)
         response = normalize(without_thinking(response_text(processed)))
         return Scores(
             {

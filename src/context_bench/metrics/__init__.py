@@ -1,8 +1,9 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
 from context_bench.metrics.breakdown import PerDatasetBreakdown
+from context_bench.metrics.card_pass_rate import CardPassRate
 from context_bench.metrics.cost import CostOfPass
-from context_bench.metrics.defaults import default_metrics
+from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
 from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
 from context_bench.metrics.official import OfficialScore
@@ -19,6 +20,8 @@ from context_bench.metrics.upstream import (
 )
 
 __all__ = [
+    "DEFAULT_THRESHOLD",
+    "CardPassRate",
     "CompressionRatio",
     "CostOfPass",
     "EvidenceShares",

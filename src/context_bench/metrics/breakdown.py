@@ -44,3 +44,7 @@ class BreakdownTally:
     def result(self) -> dict[str, float]:
         """The means so far, sorted by tag."""
         return {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}
+
+    def unmeasured(self) -> dict[str, str]:
+        """The datasets of which no row has the score."""
+        return {f"dataset:{tag}": why for tag, mean in self._means.items() for why in mean.unmeasured().values()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.metrics.quality import ScoreCount
 from context_bench.results import EvalRow
 from context_bench.summary import fold
 
@@ -21,6 +22,7 @@ class CostOfPass:
     threshold: float = 0.7
     score_field: str = "score"
     name = "cost-of-pass"
+    by_dataset = ("cost_of_pass",)
 
     def start(self) -> CostTally:
         """A running count."""
@@ -35,16 +37,21 @@ class CostTally:
     """Counts passes and tokens."""
 
     def __init__(self, threshold: float, score_field: str) -> None:
-        self._threshold, self._field = threshold, score_field
+        self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = self._tokens = 0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         self._tokens += row.output_tokens
-        if row.error is None and row.scores.get(self._field, -math.inf) >= self._threshold:
-            self._passing += 1
+        value = self._rows.take(row)
+        if value is not None and row.error is None:
+            self._passing += value >= self._threshold
 
     def result(self) -> dict[str, float]:
         """Tokens for each pass so far."""
         cost = self._tokens / self._passing if self._passing else math.inf
         return {"cost_of_pass": cost, "num_passing": float(self._passing)}
+
+    def unmeasured(self) -> dict[str, str]:
+        """Both numbers, when no row has the score: that nothing passed is then not known."""
+        return self._rows.unmeasured("cost_of_pass", "num_passing")

@@ -21,12 +21,15 @@ from context_bench.metrics.upstream import (
 )
 from context_bench.types import Metric
 
-__all__ = ["default_metrics"]
+__all__ = ["DEFAULT_THRESHOLD", "default_metrics"]
+
+DEFAULT_THRESHOLD = 0.7
+"""A score from here on passes, unless the user says otherwise."""
 
 
 def default_metrics(
     score_field: str = "score",
-    threshold: float = 0.7,
+    threshold: float = DEFAULT_THRESHOLD,
     *,
     datasets: int = 1,
     systems: int = 1,

@@ -42,7 +42,7 @@ class LatencyTally:
         self._seconds = array("d")
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         if row.error is None:
             self._seconds.append(row.latency)
 
@@ -55,3 +55,7 @@ class LatencyTally:
             "latency_p95": percentile(seconds, 0.95),
             "latency_p99": percentile(seconds, 0.99),
         }
+
+    def unmeasured(self) -> dict[str, str]:
+        """All four, when no row succeeded."""
+        return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")

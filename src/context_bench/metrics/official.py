@@ -8,10 +8,10 @@ the score `weight_field` make a ratio of sums (IFEval's instructions). Errored r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from context_bench.metrics.quality import MeanTally, score_of
+from context_bench.metrics.quality import MeanTally, ScoreCount
 from context_bench.results import EvalRow
 from context_bench.summary import fold
 
@@ -39,28 +39,38 @@ class OfficialTally:
 
     def __init__(self, score_field: str) -> None:
         self._field = score_field
+        self._counts: dict[str, ScoreCount] = {}
         self._groups: dict[str, dict[str, MeanTally]] = {}
         self._weighted: dict[str, list[tuple[float, float]]] = {}
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in; one that says nothing of a group or weight is left out."""
+        """Add one row; one that says nothing of a group or weight is left out."""
         group, weight = row.metadata.get("group"), row.metadata.get("weight")
+        if group is None and not weight:
+            return
+        field = self._field if group is not None else row.metadata.get("weight_field") or self._field
+        value = self._counts.setdefault(row.dataset, ScoreCount(field)).take(row)
         if group is not None:
             groups = self._groups.setdefault(row.dataset, {})
             groups.setdefault(str(group), MeanTally(self._field)).add(row)
-        elif weight:
-            value = score_of(row, row.metadata.get("weight_field") or self._field)
-            if value is not None:
-                self._weighted.setdefault(row.dataset, []).append((value * weight, weight))
+        elif value is not None and weight:
+            self._weighted.setdefault(row.dataset, []).append((value * weight, weight))
 
     def result(self) -> dict[str, float]:
         """One number for each dataset so far."""
         numbers = {tag: _mean_of_groups(_means(groups)) for tag, groups in self._groups.items()}
         for tag, parts in self._weighted.items():
             numbers.setdefault(tag, math.fsum(earned for earned, _ in parts) / math.fsum(units for _, units in parts))
-        if len(numbers) == 1:
-            return {"official_score": next(iter(numbers.values()))}
-        return {f"official:{tag}": numbers[tag] for tag in sorted(numbers)}
+        return {_key(tag, numbers): numbers[tag] for tag in sorted(numbers)}
+
+    def unmeasured(self) -> dict[str, str]:
+        """The datasets of which no row has the score."""
+        numbers = self._groups.keys() | self._weighted.keys()
+        return {key: why for tag in numbers for key, why in self._counts[tag].unmeasured(_key(tag, numbers)).items()}
+
+
+def _key(tag: str, tags: Collection[str]) -> str:
+    return "official_score" if len(tags) == 1 else f"official:{tag}"
 
 
 def _means(groups: Mapping[str, MeanTally]) -> dict[str, float]:

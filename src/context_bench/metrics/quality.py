@@ -12,12 +12,41 @@ from dataclasses import dataclass
 from context_bench.results import EvalRow
 from context_bench.summary import fold
 
-__all__ = ["MeanScore", "PassRate", "score_of"]
+__all__ = ["MeanScore", "MeanTally", "PassRate", "ScoreCount"]
 
 
-def score_of(row: EvalRow, score_field: str) -> float | None:
-    """What a row counts in a mean of `score_field`; None when it does not count."""
-    return 0.0 if row.error is not None else row.scores.get(score_field)
+class ScoreCount:
+    """Counts the rows that a number made of scores stands on."""
+
+    __slots__ = ("failed", "field", "scored", "unscored")
+
+    def __init__(self, score_field: str) -> None:
+        self.field = score_field
+        self.scored = self.failed = self.unscored = 0
+
+    def take(self, row: EvalRow) -> float | None:
+        """Count a row and return what it counts in a mean; None when it does not count."""
+        if row.error is not None:
+            self.failed += 1
+            return 0.0
+        value = row.scores.get(self.field)
+        if value is None:
+            self.unscored += 1
+        else:
+            self.scored += 1
+        return value
+
+    @property
+    def count(self) -> int:
+        """How many rows a mean stands on: errors count as 0."""
+        return self.scored + self.failed
+
+    def unmeasured(self, *keys: str) -> dict[str, str]:
+        """The keys with the reason, when no row has the score; a system that failed on every row keeps its 0."""
+        if self.scored or (self.failed and not self.unscored):
+            return {}
+        reason = f"no row has the score {self.field!r}" if self.count or self.unscored else "there are no rows to score"
+        return dict.fromkeys(keys, reason)
 
 
 @dataclass(frozen=True)
@@ -40,14 +69,13 @@ class MeanTally:
     """Adds up scores; the sum is exact, so the order of rows does not matter."""
 
     def __init__(self, score_field: str) -> None:
-        self._field, self._count = score_field, 0
+        self._rows = ScoreCount(score_field)
         self._partials: list[float] = []
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
-        value = score_of(row, self._field)
+        """Add one row."""
+        value = self._rows.take(row)
         if value is not None:
-            self._count += 1
             self._partials.append(value)
             if len(self._partials) == 1024:
                 self._partials = _exact_parts(self._partials)
@@ -55,11 +83,15 @@ class MeanTally:
     @property
     def count(self) -> int:
         """How many rows the mean stands on."""
-        return self._count
+        return self._rows.count
 
     def result(self) -> dict[str, float]:
         """The mean so far."""
-        return {"mean_score": math.fsum(self._partials) / self._count if self._count else 0.0}
+        return {"mean_score": math.fsum(self._partials) / self.count if self.count else 0.0}
+
+    def unmeasured(self) -> dict[str, str]:
+        """The mean, when no row has the score."""
+        return self._rows.unmeasured("mean_score")
 
 
 def _exact_parts(values: list[float]) -> list[float]:
@@ -77,6 +109,7 @@ class PassRate:
     threshold: float = 0.7
     score_field: str = "score"
     name = "pass-rate"
+    by_dataset = ("pass_rate",)
 
     def start(self) -> PassTally:
         """A running count."""
@@ -91,16 +124,19 @@ class PassTally:
     """Counts passes."""
 
     def __init__(self, threshold: float, score_field: str) -> None:
-        self._threshold, self._field = threshold, score_field
-        self._passing = self._count = 0
+        self._threshold, self._rows = threshold, ScoreCount(score_field)
+        self._passing = 0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
-        value = score_of(row, self._field)
+        """Add one row."""
+        value = self._rows.take(row)
         if value is not None:
-            self._count += 1
             self._passing += value >= self._threshold
 
     def result(self) -> dict[str, float]:
         """The share so far."""
-        return {"pass_rate": self._passing / self._count if self._count else 0.0}
+        return {"pass_rate": self._passing / self._rows.count if self._rows.count else 0.0}
+
+    def unmeasured(self) -> dict[str, str]:
+        """The share, when no row has the score."""
+        return self._rows.unmeasured("pass_rate")

@@ -20,6 +20,7 @@ class CompressionRatio:
     """
 
     name = "compression-ratio"
+    by_dataset = ("compression_ratio",)
 
     def start(self) -> TokenTally:
         """Running sums."""
@@ -51,6 +52,12 @@ class TokenTally:
             "mean_input_tokens": self._given / count,
             "mean_output_tokens": self._kept / count,
         }
+
+    def unmeasured(self) -> dict[str, str]:
+        """All three, when no row succeeded; the ratio, when there was nothing to compress."""
+        if not self._count:
+            return dict.fromkeys(self.result(), "no row succeeded")
+        return {} if self._given else {"compression_ratio": "the examples have no prompt tokens"}
 
 
 @dataclass(frozen=True)

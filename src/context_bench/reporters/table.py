@@ -1,14 +1,15 @@
 """The result as a Markdown table that lines up in a terminal.
 
-Columns for what the run computed, a second table for the single datasets, and notes for every number
-that is not what it seems.
+Columns for what the run computed, more tables for the single datasets, and notes for every number that is not what it
+seems. A number with a note is marked with an asterisk; one that was not measured says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
-from context_bench.datasets.catalog import card_for
+from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
 from context_bench.reporters.layout import markdown, percent, score, seconds, tokens
 from context_bench.reporters.upstream import evidence, meters, upstream_notes
@@ -16,21 +17,23 @@ from context_bench.results import EvalResult
 
 __all__ = ["TableReporter"]
 
-Summary = dict[str, float]
+Column = tuple[str, str, Callable[[float], str]]
+"""Title, key of the summary, and how its value is written."""
 
-
-_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+_EVIDENCE: Column = ("evidence", "evidence_survival", percent)
+_COLUMNS: tuple[Column, ...] = (
     ("n", "num_examples", "{:.0f}".format),
     ("errors", "num_errors", "{:.0f}".format),
     ("unscored", "num_unscored", "{:.0f}".format),
     ("score", "mean_score", score),
     ("official", "official_score", score),
     ("pass rate", "pass_rate", percent),
+    ("card pass rate", "card_pass_rate", percent),
     ("compression", "compression_ratio", percent),
     ("savings", "prompt_savings", percent),
     ("untouched", "untouched_share", percent),
     ("cost of pass", "cost_of_pass", tokens),
-    ("cost of pass", "upstream_cost_of_pass", tokens),
+    ("model tokens / pass", "upstream_cost_of_pass", tokens),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
     ("overhead p50", "proxy_overhead_median", seconds),
@@ -38,9 +41,19 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("retention", "retention", percent),
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )
+_BY_DATASET: tuple[Column, ...] = (
+    ("compression by dataset", "compression_ratio", percent),
+    ("savings by dataset", "prompt_savings", percent),
+    ("evidence survived, by dataset", "evidence_survival", percent),
+    ("model tokens / pass, by dataset", "upstream_cost_of_pass", tokens),
+    ("overhead p50 by dataset", "proxy_overhead_median", seconds),
+)
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
-_FROM_SCORES = {"mean_score", "official_score", "pass_rate", "cost_of_pass", "upstream_cost_of_pass"}
+_LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
+"""What says less than what a tap or a reader saw; left out of the table where that is known of every system."""
+
 _NOT_MEASURED = "not measured"
+_MARK = "*"
 
 
 class TableReporter:
@@ -49,75 +62,124 @@ class TableReporter:
     name = "table"
 
     def render(self, result: EvalResult) -> str:
-        """The table of systems, the table of datasets where there are several, and the notes."""
-        parts = [self._systems(result), meters(result), evidence(result), self._datasets(result), self._notes(result)]
+        """The table of systems, the tables of datasets where there are several, and the notes."""
+        parts = [
+            self._systems(result),
+            meters(result),
+            evidence(result),
+            *self._datasets(result),
+            self._notes(result),
+        ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _systems(self, result: EvalResult) -> str:
-        summary = result.summary
-        columns = [column for column in _COLUMNS if _is_shown(column[1], summary)]
-        if _all_metered(result):  # then these say less than what the tap saw
-            columns = [column for column in columns if column[1] not in ("compression_ratio", "cost_of_pass")]
-        else:
-            columns = [column for column in columns if column[1] != "upstream_cost_of_pass"]
+        columns = _choose_columns(result)
         lines = [["system", *(title for title, _, _ in columns)]]
-        for name, values in summary.items():
-            lines.append([name, *(self._value(result, name, values, key, show) for _, key, show in columns)])
+        lines += [[name, *(_cell(result, name, key, show) for _, key, show in columns)] for name in result.summary]
         return markdown(lines)
 
     @staticmethod
-    def _value(result: EvalResult, name: str, values: Summary, key: str, show: Callable[[float], str]) -> str:
-        if key not in values:
-            return "–"
-        if key == "compression_ratio" and _answers(result, name):
-            return _NOT_MEASURED
-        if key in _FROM_SCORES and values.get("num_examples", 1) == values.get("num_unscored", 0):
-            return "–"
-        all_failed = "num_errors" in values and values["num_errors"] == values.get("num_examples")
-        if all_failed and key.startswith(("latency", "compression")):
-            return "–"
-        return show(values[key])
-
-    @staticmethod
-    def _datasets(result: EvalResult) -> str:
-        keys = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
-        if len(keys) < 2:
-            return ""
-        lines = [["score by dataset", *(key.removeprefix("dataset:") for key in keys)]]
-        for name, values in result.summary.items():
-            lines.append([name, *(score(values[key]) if key in values else "–" for key in keys)])
-        return markdown(lines)
+    def _datasets(result: EvalResult) -> list[str]:
+        scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+        tables = [_table_by_dataset(result, "score by dataset", scores, score)] if len(scores) > 1 else []
+        for title, key, show in _BY_DATASET:
+            keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
+            shown = key not in _LESS_THAN_THE_TAP or not _all_metered(result)
+            if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
+                tables += [_table_by_dataset(result, title, keys, show)] if len(keys) > 1 else []
+        return tables
 
     def _notes(self, result: EvalResult) -> str:
         notes = [_score_note(result), _f1_note(result)]
-        if _all_metered(result):
-            notes.append("cost of pass = tokens that the model read and wrote for each example that passed.")
+        if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
+            notes.append("no gold answers: tokens and time only.")
+        if any("upstream_cost_of_pass" in values for values in result.summary.values()):
+            notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
+        notes += _explain_marks(result)
         notes += upstream_notes(result)
-        if any(_answers(result, name) and not _is_metered(result, name) for name in result.summary):
-            notes.append(
-                "compression is not measured for systems that return an answer: what they sent on is not seen."
-            )
         return "\n".join(printable(note) for note in notes if note)
 
 
-def _is_shown(key: str, summary: dict[str, Summary]) -> bool:
+def _choose_columns(result: EvalResult) -> list[Column]:
+    """The columns that this run has something for."""
+    columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
+    if _all_metered(result):
+        columns = [column for column in columns if column[1] not in _LESS_THAN_THE_TAP]
+    if _is_shown(_EVIDENCE[1], result.summary) and _answered_by_script(result):
+        # A script's answers say little; whether the evidence got through says what the run is about.
+        place = next((place for place, column in enumerate(columns) if column[1] == "mean_score"), len(columns))
+        columns.insert(place, _EVIDENCE)
+    first = [key for _, key, _ in _COLUMNS]
+    further = [
+        (key, key, show)
+        for values in result.summary.values()
+        for key in values
+        for plain, show in [(key.partition(":")[0], _format_of(key.partition(":")[0]))]
+        if ":" in key and plain in first and show is not None
+    ]
+    return [*columns, *dict.fromkeys(further)]
+
+
+def _format_of(key: str) -> Callable[[float], str] | None:
+    return next((show for _, each, show in _COLUMNS if each == key), None)
+
+
+def _is_shown(key: str, summary: dict[str, dict[str, float]]) -> bool:
     values = [own[key] for own in summary.values() if key in own]
     return any(values) if key in _WHEN_NOT_ZERO else bool(values)
 
 
-def _answers(result: EvalResult, name: str) -> bool:
-    """Whether a system returns answers, so that its output tokens say nothing of what a model read."""
-    returns: dict[str, str] = result.config.get("returns", {})
-    return returns.get(name) == "response"
+def _cell(result: EvalResult, name: str, key: str, show: Callable[[float], str]) -> str:
+    values, notes = result.summary[name], result.notes.get(name, {})
+    if key not in values:
+        return f"–{_MARK}" if key in notes else "–"
+    if math.isnan(values[key]):
+        return _NOT_MEASURED
+    if key == "num_errors" and 0 < values[key] == values.get("num_examples"):
+        return "all failed"
+    return show(values[key]) + (_MARK if key in notes else "")
 
 
-def _is_metered(result: EvalResult, name: str) -> bool:
-    """Whether it is known what the model behind a system got to read."""
-    return "prompt_savings" in result.summary[name]
+def _table_by_dataset(result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str]) -> str:
+    tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
+    lines = [[title, *tags]]
+    lines += [[name, *(_cell(result, name, key, show) for key in keys)] for name in result.summary]
+    return markdown(lines)
+
+
+def _explain_marks(result: EvalResult) -> list[str]:
+    """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
+    titles = {key: title for title, key, _ in _choose_columns(result)}
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for name, notes in result.notes.items():
+        for key, note in notes.items():
+            title = "score" if key.startswith("dataset:") else titles.get(key.partition("@")[0])
+            if title is not None:
+                keys, names = found.setdefault(note, ({}, {}))
+                keys[title] = names[name] = None
+    every = len(result.summary)
+    return [
+        f"{_MARK} {', '.join(keys)}{'' if len(names) == every else f' of {_some(list(names))}'}: {note}."
+        for note, (keys, names) in found.items()
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _is_unscored(result: EvalResult) -> bool:
+    return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
+
+
+def _answered_by_script(result: EvalResult) -> bool:
+    reports = result.config.get("reports", {}).values()
+    return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
 
 
 def _all_metered(result: EvalResult) -> bool:
-    return bool(result.summary) and all(_is_metered(result, name) for name in result.summary)
+    """Whether it is known of every system what the model behind it got to read."""
+    return bool(result.summary) and all("prompt_savings" in values for values in result.summary.values())
 
 
 def _score_note(result: EvalResult) -> str:
@@ -127,13 +189,21 @@ def _score_note(result: EvalResult) -> str:
     names = {}
     for tag in result.config.get("datasets", {}):
         card = card_for(tag)
-        primary = result.config.get("primary", {}).get(tag, "by its fields")
-        names[tag] = (card.primary + (" (stand-in)" if card.stand_in else "")) if card else primary
+        primary = result.config.get("primary", {}).get(tag)
+        if primary is None and card is None:
+            continue  # nothing of it was scored
+        names[tag] = _name_score(primary, card)
     if not names:
         return ""
     if len(set(names.values())) == 1:
         return f"score = {next(iter(names.values()))}."
     return "score = " + ", ".join(f"{primary} for {tag}" for tag, primary in names.items()) + "."
+
+
+def _name_score(primary: str | None, card: Card | None) -> str:
+    if card and primary in (None, card.primary):
+        return card.primary + (" (stand-in)" if card.stand_in else "")
+    return str(primary)
 
 
 def _f1_note(result: EvalResult) -> str:

@@ -283,7 +283,9 @@ class Store:
         # Not strict JSON: a cost may be infinite.
         numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
         statement = "UPDATE runs SET status = ?, config = ?, summary = ?, timing = ? WHERE number = ?"
-        self._put(Batch.change, statement, status, to_bytes(result.config), *numbers, run.number)
+        self._put(
+            Batch.change, statement, status, to_bytes({**result.config, "notes": result.notes}), *numbers, run.number
+        )
 
     def runs(self) -> list[RunInfo]:
         """All runs, the newest first."""

@@ -46,6 +46,7 @@ class AnthropicProxy:
     """
 
     own_client = True
+    sends_elsewhere = True
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ class ClaudeCLI:
         name: "claude-cli" by default.
     """
 
+    sends_elsewhere = True
+
     def __init__(
         self, model: str | None = None, timeout: float = 300.0, command: str = "claude", name: str | None = None
     ) -> None:

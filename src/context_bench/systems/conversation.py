@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from context_bench.errors import BadOutput
-from context_bench.systems.prompts import Message, open_turns
+from context_bench.systems.prompts import Message, is_open, open_turns
 from context_bench.types import Example
 
-__all__ = ["answer_turns", "ask", "has_open_turns", "in_one"]
+__all__ = ["answer_turns", "ask", "has_open_turns", "in_one", "list_turn_prompts"]
 
 _SUMS = (
     *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "cache_creation_tokens"),
@@ -41,13 +41,26 @@ async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns:
     replies: list[Message] = []
     for turn, after in zip(turns, [*turns[1:], None]):
         sent.append(dict(turn))
-        if turn.get("role") == "user" and (after is None or after.get("role") != "assistant"):
+        if is_open(turn, after):
             result = await reply_to({"turns": sent})
             reply = {"role": "assistant", "content": result["response"]}
             sent.append(reply)
             seen = {"tapped": result["tapped"]} if "tapped" in result else {}
             replies.append({**reply, "metadata": result["metadata"], **seen})
     return replies
+
+
+def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[Example]:
+    """What `answer_turns` asks for each open turn, given the replies that came; a missing one is empty."""
+    left = iter(replies)
+    sent: list[Message] = []
+    prompts: list[Example] = []
+    for turn, after in zip(turns, [*turns[1:], None]):
+        sent.append(turn)
+        if is_open(turn, after):
+            prompts.append({"turns": list(sent)})
+            sent.append({"role": "assistant", "content": next(left, "")})
+    return prompts
 
 
 def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:

@@ -12,7 +12,7 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.types import Example
 
-__all__ = ["Message", "build_messages", "merge", "open_turns", "task_text", "text_of", "with_context"]
+__all__ = ["Message", "build_messages", "is_open", "merge", "open_turns", "task_text", "text_of", "with_context"]
 
 Message = dict[str, Any]
 
@@ -78,10 +78,12 @@ def text_of(content: Any) -> str:
 
 def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:
     """How many user turns of a conversation still wait for their reply."""
-    return sum(
-        turn.get("role") == "user" and (after is None or after.get("role") != "assistant")
-        for turn, after in zip(turns, [*turns[1:], None])
-    )
+    return sum(is_open(turn, after) for turn, after in zip(turns, [*turns[1:], None]))
+
+
+def is_open(turn: Mapping[str, Any], after: Mapping[str, Any] | None) -> bool:
+    """Whether a turn of the user has no reply yet."""
+    return turn.get("role") == "user" and (after is None or after.get("role") != "assistant")
 
 
 def merge(example: Example, processed: Mapping[str, Any]) -> Example:

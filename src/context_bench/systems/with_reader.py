@@ -7,14 +7,14 @@ import copy
 import inspect
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
 from context_bench.http.loop import run_sync
 from context_bench.systems.adapt import adapt
-from context_bench.systems.conversation import ask
-from context_bench.systems.prompts import merge, with_context
+from context_bench.systems.conversation import ask, has_open_turns, list_turn_prompts
+from context_bench.systems.prompts import build_messages, merge, with_context
 from context_bench.types import Example
 
 __all__ = ["WithReader"]
@@ -23,9 +23,10 @@ __all__ = ["WithReader"]
 class WithReader:
     """Runs the compressor, sends what it made to the reader, and returns the reader's answer.
 
-    What the reader was sent is the row's `upstream_tokens`; the compressor's own time is
-    `compressor_seconds`. The compressor runs one call at a time, so that this time means something; waiting
-    for its turn is no latency. The reader may have many calls.
+    What the reader was sent is the row's `upstream_tokens`, what it would have been sent without the compressor its
+    `sent_tokens`: both with instruction and framing, as behind a tap. The compressor's own time is
+    `compressor_seconds`; it runs one call at a time, so that this time means something, and waiting for its turn is
+    no latency. The reader may have many calls.
 
     Args:
         compressor: A system or function that returns a context.
@@ -74,6 +75,18 @@ class WithReader:
         metadata["waited"] = started - asked + metadata.get("waited", 0.0)
         metadata["upstream"] = "context"
         return {**processed, **result, "metadata": metadata}
+
+    def list_requests(self, example: Example, replies: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The bodies that the reader is sent for an example, one for each of its replies."""
+        conversation = has_open_turns(example) and hasattr(self.reader, "aprocess_conversation")
+        examples = list_turn_prompts(example["turns"], replies) if conversation else [example]
+        return [self._request(each) for each in examples]
+
+    def _request(self, example: Example) -> Mapping[str, Any]:
+        if hasattr(self.reader, "request_body"):
+            body: Mapping[str, Any] = self.reader.request_body(example)
+            return body
+        return {"messages": build_messages(example), "tools": example.get("tools") or []}
 
     def _compress(self, example: Example) -> tuple[Any, float, float]:
         with self._lock:

@@ -28,6 +28,7 @@ class Control:
     """
 
     own_client = True
+    sends_elsewhere = True
     competes = False
     reads_gold = True
     """The ceiling needs to know what the evidence is."""

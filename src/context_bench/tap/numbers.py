@@ -11,7 +11,7 @@ from context_bench.tap.prompt import Prompt, read_prompt
 from context_bench.tap.vendors import claimed_tokens_saved
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["tapped_numbers"]
+__all__ = ["count_request", "tapped_numbers"]
 
 Exchange = Mapping[str, Any]
 Call = Mapping[str, Any]
@@ -27,12 +27,12 @@ def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str,
     exchanges = [{**exchange, "calls": [call for call in exchange["calls"] if asks(call)]} for exchange in exchanges]
     calls = [call for exchange in exchanges for call in exchange["calls"]]
     numbers: dict[str, Any] = {
-        "downstream_tokens": sum(_tokens(exchange["sent"], count) for exchange in exchanges),
+        "downstream_tokens": sum(count_request(exchange["sent"], count) for exchange in exchanges),
         "upstream_calls": len(calls),
         "extra_upstream_calls": max(0, len(calls) - len(exchanges)),
     }
     if any(exchange.get("failed") for exchange in exchanges):  # attempts of ours cannot be told from calls of the proxy
-        tokens = sum(_tokens(call["body"], count) for call in calls if is_answered(call))
+        tokens = sum(count_request(call["body"], count) for call in calls if is_answered(call))
         known = not any(exchange["unmatched"] for exchange in exchanges)
         return {"upstream_calls": len(calls), **({"upstream_tokens": tokens} if known else {})}
     if all(map(is_known, exchanges)):
@@ -51,7 +51,7 @@ def tapped_numbers(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[str,
 
 def _upstream(exchanges: Sequence[Exchange], calls: Sequence[Call], sent: int, count: Tokenizer) -> dict[str, Any]:
     """What all calls come to."""
-    upstream = sum(_tokens(call["body"], count) for call in calls if is_answered(call))
+    upstream = sum(count_request(call["body"], count) for call in calls if is_answered(call))
     numbers: dict[str, Any] = {"upstream_tokens": upstream, "untouched": all(map(_is_untouched, exchanges))}
     if sent:
         numbers["prompt_savings"] = 1 - upstream / sent
@@ -71,7 +71,8 @@ def _remembering(count: Tokenizer) -> Tokenizer:
     return counted
 
 
-def _tokens(body: str, count: Tokenizer) -> int:
+def count_request(body: str | Mapping[str, Any], count: Tokenizer) -> int:
+    """Count the tokens of what a request asks a model to read; 0 when it holds no prompt."""
     prompt = read_prompt(body)
     return prompt.tokens(count) if prompt else 0
 

@@ -55,6 +55,7 @@ class Tapped:
     """
 
     own_client = True
+    sends_elsewhere = True
 
     def __init__(
         self,
@@ -148,6 +149,11 @@ class Tapped:
                 await self.finish()
 
         return run_sync(once())
+
+    def request_body(self, example: Example) -> dict[str, Any]:
+        """What is sent for an example."""
+        body: dict[str, Any] = self.system.request_body(example)
+        return body
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the open turns of a conversation one after the other."""

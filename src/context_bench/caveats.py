@@ -1,0 +1,191 @@
+"""Which numbers of a summary mean nothing, or less than their name suggests, and why.
+
+A metric's `compute()` keeps its formula whatever it is given. In the summary of a run, a value that means nothing for a
+system becomes NaN with a note, and one that needs explaining keeps its value and gets a note.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalRow
+
+__all__ = ["Census", "add_caveats", "can_be_ranked", "find_unscored"]
+
+_CAUSES = 100
+"""Different reasons that are remembered; a reason may hold the id of its example."""
+
+_SHOWN = 3
+_FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
+
+
+class Census:
+    """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
+
+    __slots__ = ("causes", "errors", "outputs", "rows", "score_field", "score_keys", "unscored")
+
+    def __init__(self, score_field: str) -> None:
+        self.score_field = score_field
+        self.rows = self.errors = self.unscored = 0
+        self.causes: Counter[str] = Counter()
+        self.score_keys: set[str] = set()
+        self.outputs: set[str] = set()
+
+    def add(self, row: EvalRow) -> None:
+        """Count one row."""
+        self.rows += 1
+        if row.error is not None:
+            self.errors += 1
+            return
+        self.outputs.add(row.metadata.get("output", ""))
+        if self.score_field not in row.scores:
+            self.unscored += 1
+            self._note_causes(row)
+
+    def _note_causes(self, row: EvalRow) -> None:
+        self.score_keys.update(row.scores)
+        for evaluator, reason in row.unscored.items():
+            cause = f"{evaluator}: {reason}"
+            if cause in self.causes or len(self.causes) < _CAUSES:
+                self.causes[cause] += 1
+
+    def counts(self) -> dict[str, float]:
+        """The counts that stand in every summary."""
+        return {
+            "num_examples": float(self.rows),
+            "num_errors": float(self.errors),
+            "error_rate": self.errors / self.rows if self.rows else 0.0,
+            "num_unscored": float(self.unscored),
+        }
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether there are rows and every one is an error."""
+        return 0 < self.rows == self.errors
+
+    @property
+    def nothing_scored(self) -> bool:
+        """Whether rows that did not fail are there, and none of them has the score."""
+        return self.unscored > 0 and self.errors + self.unscored == self.rows
+
+    def explain(self) -> str:
+        """Why no row has the score, in one sentence."""
+        if self.score_keys:
+            keys = ", ".join(sorted(self.score_keys))
+            choice = f"choose one with score_field (--score-field): {keys}"
+            return f"the evaluators give no {self.score_field!r}; {choice}"
+        shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_SHOWN)]
+        more = len(self.causes) - len(shown)
+        return "; ".join([*shown, *([f"and {more} more reasons"] if more > 0 else [])]) or "no evaluator applies"
+
+
+def add_caveats(
+    name: str,
+    values: dict[str, float],
+    notes: dict[str, str],
+    census: Census,
+    datasets: Mapping[str, Census],
+    config: Mapping[str, Any],
+) -> None:
+    """Set what means nothing for a system to NaN, and note what has to be known of the rest."""
+    _explain_missing_scores(values, notes, census, datasets)
+    _judge_compression(name, values, notes, census, config)
+    if census.all_failed and "mean_score" in values:
+        notes["mean_score"] = "all failed: every row is an error, which counts as 0"
+    elif "mean_score" in values and (unlike := _unlike_scores(config)):
+        notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
+    for key in (*_FROM_PASSES, *(f"{key}@{tag}" for key in _FROM_PASSES for tag in datasets)):
+        if key in values and not math.isnan(values[key]) and (weak := _weak_threshold(key, config)):
+            notes.setdefault(key, weak)
+
+
+def _explain_missing_scores(
+    values: Mapping[str, float], notes: dict[str, str], census: Census, datasets: Mapping[str, Census]
+) -> None:
+    """Say why scores are missing wherever a number stands on none."""
+    for key in [key for key in notes if key in values and math.isnan(values[key])]:
+        own = datasets.get(key.partition("@")[2] or key.removeprefix("dataset:"), census)
+        if own.nothing_scored and "score" in notes[key]:
+            notes[key] += f"; {own.explain()}"
+
+
+def _judge_compression(
+    name: str, values: dict[str, float], notes: dict[str, str], census: Census, config: Mapping[str, Any]
+) -> None:
+    """A compression ratio compares contexts; a system that returns an answer alone has none to compare."""
+    if "response" not in census.outputs:
+        return
+    elsewhere = name in (config.get("sends_elsewhere") or ())
+    for key in [key for key in values if key == "compression_ratio" or key.startswith("compression_ratio@")]:
+        if math.isnan(values[key]):
+            continue
+        if elsewhere:
+            values[key] = math.nan
+            notes[key] = "not measured: it sends its request elsewhere and returns an answer; " + (
+                "what it sent on is prompt_savings" if "prompt_savings" in values else "a tap sees what it sends on"
+            )
+        else:
+            notes[key] = (
+                "response against prompt: it returned no context, so its answer is held against what it was given"
+            )
+
+
+def _unlike_scores(config: Mapping[str, Any]) -> str:
+    """Which score counts for which dataset, where they differ."""
+    primary: Mapping[str, str] = config.get("primary") or {}
+    if config.get("score_field", "score") != "score" or len(set(primary.values())) < 2:
+        return ""
+    return ", ".join(f"{field} for {tag or 'data without a tag'}" for tag, field in primary.items())
+
+
+def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
+    """Why passing a threshold means little for the datasets that a number is made of."""
+    weak: Mapping[str, str] = config.get("weak_thresholds") or {}
+    tag = key.partition("@")[2]
+    return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
+
+
+def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
+    """Why a system cannot be ranked; empty when it can."""
+    if census.all_failed:
+        return "all failed"
+    if census.nothing_scored or not census.rows:
+        return "nothing was scored"
+    weak = config.get("weak_thresholds")
+    if weak and not config.get("threshold_given") and cost_field.endswith("cost_of_pass"):
+        return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"
+    return ""
+
+
+def find_unscored(
+    numbers: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]
+) -> list[str]:
+    """One sentence for each dataset of which a system has no score although there was gold, or a field was asked for.
+
+    Systems with the same cause share a sentence.
+    """
+    if not config.get("evaluators", True):
+        return []  # nobody was to score anything
+    found: dict[tuple[str, str], list[str]] = {}
+    gold: Mapping[str, bool] = config.get("gold") or {}
+    asked = config.get("score_field", "score") != "score"
+    for name, values in numbers.items():
+        tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
+        for tag in tags:
+            at = f"@{tag or 'unknown'}" if len(gold) > 1 else ""
+            rows, errors, unscored = (
+                values.get(f"{key}{at}", 0.0) for key in ("num_examples", "num_errors", "num_unscored")
+            )
+            if unscored and errors + unscored == rows and (gold[tag] or asked):
+                said = (notes.get(name, {}).get(key) for key in (f"dataset:{tag}", f"pass_rate{at}", "mean_score"))
+                cause = next((note for note in said if note), None)
+                if cause is not None:  # else no number is made of scores
+                    found.setdefault((tag, cause.removeprefix("not measured: ")), []).append(name)
+    return [
+        f"nothing{f' of {tag}' if tag else ''} could be scored for {', '.join(names)}: {cause}"
+        for (tag, cause), names in found.items()
+    ]
