@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
     "summary": {"caveats", "errors", "registry", "types", "results"},
-    "results": {"errors", "summary", "types"},
+    "results": {"errors", "registry", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

@@ -177,10 +177,12 @@ def register_dataset(name: str, loader: Callable[..., Any]) -> None:
 
 
 def load_dataset(name: str, **parameters: Any) -> Any:
-    """Load a dataset by name, or a local file by its path; parameters go to its loader."""
+    """Load a dataset by name, or a local file by its path; parameters go to its loader. `+` joins datasets."""
     if name.endswith((".jsonl", ".json", ".csv", ".tsv", ".parquet")):
-        return import_object("context_bench.datasets.files:FileDataset")(name, **parameters)
-    return registry.get("dataset", name)(**parameters)
+        loaded = import_object("context_bench.datasets.files:FileDataset")(name, **parameters)
+    else:
+        loaded = registry.get("dataset", name)(**parameters)
+    return loaded if hasattr(loaded, "__add__") else import_object("context_bench.datasets.joined:Joined")([loaded])
 
 
 def register_metric(name: str, metric: Any) -> None:

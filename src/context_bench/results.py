@@ -7,13 +7,14 @@ Rows hold raw facts; every number of a summary can be computed again from them, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from context_bench.errors import DataError, MissingExtra
+from context_bench.errors import DataError, MissingExtra, UsageError
+from context_bench.registry import registry
 from context_bench.summary import Notes, rebuild_metrics, summarize
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class EvalRow:
 ROW_FIELDS: tuple[str, ...] = tuple(f.name for f in fields(EvalRow))
 
 
-@dataclass
+@dataclass(repr=False)
 class EvalResult:
     """All rows of a run and what the metrics made of them.
 
@@ -90,7 +91,7 @@ class EvalResult:
     summary: dict[str, dict[str, float]]
     timing: dict[str, float] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
-    metrics: list[Metric] | None = field(default=None, repr=False, compare=False)
+    metrics: list[Metric] | None = field(default=None, compare=False)
     notes: Notes = field(default_factory=dict)
 
     @property
@@ -98,22 +99,51 @@ class EvalResult:
         """System names, in the order of the run."""
         return list(self.summary)
 
+    def __repr__(self) -> str:
+        datasets = ", ".join(self.config.get("datasets") or {}) or "data without a tag"
+        lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
+        for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
+            numbers = [f"{key} {values[key]:.4g}" for key in _SHOWN_NUMBERS if key in values]
+            lines.append(f"  {name}: {', '.join(numbers)}")
+        if len(self.summary) > _SHOWN_SYSTEMS:
+            lines.append(f"  and {len(self.summary) - _SHOWN_SYSTEMS} more")
+        return "\n".join(lines)
+
+    def _repr_markdown_(self) -> str:
+        """The table, as notebooks show it."""
+        return str(registry.get("reporter", "table")().render(self))
+
     def filter(
         self,
-        system: str | Iterable[str] | None = None,
+        system: str | Iterable[str] | Callable[[EvalRow], bool] | None = None,
         dataset: str | Iterable[str] | None = None,
+        **fields: Any,
     ) -> EvalResult:
-        """The part of the result for some systems or datasets, its summary computed anew."""
-        systems, datasets = _wanted(system), _wanted(dataset)
+        """The part of the result for some of its rows, its summary computed anew.
+
+        Args:
+            system: One name, several, or a function of a row that says whether it stays.
+            dataset: One tag or several.
+            fields: Any other field of a row: its value, or a list of values.
+        """
+        keep = system if callable(system) else None
+        systems = None if callable(system) else _wanted(system)
+        wanted = {name: _wanted(value) for name, value in {"dataset": dataset, **fields}.items()}
+        wanted = {name: values for name, values in wanted.items() if values is not None or name != "dataset"}
+        if unknown := wanted.keys() - set(ROW_FIELDS):
+            raise UsageError(f"a row has no field {sorted(unknown)[0]!r}; it has {', '.join(ROW_FIELDS)}")
         rows = [
             row
             for row in self.rows
-            if (systems is None or row.system in systems) and (datasets is None or row.dataset in datasets)
+            if (systems is None or row.system in systems)
+            and all(_fits(getattr(row, name), values) for name, values in wanted.items())
+            and (keep is None or keep(row))
         ]
-        names = [name for name in self.summary if systems is None or name in systems]
+        left = {row.system for row in rows}
+        names = [name for name in self.summary if (name in left if keep else systems is None or name in systems)]
         timing = {name: seconds for name, seconds in self.timing.items() if name in names}
         part = self._with_rows(rows, names, timing)
-        return part._keep_unknown(self.summary, self.notes) if datasets is None else part
+        return part if wanted or keep else part._keep_unknown(self.summary, self.notes)
 
     def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
         metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
@@ -161,7 +191,7 @@ class EvalResult:
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One line for each row, scores as columns (needs the extra `dataframe`)."""
+        """One line for each row, scores and the numbers of its metadata as columns (needs the extra `dataframe`)."""
         try:
             import pandas
         except ImportError as error:
@@ -172,8 +202,18 @@ class EvalResult:
             scores = record.pop("scores")
             # A score called like a field of the row must not replace it.
             record.update({(f"score:{key}" if key in record else key): value for key, value in scores.items()})
+            record.update({f"metadata:{key}": value for key, value in metadata_numbers(row).items()})
             records.append(record)
         return pandas.DataFrame.from_records(records)
+
+
+_SHOWN_SYSTEMS = 8
+_SHOWN_NUMBERS = ("num_examples", "mean_score", "pass_rate", "compression_ratio", "prompt_savings", "cost_of_pass")
+
+
+def metadata_numbers(row: EvalRow) -> dict[str, float]:
+    """The numbers in a row's metadata, true and false included."""
+    return {key: value for key, value in row.metadata.items() if isinstance(value, int | float)}
 
 
 def dump_json(value: Any, *, indent: bool = False) -> str:
@@ -200,10 +240,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _wanted(names: str | Iterable[str] | None) -> set[str] | None:
-    if names is None:
+def _wanted(values: Any) -> list[Any] | None:
+    """What a field may be, as a list; None for any, or for a field that must be None."""
+    if values is None:
         return None
-    return {names} if isinstance(names, str) else set(names)
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
+
+
+def _fits(value: Any, wanted: list[Any] | None) -> bool:
+    return value is None if wanted is None else value in wanted
 
 
 def _read_row(values: Any, number: int) -> EvalRow:

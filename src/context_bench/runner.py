@@ -16,6 +16,7 @@ from context_bench._version import __version__
 from context_bench.caveats import find_unscored
 from context_bench.datasets.catalog import card_for, find_weak_thresholds
 from context_bench.datasets.examples import ExampleCheck
+from context_bench.datasets.load import gather_datasets
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
@@ -30,7 +31,8 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
-from context_bench.types import Evaluator, Example, Metric, System
+from context_bench.systems.load import build_systems
+from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
 __all__ = ["aevaluate", "evaluate"]
@@ -38,8 +40,8 @@ __all__ = ["aevaluate", "evaluate"]
 
 def evaluate(
     systems: Any,
-    dataset: Iterable[Example],
-    evaluators: Sequence[Evaluator] | Scorer | None = None,
+    dataset: Any,
+    evaluators: Sequence[Any] | Scorer | None = None,
     metrics: Sequence[Metric] | None = None,
     max_examples: int | None = None,
     progress: bool = True,
@@ -64,9 +66,12 @@ def evaluate(
     leaves the loop free meanwhile.
 
     Args:
-        systems: One system or several; a plain function `f(example)` is one too.
-        dataset: Any iterable of examples, read lazily, once.
-        evaluators: Applied to all examples; None wires them by each example's dataset.
+        systems: One system or several; a plain function `f(example)` is one too, and so is a reference such as
+            `"bm25:ratio=0.3"`.
+        dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a list of
+            datasets, or a mapping from tags to datasets.
+        evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
+            `f(original, processed)` that returns a number or a dict of numbers is one too, and so is a name.
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
             for several systems the Pareto rank.
         max_examples: Stop after so many.
@@ -130,8 +135,8 @@ def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalRes
 
 async def aevaluate(
     systems: Any,
-    dataset: Iterable[Example],
-    evaluators: Sequence[Evaluator] | Scorer | None = None,
+    dataset: Any,
+    evaluators: Sequence[Any] | Scorer | None = None,
     metrics: Sequence[Metric] | None = None,
     max_examples: int | None = None,
     progress: bool = True,
@@ -156,15 +161,18 @@ async def aevaluate(
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
     members = _systems(systems)
+    examples, datasets = gather_datasets(dataset)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
     if threshold is not None:
         check_threshold(threshold, scorer, score_field or "score")
-    metrics = _choose_metrics(metrics, members, score_field, threshold)
+    if metrics is None:
+        metrics = _default_metrics(members, scorer, datasets, threshold)
+    metrics = _check_metrics(metrics)
     if not keep_rows:
         _need_tallies(metrics)
     if limits is not None and limits.max_cost is not None:
         _need_prices(members, prices)
-    expected = _length(dataset, max_examples)
+    expected = _length(examples, max_examples)
     plan = Plan(
         systems=members,
         scorer=scorer,
@@ -190,7 +198,7 @@ async def aevaluate(
         "threshold_given": threshold is not None,
         **(config or {}),
     }
-    return await _kept(plan, _checked(dataset, max_examples), described, store or cache_dir, reuse, cache_tag)
+    return await _kept(plan, _checked(examples, max_examples), described, store or cache_dir, reuse, cache_tag)
 
 
 def _described(plan: Plan) -> dict[str, Any]:
@@ -297,7 +305,10 @@ async def _executed(
 
 
 def _systems(given: Any) -> list[System]:
-    members = [adapt(each) for each in (given if isinstance(given, list | tuple) else [given])]
+    listed = given if isinstance(given, list | tuple) else [given]
+    members = [
+        system for each in listed for system in (build_systems(each) if isinstance(each, str) else [adapt(each)])
+    ]
     if not members:
         raise UsageError("no system to measure: pass at least one")
     seen: set[str] = set()
@@ -308,21 +319,25 @@ def _systems(given: Any) -> list[System]:
     return members
 
 
-def _choose_metrics(
-    given: Sequence[Metric] | None, systems: Sequence[System], score_field: str | None, threshold: float | None
-) -> list[Metric]:
-    """The metrics that were given, or the default ones."""
-    if given is None:
-        known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
-        given = default_metrics(
-            score_field or "score",
-            DEFAULT_THRESHOLD if threshold is None else threshold,
-            systems=len(systems),
-            tapped=any(known),
-            controls=[each.name for each in systems if not getattr(each, "competes", True)],
-            cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
-        )
-        given.append(CardPassRate(score_field or "score"))  # says nothing where no card recommends a threshold
+def _default_metrics(
+    systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None
+) -> Sequence[Metric]:
+    """The metrics of a run whose caller chose none."""
+    known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
+    metrics = default_metrics(
+        scorer.score_field,
+        DEFAULT_THRESHOLD if threshold is None else threshold,
+        datasets=datasets,
+        systems=len(systems),
+        tapped=any(known),
+        controls=[each.name for each in systems if not getattr(each, "competes", True)],
+        cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
+        judged=scorer.has_judge,
+    )
+    return [*metrics, CardPassRate(scorer.score_field)]  # says nothing where no card recommends a threshold
+
+
+def _check_metrics(given: Sequence[Metric]) -> list[Metric]:
     metrics = list(given)
     for metric in metrics:
         if isinstance(metric, type) or not isinstance(metric, Metric):

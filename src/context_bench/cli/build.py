@@ -12,6 +12,7 @@ from context_bench.cli.build_tap import build_tapped, proxy_names, wants_tap
 from context_bench.datasets.catalog import card_for
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
+from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
@@ -101,7 +102,7 @@ def build_evaluators(texts: Sequence[str]) -> list[Evaluator]:
     for text in texts:
         for ref in parse("evaluator", text):
             found = resolve("evaluator", ref)
-            evaluators.append(call_with(found, ref) if isinstance(found, type) else found)
+            evaluators.append(adapt_evaluator(call_with(found, ref) if isinstance(found, type) else found))
     return evaluators
 
 
@@ -178,6 +179,7 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
         tapped=reads_upstream(options),
         controls=_controls() if getattr(options, "controls", False) else (),
         cost_field="upstream_cost_of_pass" if _all_upstream(options) else "cost_of_pass",
+        judged=bool(options.judge_url),
     )
     if any((card := card_for(tag)) and card.threshold is not None for tag in tags):
         metrics.append(CardPassRate(field))

@@ -11,13 +11,14 @@ from typing import Any
 
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.files import SUFFIXES, FileDataset
+from context_bench.datasets.joined import Joined
 from context_bench.datasets.sampling import sample
 from context_bench.datasets.sources.records import digest
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.types import Example
 
-__all__ = ["Choices", "Datasets", "Source", "open_datasets"]
+__all__ = ["Choices", "Datasets", "Source", "gather_datasets", "open_datasets"]
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Source:
 
     def __iter__(self) -> Iterator[Example]:
         for example in chain.from_iterable(self._opened):
-            if self._file is None and isinstance(example, dict):
-                example["dataset"] = self.tag
+            if self._file is None and isinstance(example, dict) and example.get("dataset") != self.tag:
+                example = {**example, "dataset": self.tag}  # it may be the caller's own
             yield example
 
 
@@ -133,6 +134,39 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
         else:
             sources.append(_from_refs(text, parse("dataset", text), choices))
     return Datasets(sources, choices)
+
+
+def gather_datasets(given: Any) -> tuple[Iterable[Example], int]:
+    """The examples that a caller means, and of how many datasets they are.
+
+    Args:
+        given: An iterable of examples; a reference such as `needle:n=20` or a file; a list of references and iterables;
+            or a mapping from tags to either.
+    """
+    if isinstance(given, str):
+        return open_datasets([given]), 1
+    if isinstance(given, Mapping):
+        sources = [_tagged(str(tag), part) for tag, part in given.items()]
+        return Datasets(sources), len(sources)
+    if isinstance(given, list | tuple) and given and all(_is_dataset(part) for part in given):
+        parts = [open_datasets([part]) if isinstance(part, str) else part for part in given]
+        return Joined(parts), len(parts)
+    if not isinstance(given, Iterable):
+        raise UsageError(f"a dataset must be an iterable of examples, a name or a file (got {type(given).__name__})")
+    return given, len(given.parts) if isinstance(given, Joined) else 1
+
+
+def _is_dataset(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Iterable) and not isinstance(part, Mapping))
+
+
+def _tagged(tag: str, part: Any) -> Source:
+    if isinstance(part, str):
+        (source,) = open_datasets([part]).sources
+        return Source(tag, [source], source.length)
+    if not isinstance(part, Iterable):
+        raise UsageError(f"dataset {tag!r} must be an iterable of examples, a name or a file")
+    return Source(tag, [part], _length(part))
 
 
 def _is_file(text: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import ScoreClash, UsageError, describe
+from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.types import Evaluator, Example
@@ -123,6 +124,11 @@ class Scorer:
     def chosen(self) -> list[Evaluator]:
         """The evaluators that the user chose, which may want to prepare themselves."""
         return [*(self._given or ()), *self._extra]
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a model judges the answers beside the other evaluators."""
+        return any("judge_score" in getattr(each, "score_fields", ()) for each in self.chosen)
 
     @property
     def names(self) -> list[str]:
@@ -302,15 +308,8 @@ async def _slow_scores(
 
 def _all_checked(evaluators: Any) -> list[Evaluator]:
     if not isinstance(evaluators, list | tuple):
-        raise UsageError(f"evaluators is a list of evaluators, not {type(evaluators).__name__}")
-    return [_checked(each) for each in evaluators]
-
-
-def _checked(evaluator: Any) -> Evaluator:
-    if isinstance(evaluator, type) or not isinstance(evaluator, Evaluator):
-        kind = evaluator.__name__ if isinstance(evaluator, type) else type(evaluator).__name__
-        raise UsageError(f"{kind} is no evaluator: pass an object with .name and .score(original, processed)")
-    return evaluator
+        raise UsageError(f"evaluators must be a list of evaluators (got {type(evaluators).__name__})")
+    return [adapt_evaluator(each) for each in evaluators]
 
 
 def _no_repeats(evaluators: Sequence[Evaluator]) -> None:

@@ -36,6 +36,7 @@ def default_metrics(
     tapped: bool = False,
     controls: Sequence[str] = (),
     cost_field: str = "cost_of_pass",
+    judged: bool = False,
 ) -> list[Metric]:
     """The five metrics of every run; a tap, more datasets and more systems add what can be said of them."""
     metrics: list[Metric] = [
@@ -45,6 +46,8 @@ def default_metrics(
         CostOfPass(threshold, score_field),
         Latency(),
     ]
+    if judged and score_field != "judge_score":
+        metrics.append(MeanScore("judge_score"))
     if tapped:
         metrics += [
             PromptSavings(),

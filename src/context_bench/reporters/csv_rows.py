@@ -6,29 +6,35 @@ import csv
 import io
 from typing import Any
 
-from context_bench.results import ROW_FIELDS, EvalResult, dump_json
+from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_numbers
 
 __all__ = ["CsvReporter"]
 
 
 class CsvReporter:
-    """The fields of a row in their order, then each score as `score:<name>`; nested values are JSON."""
+    """The fields of a row in their order, then each score as `score:<name>`, then the numbers of `metadata`.
+
+    Nested values are JSON.
+    """
 
     name = "csv"
 
     def render(self, result: EvalResult) -> str:
         """A header and a line for each row."""
         keys = sorted({key for row in result.rows for key in row.scores})
+        numbers = sorted({key for row in result.rows for key in metadata_numbers(row)})
         plain = [name for name in ROW_FIELDS if name != "scores"]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow([*plain, *(f"score:{key}" for key in keys)])
+        writer.writerow([*plain, *(f"score:{key}" for key in keys), *(f"metadata:{key}" for key in numbers)])
         for row in result.rows:
             values = [_cell(getattr(row, name)) for name in plain]
             # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
             bare = any(isinstance(value, str) and "\r" in value for value in values)
-            (quoting if bare else writer).writerow([*values, *(row.scores.get(key, "") for key in keys)])
+            own = metadata_numbers(row)
+            more = [*(row.scores.get(key, "") for key in keys), *(own.get(key, "") for key in numbers)]
+            (quoting if bare else writer).writerow([*values, *more])
         return text.getvalue()
 
 

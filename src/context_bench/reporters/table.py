@@ -28,6 +28,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("score", "mean_score", score),
     ("official", "official_score", score),
     ("pass rate", "pass_rate", percent),
+    ("judge score", "mean_score:judge_score", score),
     ("card pass rate", "card_pass_rate", percent),
     ("compression", "compression_ratio", percent),
     ("savings", "prompt_savings", percent),
@@ -115,7 +116,7 @@ def _choose_columns(result: EvalResult) -> list[Column]:
         for values in result.summary.values()
         for key in values
         for plain, show in [(key.partition(":")[0], _format_of(key.partition(":")[0]))]
-        if ":" in key and plain in first and show is not None
+        if ":" in key and key not in first and plain in first and show is not None
     ]
     return [*columns, *dict.fromkeys(further)]
 

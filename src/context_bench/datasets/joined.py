@@ -1,0 +1,50 @@
+"""Datasets joined into one, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from context_bench.types import Example
+
+__all__ = ["Joined"]
+
+
+class Joined:
+    """One or several datasets, one after the other; `+` joins more to it.
+
+    Everything else is asked of the dataset itself, where there is one alone.
+    """
+
+    def __init__(self, parts: Sequence[Iterable[Example]]) -> None:
+        self.parts = list(parts)
+
+    def __iter__(self) -> Iterator[Example]:
+        return chain.from_iterable(self.parts)
+
+    def __len__(self) -> int:
+        sized: list[Any] = self.parts
+        return sum(map(len, sized))  # a part without a length says so
+
+    def __add__(self, other: Iterable[Example]) -> Joined:
+        return Joined([*self.parts, *(other.parts if isinstance(other, Joined) else [other])])
+
+    def __radd__(self, other: Iterable[Example]) -> Joined:
+        return Joined([other, *self.parts])
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+    def check(self) -> None:
+        """Check the parts that can check themselves."""
+        for part in self.parts:
+            check = getattr(part, "check", None)
+            if callable(check):
+                check()
+
+    def __getattr__(self, name: str) -> Any:
+        parts = self.__dict__.get("parts", ())
+        if name.startswith("__") or len(parts) != 1:
+            raise AttributeError(name)
+        return getattr(parts[0], name)

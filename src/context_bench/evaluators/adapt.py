@@ -1,0 +1,48 @@
+"""Whatever a user hands over as an evaluator, made into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.registry import registry
+from context_bench.types import Evaluator, Example
+
+__all__ = ["FunctionEvaluator", "adapt_evaluator"]
+
+
+class FunctionEvaluator:
+    """A plain function as an evaluator: its number is the score of its name, its dict is taken as it is."""
+
+    def __init__(self, function: Callable[[Example, Example], Any]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+
+    @property
+    def parts(self) -> list[Any]:
+        """What its scores depend on."""
+        return [self.function]
+
+    def score(self, original: Example, processed: Example) -> dict[str, float]:
+        """Call the function; None is no score."""
+        value = self.function(original, processed)
+        if value is None:
+            return {}
+        if isinstance(value, Mapping):
+            return value  # type: ignore[return-value]  # as an evaluator's own dict it is checked where it is used
+        return {self.name: value}
+
+
+def adapt_evaluator(evaluator: Any) -> Evaluator:
+    """Accept an evaluator as it is, a function `f(original, processed)`, or the name of one of ours."""
+    if isinstance(evaluator, str):
+        return registry.get("evaluator", evaluator)()  # type: ignore[no-any-return]
+    if isinstance(evaluator, type):
+        raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
+    if isinstance(evaluator, Evaluator):
+        return evaluator
+    if callable(evaluator):
+        return FunctionEvaluator(evaluator)
+    kind = type(evaluator).__name__
+    raise UsageError(f"{kind} is not an evaluator: pass an object with .name and .score(original, processed)")
