@@ -34,6 +34,13 @@ def test_everything_is_kept_apart() -> None:
     assert "--proc" not in options
 
 
+def test_what_can_be_written_to_has_a_size() -> None:
+    options = _options()
+    places = [at for at, option in enumerate(options) if option == "--tmpfs"]
+    assert [options[at + 1] for at in places] == ["/tmp", "/dev/shm"]
+    assert [options[at - 2 : at] for at in places] == [["--size", str(32 << 20)]] * 2
+
+
 def test_folders_above() -> None:
     assert _folders_above(["/a/b/c", "/a/d", "/e"]) == ["/a", "/a/b"]
 

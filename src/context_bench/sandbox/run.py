@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from context_bench.sandbox.interpreter import Isolation
 from context_bench.sandbox.task import Task
@@ -17,17 +17,44 @@ __all__ = ["Verdict", "run"]
 
 _LONGEST = 4096
 
+_KNOWN_TASK = Task("add", "", "", ("assert add(1, 2) == 3\n",), False, ("add",), (), "")
+_KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
+_KNOWN_TIMEOUT = 10.0
+"""A program that is known to be good, and the seconds that it gets at least: a hundred times what it needs."""
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """How it went. `passed` is None when nothing was found out; `reason` is "" for a pass."""
+    """How it went.
+
+    Attributes:
+        passed: None when nothing was found out.
+        reason: Why it did not pass; "" for a pass.
+        explained: False as long as it is open whether the program or the sandbox is to blame.
+    """
 
     passed: bool | None
     reason: str = ""
+    explained: bool = True
 
 
 def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
     """Run a program, given as the pieces of a reply, against the tests of a task.
+
+    Where the tests' process fails or runs out of time, a program that is known to be good goes through a
+    sandbox of the same kind. If that passes, the fault is the program's; if not, nothing was found out.
+    """
+    verdict = _attempt(task, blocks, isolation, timeout)
+    if verdict.explained:
+        return verdict
+    known = _attempt(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _KNOWN_TIMEOUT))
+    if known.passed:
+        return replace(verdict, explained=True)
+    return Verdict(None, f"{verdict.reason}, and a known-good program does not pass either: {known.reason}")
+
+
+def _attempt(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
+    """Run both processes once.
 
     The program's process gets its source and the stream; the tests' process gets the tests, the stream
     and the pipe. Only what comes out of the pipe counts, and it has to come in time.
@@ -47,6 +74,8 @@ def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> 
             job = {**facts, "stream": ours.fileno(), "verdict": verdict}
             tester = isolation.start("tester", job, [ours.fileno(), verdict], seconds)
             stack.callback(tester.end)
+        except OSError as error:  # out of processes, memory or files, whoever has them
+            return Verdict(None, f"the sandbox did not start: {error}")
         finally:
             os.close(verdict)
         ours.close()
@@ -74,15 +103,14 @@ def _listen(pipe: int, deadline: float) -> tuple[bytes, bool]:
 
 
 def _judge(said: bytes, in_time: bool, timeout: float) -> Verdict:
+    """What to make of it. The program runs only after "ready": what goes wrong before is not its doing."""
     started, _, last = said.decode("utf-8", "replace").partition("\n")
     word, _, reason = last.strip("\n").partition(" ")
     reason = "".join(char if char.isprintable() else " " for char in reason)
     if started != "ready":
         return Verdict(None, "the sandbox did not start" + ("" if in_time else f" within {timeout:g} s"))
     if not in_time:
-        return Verdict(False, f"timed out after {timeout:g} s")
-    if word == "unusable":
-        return Verdict(None, reason)
-    if word == "pass":
-        return Verdict(True)
-    return Verdict(False, reason or "the tests did not run to their end")
+        return Verdict(False, f"timed out after {timeout:g} s", explained=False)
+    if not last.endswith("\n") or word not in ("pass", "fail", "unusable"):
+        return Verdict(False, "the process of the tests ended without a verdict", explained=False)
+    return Verdict({"pass": True, "fail": False, "unusable": None}[word], reason)

@@ -56,6 +56,7 @@ def _program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
     """The names that the program gives to the tests."""
     try:
         peer.receive()
+        peer.send(("go",))
     except Gone:
         raise NotStarted("the process of the program did not start") from None
     kind, content = peer.checked(peer.receive(), str, object)
