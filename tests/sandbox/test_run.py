@@ -287,7 +287,7 @@ NONSENSE = "import posix\nposix.write(VERDICT, b'perhaps so\\n')\nposix._exit(0)
 @pytest.mark.parametrize("sandbox", ["none", pytest.param("auto", marks=needs_sandbox)])
 @pytest.mark.parametrize(("fault", "reason"), [(CRASH, "ended without a verdict"), (HANG, "timed out after 0.7 s")])
 def test_a_broken_sandbox_gives_no_verdict(sandbox: str, fault: str, reason: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(import_module("context_bench.sandbox.run"), "_KNOWN_TIMEOUT", 0.7)
+    monkeypatch.setattr(import_module("context_bench.sandbox.run"), "_PATIENCE", 0.7)
     task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
     assert task is not None
     faulty = Faulty(find_isolation(sandbox), fault, times=2)
@@ -334,6 +334,21 @@ def test_no_program_runs_before_its_tests_are_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     assert judge(program, DECEPTIONS["exit in the call"].test, "none") == Verdict(True)
     assert [path.name for path in tmp_path.iterdir()] == ["ran"]
+
+
+class SlowToStart:
+    """Plain processes, of which that of the tests starts late."""
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        if main == "tester":
+            time.sleep(0.6)
+        return find_isolation("none").start(main, job, files, seconds)
+
+
+def test_the_time_of_a_program_counts_from_when_its_tests_are_there() -> None:
+    task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
+    assert task is not None
+    assert run(task, [HONEST], SlowToStart(), 0.5) == Verdict(True)
 
 
 @needs_sandbox
