@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DECEPTIONS", "Deception"]
+__all__ = ["DECEPTIONS", "PAST_THE_SANDBOX", "Deception"]
 
 SUM = "def check(c):\n    assert c(1, 2) == 3\n    assert c(20, 22) == 42\n"
 NEAR = "def check(c):\n    assert abs(c(1, 2) - 3) < 1e-6\n"
@@ -209,3 +209,48 @@ DECEPTIONS: dict[str, Deception] = {
     "recursion without end": Deception("def add(a, b):\n    return add(a, b)\n", works=False),
     "parser bomb": Deception("def add(a, b):\n    return " + "(" * 5000 + ")" * 5000 + "\n", works=False),
 }
+
+PAST_THE_SANDBOX: dict[str, str] = {
+    # Bodies of functions that return True when they get what they want. `call` makes a system call by name.
+    "leaves a key in the keyring": "return call('add_key', b'user', b'left', b'hush', 4, -3) > 0",
+    "asks for a key": "call('add_key', b'user', b'own', b'hush', 4, -3)\n"
+    "    return call('request_key', b'user', b'own', 0, -3) > 0",
+    "lists a keyring": "return call('keyctl', 0, -3, 1) > 0",
+    "makes a user namespace": "return call('unshare', 0x10000000) == 0",
+    "makes a user namespace by clone": "return in_child(call('clone', 0x10000000 | 17, 0, 0, 0, 0))",
+    "makes a user namespace by clone3": "return in_child(call('clone3', (c_uint64 * 11)(0x10000000, 0, 0, 0, 17), 88))",
+    "mounts in a namespace of its own": "return call('unshare', 0x10020000) == 0"
+    " and call('mount', b'none', b'/tmp', b'tmpfs', 0, 0) == 0",
+    "mounts with the newer calls": "return call('unshare', 0x10020000) == 0 and call('fsopen', b'tmpfs', 0) >= 0",
+    "copies a mount": "return call('unshare', 0x10020000) == 0 and call('open_tree', -100, b'/tmp', 1) >= 0",
+    "changes the root in a namespace of its own": "return call('unshare', 0x10000000) == 0"
+    " and call('chroot', b'/tmp') == 0",
+    "opens a socket to the hypervisor": "socket.socket(40, socket.SOCK_STREAM).close(); return True",
+    "opens a socket to the kernel": "socket.socket(16, socket.SOCK_RAW).close(); return True",
+    "opens a socket for packets in a namespace": "return call('unshare', 0x50000000) == 0"
+    " and socket.socket(17, socket.SOCK_RAW).fileno() > 0",
+    "opens a socket of a rare protocol": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close(); return True",
+    "takes memory by System V": "\n    libc.shmat.restype = c_void_p\n"
+    "    for _ in range(3):\n        there = libc.shmat(libc.shmget(0, c_size_t(400 << 20), 0o1600), None, 0)\n"
+    "        if there in (None, 2**64 - 1): return False\n"
+    "        ctypes.memset(there, 1, 400 << 20)\n        libc.shmdt(c_void_p(there))\n    return True",
+    "makes a System V semaphore": "return call('semget', 0, 1, 0o600) >= 0",
+    "makes a System V queue": "return call('msgget', 0, 0o600) >= 0",
+    "makes a queue": "return call('mq_open', b'queue', 0o102, 0o600, 0) >= 0",
+    "takes memory in files of no file system": "\n    files = [call('memfd_create', b'x', 0) for _ in range(40)]\n"
+    "    return sum(os.write(file, bytes(15 << 20)) for file in files) + len(bytearray(500 << 20)) > 1 << 30",
+    "reads the memory of a process": "\n    here, there = map(ctypes.create_string_buffer, (b'     ', b'hello'))\n"
+    "    to, of = ((c_size_t * 2)(ctypes.addressof(each), 6) for each in (here, there))\n"
+    "    return call('process_vm_readv', os.getpid(), to, 1, of, 1, 0) == 6 and here.value == b'hello'",
+    "takes a file from a process": "return call('pidfd_getfd', os.pidfd_open(os.getpid()), 0, 0) >= 0",
+    "compares processes": "return call('kcmp', os.getpid(), os.getpid(), 0, 0, 0) == 0",
+    "handles its own page faults": "return call('userfaultfd', 1) >= 0",
+    "opens a queue to the kernel": "return call('io_uring_setup', 4, (c_uint64 * 32)()) >= 0",
+    "watches file systems": "return call('fanotify_init', 0x200, 0) >= 0",
+    "gets a handle of a file": "handle, mount = (c_uint32 * 40)(128), (c_uint32 * 2)()\n"
+    "    return call('name_to_handle_at', -100, b'/tmp', handle, mount, 0) == 0",
+    "switches randomness of addresses off": "return call('personality', 0x40000) >= 0",
+    "lists mounts by a call newer than the filter": "request, answer = (c_uint64 * 3)(24, -1), (c_uint64 * 512)()\n"
+    "    return call(458, request, answer, 256, 0) >= 0",
+}
+"""What a sandbox of namespaces and limits alone lets through, where the kernel has it."""

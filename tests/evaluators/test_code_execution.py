@@ -18,18 +18,9 @@ import pytest
 from context_bench.errors import UsageError
 from context_bench.evaluators import CodeExecution
 from context_bench.results import Scores
-from context_bench.sandbox import find_isolation, read_task
+from context_bench.sandbox import read_task
+from sandboxed import needs_sandbox
 
-
-def _missing() -> str:
-    try:
-        find_isolation("auto")
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-needs_sandbox = pytest.mark.skipif(bool(_missing()), reason=_missing())
 FULL = bool(os.environ.get("CONTEXT_BENCH_FULL"))
 ADD = {
     "context": "def add(a, b):\n",
@@ -109,7 +100,7 @@ def test_a_sandbox_that_nobody_knows() -> None:
 
 def test_it_belongs_into_threads_and_names_its_version() -> None:
     ev = CodeExecution(timeout=3.0, sandbox="none")
-    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 1, ("pass_at_1",))
+    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 2, ("pass_at_1",))
     assert (ev.timeout, ev.sandbox) == (3.0, "none")
 
 
@@ -201,6 +192,105 @@ BENIGN: dict[str, tuple[str, str]] = {
     "asyncio": (
         "import asyncio\nasync def g():\n    return 1\ndef f():\n    return asyncio.run(g())",
         "assert f() == 1",
+    ),
+    "pool of processes": (
+        "from multiprocessing import Pool\ndef double(x):\n    return 2 * x\n"
+        "def f(x):\n    with Pool() as pool:\n        return pool.map(double, x)",
+        "assert f([1, 2]) == [2, 4]",
+    ),
+    "executor of processes": (
+        "from concurrent.futures import ProcessPoolExecutor\ndef double(x):\n    return 2 * x\n"
+        "def f(x):\n    with ProcessPoolExecutor(2) as pool:\n        return list(pool.map(double, x))",
+        "assert f([1, 2]) == [2, 4]",
+    ),
+    "queue and lock between processes": (
+        "from multiprocessing import Lock, Process, Queue\n"
+        "def work(queue, lock, x):\n    with lock: queue.put(x * x)\n"
+        "def f(x):\n    queue, lock = Queue(), Lock()\n"
+        "    started = [Process(target=work, args=(queue, lock, y)) for y in x]\n"
+        "    for one in started: one.start()\n    found = sorted(queue.get(timeout=5) for _ in x)\n"
+        "    for one in started: one.join()\n    return found",
+        "assert f([1, 2, 3]) == [1, 4, 9]",
+    ),
+    "values and arrays between processes": (
+        "from multiprocessing import Array, Process, Value\n"
+        "def work(total, cells):\n    with total.get_lock(): total.value += sum(cells)\n    cells[0] = 7\n"
+        "def f():\n    total, cells = Value('i', 1), Array('i', [1, 2])\n"
+        "    one = Process(target=work, args=(total, cells))\n    one.start()\n    one.join()\n"
+        "    return total.value, list(cells)",
+        "assert f() == (4, [7, 2])",
+    ),
+    "shared memory": (
+        "from multiprocessing import Process\nfrom multiprocessing.shared_memory import SharedMemory\n"
+        "def work(name):\n    there = SharedMemory(name)\n    there.buf[:2] = b'ok'\n    there.close()\n"
+        "def f():\n    here = SharedMemory(create=True, size=1 << 20)\n"
+        "    one = Process(target=work, args=(here.name,))\n    one.start()\n    one.join()\n"
+        "    try: return bytes(here.buf[:2])\n    finally:\n        here.close()\n"
+        "        here.unlink()",
+        "assert f() == b'ok'",
+    ),
+    "another Python": (
+        "import subprocess, sys\ndef f(x):\n"
+        "    command = [sys.executable, '-S', '-c', f'print({x} + 1)']\n"
+        "    return subprocess.run(command, capture_output=True, text=True).stdout",
+        "assert f(1) == '2\\n'",
+    ),
+    "another Python in asyncio": (
+        "import asyncio, sys\nasync def g():\n"
+        "    command = [sys.executable, '-S', '-c', 'print(1)']\n"
+        "    one = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)\n"
+        "    return (await one.communicate())[0]\ndef f():\n    return asyncio.run(g())",
+        "assert f() == b'1\\n'",
+    ),
+    "server and client in asyncio": (
+        "import asyncio\nasync def serve(reader, writer):\n"
+        "    writer.write((await reader.readline()).upper())\n    await writer.drain()\n    writer.close()\n"
+        "async def g(text):\n    server = await asyncio.start_server(serve, '127.0.0.1', 0)\n"
+        "    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())\n"
+        "    writer.write(text)\n    answer = await reader.readline()\n    writer.close()\n    server.close()\n"
+        "    return answer\ndef f(text):\n    return asyncio.run(g(text))",
+        "assert f(b'hello\\n') == b'HELLO\\n'",
+    ),
+    "web server": (
+        "import http.server, threading, urllib.request\nclass H(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n        self.send_response(200)\n        self.end_headers()\n"
+        "        self.wfile.write(b'hello')\n"
+        "def f():\n    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)\n"
+        "    threading.Thread(target=server.serve_forever, daemon=True).start()\n"
+        "    return urllib.request.urlopen(f'http://127.0.0.1:{server.server_port}/').read()",
+        "assert f() == b'hello'",
+    ),
+    "a call back from C": (
+        "import ctypes\ndef f(x):\n    cells = (ctypes.c_int * len(x))(*x)\n"
+        "    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))\n"
+        "    ctypes.CDLL(None).qsort(cells, len(x), 4, kind(lambda a, b: a[0] - b[0]))\n    return list(cells)",
+        "assert f([3, 1, 2]) == [1, 2, 3]",
+    ),
+    "database": (
+        "import sqlite3\ndef f():\n    with sqlite3.connect('/tmp/data.db') as db:\n"
+        "        db.execute('create table t (x)')\n        db.execute('insert into t values (1)')\n"
+        "        return db.execute('select x from t').fetchall()",
+        "assert f() == [(1,)]",
+    ),
+    "time zones of the world": (
+        "from datetime import datetime\nfrom zoneinfo import ZoneInfo\ndef f(day, zone):\n"
+        "    return datetime(2024, *day, 12, tzinfo=ZoneInfo(zone)).utcoffset().total_seconds() / 3600",
+        "assert f((1, 1), 'Europe/Berlin') == 1\nassert f((7, 1), 'Europe/Berlin') == 2",
+    ),
+    "aware times": (
+        "from datetime import datetime, timezone\nfrom zoneinfo import ZoneInfo\n"
+        "def f(moment, zone):\n    return moment.astimezone(ZoneInfo(zone))",
+        "from datetime import datetime, timedelta, timezone\nfrom zoneinfo import ZoneInfo\n"
+        "noon = datetime(2024, 7, 1, 12, tzinfo=timezone.utc)\nthere = f(noon, 'America/New_York')\n"
+        "assert there == noon and there.hour == 8 and there.tzinfo == ZoneInfo('America/New_York')\n"
+        "assert f(there, 'Asia/Tokyo').isoformat() == '2024-07-01T21:00:00+09:00'",
+    ),
+    "fixed time zones": (
+        "from datetime import datetime, timedelta, timezone\n"
+        "def f(text):\n    return datetime.fromisoformat(text).astimezone(timezone(timedelta(hours=2), 'there'))",
+        "from datetime import datetime, timezone\n"
+        "assert f('2024-07-01T12:00:00+00:00') == datetime(2024, 7, 1, 12, tzinfo=timezone.utc)\n"
+        "assert f('2024-07-01T12:00:00+00:00').tzname() == 'there'",
     ),
     "sorting in place": ("def f(x):\n    x.sort()", "x = [2, 1]\nassert f(x) is None and x == [1, 2]"),
     "changes deep inside": ("def f(x):\n    x[0]['k'].append(1)", "x = [{'k': []}]\nf(x)\nassert x == [{'k': [1]}]"),

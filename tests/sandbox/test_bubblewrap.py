@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def test_everything_is_kept_apart() -> None:
     assert "--proc" not in options
 
 
+def test_what_can_be_written_to_has_a_size() -> None:
+    options = _options()
+    places = [at for at, option in enumerate(options) if option == "--tmpfs"]
+    assert [options[at + 1] for at in places] == ["/tmp", "/dev/shm"]
+    assert [options[at - 2 : at] for at in places] == [["--size", str(32 << 20)]] * 2
+
+
 def test_folders_above() -> None:
     assert _folders_above(["/a/b/c", "/a/d", "/e"]) == ["/a", "/a/b"]
 
@@ -59,10 +67,11 @@ def test_a_sandbox_that_fails_later_gives_no_verdict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.001])
-def test_no_time_to_start_is_no_verdict(seconds: float) -> None:
+def test_no_time_to_start_is_no_verdict(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from context_bench.sandbox import find_isolation, read_task, run
 
     task = read_task({"test_list": ["assert f() == 1"]})
     assert task is not None
+    monkeypatch.setattr(import_module("context_bench.sandbox.run"), "_PATIENCE", seconds)
     verdict = run(task, ["def f():\n    return 1\n"], find_isolation("none"), seconds)
     assert verdict.passed is None

@@ -9,31 +9,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attacks import DECEPTIONS, Deception
-from context_bench.errors import UsageError
-from context_bench.sandbox import Verdict, code_blocks, find_isolation, read_task, run
-
-
-def _missing() -> str:
-    try:
-        find_isolation("auto")
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-needs_sandbox = pytest.mark.skipif(bool(_missing()), reason=_missing())
-
-
-def judge(program: str, test: str, sandbox: str = "auto", timeout: float = 10.0, entry: str = "add") -> Verdict:
-    task = read_task({"test": test, "entry_point": entry})
-    assert task is not None
-    return run(task, code_blocks(program), find_isolation(sandbox), timeout)
+from context_bench.sandbox import Verdict, find_isolation, read_task, run
+from context_bench.sandbox.interpreter import Child, Isolation
+from sandboxed import REACHED, judge, missing, needs_sandbox
 
 
 def plain(program: str, timeout: float = 10.0) -> subprocess.CompletedProcess[str]:
@@ -115,6 +101,7 @@ REACHES: dict[str, str] = {
     "connects to a local port": "socket.create_connection(('127.0.0.1', PORT), 2).close(); return True",
     "connects to an abstract socket": "s = socket.socket(socket.AF_UNIX); s.connect(ABSTRACT); s.close(); return True",
     "starts 60 processes": "return [os.fork() or (time.sleep(2), os._exit(0)) for _ in range(60)] != []",
+    "fills /dev/shm": "[open(f'/dev/shm/{PID}-{i}', 'wb').write(bytes(8 << 20)) for i in range(8)]; return True",
     "fills the disk": "[open(f'f{i}', 'wb').write(bytes(8 << 20)) for i in range(8)]; return True",
     "runs a shell": "return subprocess.run(['/bin/sh', '-c', 'true']).returncode == 0",
 }
@@ -140,13 +127,14 @@ def surroundings(tmp_path: Path) -> Iterator[str]:
         yield "import os, socket, subprocess, time\n" + "".join(f"{key} = {value!r}\n" for key, value in facts.items())
 
 
-REACHED = "def check(c):\n    assert c() is True\n"
-
-
 @pytest.mark.parametrize("body", REACHES.values(), ids=REACHES)
 def test_what_a_plain_process_reaches(body: str, surroundings: str) -> None:
     program = f"{surroundings}def reach():\n    {body}\n"
-    assert judge(program, REACHED, "none", entry="reach") == Verdict(True)
+    try:
+        assert judge(program, REACHED, "none", entry="reach") == Verdict(True)
+    finally:
+        for left in Path("/dev/shm").glob(f"{os.getpid()}-*"):
+            left.unlink()
 
 
 @needs_sandbox
@@ -214,8 +202,8 @@ def test_a_daemon_outlives_a_plain_program_and_not_a_sandboxed_one() -> None:
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert len(left) == 1
-    if _missing():
-        pytest.skip(_missing())
+    if missing():
+        pytest.skip(missing())
     deadline = time.monotonic() + 5
     while _named(mark) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -237,7 +225,7 @@ def test_a_secret_of_the_environment_is_not_there(monkeypatch: pytest.MonkeyPatc
     program = "import os\ndef reach():\n    return 'CONTEXT_BENCH_SECRET' in os.environ\n"
     assert "True" in plain(program + "print(reach())").stdout
     assert judge(program, REACHED, entry="reach").passed is False
-    names = "NAMES = 'HOME LC_CTYPE LD_LIBRARY_PATH MALLOC_ARENA_MAX PWD PYTHONHASHSEED'.split()\n"
+    names = "NAMES = 'HOME LC_CTYPE LD_LIBRARY_PATH MALLOC_ARENA_MAX PWD PYTHONHASHSEED PYTHONTZPATH'.split()\n"
     listing = f"{names}def check(c):\n    assert set(c()) <= set(NAMES)\n"
     assert judge("import os\ndef reach():\n    return list(os.environ)\n", listing, entry="reach") == Verdict(True)
 
@@ -271,3 +259,100 @@ def test_a_plain_run_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     program = "def add(a, b):\n    open('left', 'w').close()\n    return a + b\n"
     assert judge(program, DECEPTIONS["exit in the call"].test, "none") == Verdict(True)
     assert list(tmp_path.iterdir()) == []
+
+
+class Faulty:
+    """A real sandbox whose process of the tests gets other tests than it should, some of the times."""
+
+    def __init__(self, isolation: Isolation, tests: str, times: int) -> None:
+        self.isolation, self.tests, self.times, self.started = isolation, tests, times, 0
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        if main == "tester":
+            self.started += 1
+            job = (
+                {**job, "tests": [self.tests.replace("VERDICT", str(job["verdict"]))]}
+                if self.started <= self.times
+                else job
+            )
+        return self.isolation.start(main, job, files, seconds)
+
+
+HONEST = "def add(a, b):\n    return a + b\n"
+CRASH = "import os\nos._exit(3)\n"
+HANG = "import time\ntime.sleep(60)\n"
+NONSENSE = "import posix\nposix.write(VERDICT, b'perhaps so\\n')\nposix._exit(0)\n"
+
+
+@pytest.mark.parametrize("sandbox", ["none", pytest.param("auto", marks=needs_sandbox)])
+@pytest.mark.parametrize(("fault", "reason"), [(CRASH, "ended without a verdict"), (HANG, "timed out after 0.7 s")])
+def test_a_broken_sandbox_gives_no_verdict(sandbox: str, fault: str, reason: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(import_module("context_bench.sandbox.run"), "_PATIENCE", 0.7)
+    task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
+    assert task is not None
+    faulty = Faulty(find_isolation(sandbox), fault, times=2)
+    verdict = run(task, [HONEST], faulty, 0.7)
+    assert verdict.passed is None
+    assert reason in verdict.reason
+    assert "a known-good program does not pass either" in verdict.reason
+    assert faulty.started == 2
+
+
+@pytest.mark.parametrize("sandbox", ["none", pytest.param("auto", marks=needs_sandbox)])
+def test_a_program_that_makes_its_tests_fail_has_failed_when_others_pass(sandbox: str) -> None:
+    unsafe = "def check(c):\n    import ctypes\n    assert ctypes.string_at(c(1, 2), 1) == b'x'\n"
+    verdict = judge("def add(a, b):\n    return 1\n", unsafe, sandbox)  # reads address 1, and dies of it
+    assert verdict == Verdict(False, "the process of the tests ended without a verdict")
+    verdict = judge(
+        "def add(a, b):\n    return 60\n", "def check(c):\n    import time\n    time.sleep(c(1, 2))\n", sandbox, 0.7
+    )
+    assert verdict == Verdict(False, "timed out after 0.7 s")
+
+
+def test_a_word_that_is_no_verdict_is_none() -> None:
+    task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
+    assert task is not None
+    assert run(task, [HONEST], Faulty(find_isolation("none"), NONSENSE, times=2), 5.0).passed is None
+
+
+class WithoutTests:
+    """Plain processes, of which that of the tests never starts to work."""
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        if main == "tester":
+            main = "settle"
+        return find_isolation("none").start(main, job, files, seconds)
+
+
+def test_no_program_runs_before_its_tests_are_there(tmp_path: Path) -> None:
+    """Else it could take so much of the machine that they do not start, which would leave it unscored."""
+    program = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n{HONEST}"
+    task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
+    assert task is not None
+    stuck = run(task, [program], WithoutTests(), 1.0)
+    assert stuck.passed is None
+    assert list(tmp_path.iterdir()) == []
+    assert judge(program, DECEPTIONS["exit in the call"].test, "none") == Verdict(True)
+    assert [path.name for path in tmp_path.iterdir()] == ["ran"]
+
+
+class SlowToStart:
+    """Plain processes, of which that of the tests starts late."""
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        if main == "tester":
+            time.sleep(0.6)
+        return find_isolation("none").start(main, job, files, seconds)
+
+
+def test_the_time_of_a_program_counts_from_when_its_tests_are_there() -> None:
+    task = read_task({"test": DECEPTIONS["exit in the call"].test, "entry_point": "add"})
+    assert task is not None
+    assert run(task, [HONEST], SlowToStart(), 0.5) == Verdict(True)
+
+
+@needs_sandbox
+def test_pools_of_one_process_for_each_cpu_fit_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_bench.sandbox.bubblewrap.CPUS", 1)
+    counting = "import os\ndef reach():\n    return len(os.sched_getaffinity(0))\n"
+    assert judge(counting, "def check(c):\n    assert c() == 1\n", entry="reach") == Verdict(True)

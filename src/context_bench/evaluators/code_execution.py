@@ -31,7 +31,7 @@ class CodeExecution:
     """
 
     name = "code-execution"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("pass_at_1",)
     slow = True

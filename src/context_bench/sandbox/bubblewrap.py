@@ -1,18 +1,20 @@
 """Interpreters in bubblewrap sandboxes: namespaces of their own, in which little is to be seen.
 
 Inside there is no network, no home directory, no environment, no /proc and no other process; the
-only place to write to is a small file system in memory. All of it is gone when `end` returns.
+only places to write to are two small file systems in memory. System calls that reach past all this are
+refused by a filter. All of it is gone when `end` returns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import select
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from context_bench.sandbox.interpreter import (
@@ -23,35 +25,47 @@ from context_bench.sandbox.interpreter import (
     environment,
     job_file,
     library_folders,
+    zone_folder,
 )
+from context_bench.sandbox.seccomp import build_filter
 
 __all__ = ["Bubblewrap"]
 
 DISK = 32 << 20
+SHARED_MEMORY = 32 << 20
 PROCESSES = 32
+CPUS = 8
+"""Pools start as many processes as there are CPUs, and all of them have to fit in."""
 
 _TRANSIENT_USERS = (61184, 65519)
 """User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""
 
 
 class Bubblewrap:
-    """Starts interpreters through the `bwrap` program at a path."""
+    """Starts interpreters through the `bwrap` program at a path.
 
-    def __init__(self, program: str) -> None:
+    Args:
+        program: The path of `bwrap`.
+        disables_userns: Whether the sandbox shuts user namespaces off for good, beside the filter that refuses them.
+            Only where not started as root, whose limit on processes would no longer hold; it needs
+            bubblewrap 0.8 and a /proc/sys that can be written to.
+    """
+
+    def __init__(self, program: str, *, disables_userns: bool = False) -> None:
         self._program = program
-        self._command = [*_options(), *command()]
+        self._command = [*(["--disable-userns"] if disables_userns else []), *_options(), *command()]
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
         """Start an interpreter in a sandbox of its own."""
         told, tells = os.pipe()
         try:
-            with job_file(main, {**job, **_bounds(seconds)}) as stdin:
+            with job_file(main, {**job, **_bounds(seconds)}) as stdin, _filter_file() as filtering:
                 process = subprocess.Popen(
-                    [self._program, "--info-fd", str(tells), *self._command],
+                    [self._program, "--seccomp", str(filtering), "--info-fd", str(tells), *self._command],
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    pass_fds=[*files, tells],
+                    pass_fds=[*files, filtering, tells],
                     env={},
                 )
         except BaseException:
@@ -63,15 +77,39 @@ class Bubblewrap:
 
     def complaint(self) -> str | None:
         """What goes wrong when a sandbox is set up here; None when it works."""
-        with job_file("settle", _bounds(10)) as stdin:
+        with job_file("settle", _bounds(10)) as stdin, _filter_file() as filtering:
             try:
                 tried = subprocess.run(
-                    [self._program, *self._command], stdin=stdin, capture_output=True, env={}, timeout=60, check=False
+                    [self._program, "--seccomp", str(filtering), *self._command],
+                    stdin=stdin,
+                    capture_output=True,
+                    pass_fds=[filtering],
+                    env={},
+                    timeout=60,
+                    check=False,
                 )
             except (OSError, subprocess.TimeoutExpired) as error:
                 return str(error)
         lines = tried.stderr.decode("utf-8", "replace").strip().splitlines()
         return None if tried.returncode == 0 else (lines or [f"exit status {tried.returncode}"])[-1]
+
+
+@contextlib.contextmanager
+def _filter_file() -> Iterator[int]:
+    """A pipe that holds the filter of system calls, as bwrap reads it: each sandbox needs a file of its own."""
+    machine = os.uname().machine
+    program = build_filter(machine)
+    if program is None:
+        raise NotImplementedError(f"no filter of system calls for {machine}")
+    reads, writes = os.pipe()
+    try:
+        try:
+            os.write(writes, program)
+        finally:
+            os.close(writes)
+        yield reads
+    finally:
+        os.close(reads)
 
 
 class _Sandboxed:
@@ -120,7 +158,9 @@ def _bounds(seconds: int) -> dict[str, Any]:
     user = low + int.from_bytes(os.urandom(4), "big") % (high - low) if os.geteuid() == 0 else None
     if user is not None or _counts_by_namespace():
         limits["RLIMIT_NPROC"] = PROCESSES
-    return {"limits": limits, "user": user}
+    cpus = os.sched_getaffinity(0)
+    some = random.SystemRandom().sample(sorted(cpus), CPUS) if len(cpus) > CPUS else None
+    return {"limits": limits, "user": user, "cpus": some}
 
 
 def _counts_by_namespace() -> bool:
@@ -146,13 +186,15 @@ def _options() -> list[str]:
         options += ["--ro-bind", path, path]
     for device in devices:
         options += ["--dev-bind", device, device]
+    options += ["--perms", "1777", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"]
     return [*options, "--chdir", "/tmp", "--remount-ro", "/"]
 
 
 def _visible() -> list[str]:
-    """What Python needs to run: its binary, its library, and the system's shared libraries."""
+    """What Python needs to run: its binary, its library, the system's shared libraries, and the world's time zones."""
     system = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"]
-    found = [path for path in dict.fromkeys([*system, *library_folders(), command()[0]]) if os.path.exists(path)]
+    wanted = dict.fromkeys([*system, *library_folders(), command()[0], zone_folder()])
+    found = [path for path in wanted if path is not None and os.path.exists(path)]
     return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
 
 

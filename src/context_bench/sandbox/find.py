@@ -11,6 +11,8 @@ from context_bench.errors import UsageError
 from context_bench.sandbox.bubblewrap import Bubblewrap
 from context_bench.sandbox.interpreter import Isolation
 from context_bench.sandbox.plain import Plain
+from context_bench.sandbox.seccomp import build_filter
+from context_bench.sandbox.syscalls import MACHINES
 
 __all__ = ["SANDBOXES", "find_isolation"]
 
@@ -43,6 +45,13 @@ def _bubblewrap() -> Bubblewrap | str:
     program = shutil.which("bwrap")
     if program is None:
         return "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
-    isolation = Bubblewrap(program)
-    complaint = isolation.complaint()
-    return isolation if complaint is None else f"bubblewrap 0.7 or newer has to work here, and it says {complaint!r}"
+    machine = os.uname().machine
+    if build_filter(machine) is None:
+        return f"system calls are filtered on {' and '.join(MACHINES)} and this is {machine}, so use another machine"
+    complaint = None
+    for disables_userns in [True, False] if os.geteuid() else [False]:
+        isolation = Bubblewrap(program, disables_userns=disables_userns)
+        complaint = isolation.complaint()
+        if complaint is None:
+            return isolation
+    return f"bubblewrap 0.7 or newer has to work here, and it says {complaint!r}"

@@ -10,11 +10,22 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from typing import IO, Any, Protocol
 
 from context_bench.sandbox.bundle import BOOT, bundle
 
-__all__ = ["LIMITS", "MEMORY", "Child", "Isolation", "command", "environment", "job_file", "library_folders"]
+__all__ = [
+    "LIMITS",
+    "MEMORY",
+    "Child",
+    "Isolation",
+    "command",
+    "environment",
+    "job_file",
+    "library_folders",
+    "zone_folder",
+]
 
 MEMORY = 1 << 30
 LIMITS = {"RLIMIT_FSIZE": 16 << 20, "RLIMIT_NOFILE": 64, "RLIMIT_CORE": 0}
@@ -48,16 +59,32 @@ def library_folders() -> list[str]:
     return [os.path.join(sys.base_prefix, name) for name in ("lib", "lib64")]
 
 
+@cache
+def zone_folder() -> str | None:
+    """Where the data of time zones is: the system's, else that of the package tzdata; None without either."""
+    from importlib.util import find_spec
+    from zoneinfo import TZPATH
+
+    package = find_spec("tzdata")
+    folders = [
+        *TZPATH,
+        *(os.path.join(path, "zoneinfo") for path in (package and package.submodule_search_locations) or ()),
+    ]
+    return next((folder for folder in folders if os.path.isdir(folder)), None)
+
+
 def environment(home: str) -> dict[str, str]:
     """All that a program gets to see of an environment.
 
     Of its own accord the C library reserves so much address space for each thread that few would fit.
     """
+    zones = zone_folder()
     return {
         "HOME": home,
         "LD_LIBRARY_PATH": library_folders()[0],
         "MALLOC_ARENA_MAX": "1",
         "PYTHONHASHSEED": "0",
+        **({"PYTHONTZPATH": zones} if zones else {}),
     }
 
 

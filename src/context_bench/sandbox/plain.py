@@ -29,7 +29,7 @@ class Plain:
             limits["RLIMIT_AS"] = MEMORY
         directory = tempfile.mkdtemp(prefix="context-bench-")
         try:
-            with job_file(main, {**job, "limits": limits, "user": None}) as stdin:
+            with job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
                 process = subprocess.Popen(
                     command(),
                     stdin=stdin,

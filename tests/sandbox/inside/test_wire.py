@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -23,6 +24,10 @@ class Colour(Enum):
 
 class Level(IntEnum):
     LOW = 3
+
+
+class Odd(tzinfo):
+    pass
 
 
 class Word(str):
@@ -48,6 +53,9 @@ VALUES: list[Any] = [
     slice(1, None, 2),
     Decimal("-Infinity"), Fraction(1, 3), Counter("abca"), OrderedDict([(2, 1), (1, 2)]), deque([1, 2], 3), deque([1]),
     date(2024, 2, 29), time(1, 2, 3, 4), datetime(2024, 2, 29, 1, 2, 3, 4), timedelta(-1, 2, 3), int, list, ValueError,
+    time(1, tzinfo=timezone.utc), time(1, fold=1), timezone.utc, timezone(-timedelta(1) / 2, "X"),
+    ZoneInfo("Asia/Tokyo"), datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+    datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
 ]  # fmt: skip
 
 
@@ -84,7 +92,7 @@ def test_instances_of_subclasses_arrive_as_what_they_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [object(), Colour.RED, len, iter([]), (x for x in ()), datetime(2024, 1, 1, tzinfo=timezone.utc), random]
+    "value", [object(), Colour.RED, len, iter([]), (x for x in ()), datetime(2024, 1, 1, tzinfo=Odd()), random]
 )
 def test_what_is_no_data_becomes_a_reference(value: object) -> None:
     assert there_and_back(value) == "M7"
@@ -141,6 +149,18 @@ def _named(name: str, parts: object) -> bytes:
         _named("Decimal", "x"),
         _named("Decimal", object()),
         _named("date", (2024, 13, 1)),
+        _named("datetime", (2024, 1, 1, 0, 0, 0, 0)),
+        _named("datetime", (2024, 1, 1, 0, 0, 0, 0, "UTC", 0)),
+        _named("datetime", (2024, 1, 1, 0, 0, 0, 0, None, 2)),
+        _named("time", (0, 0, 0, 0.0, None, 0)),
+        _named("timezone", ()),
+        _named("timezone", (3600,)),
+        _named("timezone", (timedelta(2),)),
+        _named("timezone", (timedelta(1) / 2, 7)),
+        _named("ZoneInfo", "Nowhere/None"),
+        _named("ZoneInfo", "../../etc/passwd"),
+        _named("ZoneInfo", "Europe"),
+        _named("ZoneInfo", 3),
         _named("Counter", object()),
         _named("OrderedDict", [(1, 2)]),
         _named("defaultdict", ("eval", {})),

@@ -15,9 +15,11 @@ __all__ = ["linger", "main", "settle"]
 
 
 def settle(job: dict[str, Any]) -> None:
-    """Bind this process and all that it starts: hard limits, and a user id that owns nothing."""
+    """Bind this process and all that it starts: hard limits, some CPUs, and a user id that owns nothing."""
     for name, value in job["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
+    if job["cpus"] is not None:
+        posix.sched_setaffinity(0, job["cpus"])
     user = job["user"]
     if user is not None:
         posix.setgroups([])

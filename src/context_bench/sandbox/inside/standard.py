@@ -37,9 +37,14 @@ def unpack(name: str, parts: Any) -> Any:
     return _BUILDERS[name](parts)
 
 
-def _fields(value: Any, names: tuple[str, ...]) -> tuple[int, ...] | None:
-    """The fields of a date or time; None for one with a time zone, which goes as a reference."""
-    return None if getattr(value, "tzinfo", None) else tuple(getattr(value, name) for name in names)
+def _fields(value: Any, names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(getattr(value, name) for name in names)
+
+
+def _moment(value: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """The fields of a time with its zone and fold; None for one in a zone of the program's own, which is no data."""
+    zone = value.tzinfo
+    return None if zone is not None and pack(zone) is None else (*_fields(value, names), zone, value.fold)
 
 
 def _factory(value: Any) -> str | None:
@@ -61,9 +66,11 @@ _PACKERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("decimal", "Decimal"): str,
     ("fractions", "Fraction"): lambda value: (value.numerator, value.denominator),
     ("datetime", "date"): lambda value: _fields(value, _DATE),
-    ("datetime", "time"): lambda value: _fields(value, _TIME),
-    ("datetime", "datetime"): lambda value: _fields(value, _DATE + _TIME),
+    ("datetime", "time"): lambda value: _moment(value, _TIME),
+    ("datetime", "datetime"): lambda value: _moment(value, _DATE + _TIME),
     ("datetime", "timedelta"): lambda value: (value.days, value.seconds, value.microseconds),
+    ("datetime", "timezone"): lambda value: value.__getinitargs__(),
+    ("zoneinfo", "ZoneInfo"): lambda value: value.key,
 }
 
 
@@ -85,6 +92,26 @@ def _from(module: str, name: str) -> Any:
 
 def _of_integers(module: str, name: str) -> Callable[[Any], Any]:
     return lambda parts: _from(module, name)(*_each(parts, tuple, int))
+
+
+def _at_moment(name: str) -> Callable[[Any], Any]:
+    def build(parts: Any) -> Any:
+        *fields, zone, fold = _exact(parts, tuple)  # a zone that is none, or is a reference, is refused by the type
+        return _from("datetime", name)(*_each(fields, list, int), tzinfo=zone, fold=_exact(fold, int))
+
+    return build
+
+
+def _time_zone(parts: Any) -> Any:
+    offset, *name = _exact(parts, tuple)
+    return _from("datetime", "timezone")(_exact(offset, _from("datetime", "timedelta")), *_each(name, list, str))
+
+
+def _zone_of_the_world(key: Any) -> Any:
+    try:
+        return _from("zoneinfo", "ZoneInfo")(_exact(key, str))
+    except OSError as error:  # a folder has the name, say
+        raise ValueError(str(error)) from None
 
 
 def _type(name: str) -> type:
@@ -132,9 +159,11 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "Decimal": lambda parts: _from("decimal", "Decimal")(_exact(parts, str)),
     "Fraction": _of_integers("fractions", "Fraction"),
     "date": _of_integers("datetime", "date"),
-    "time": _of_integers("datetime", "time"),
-    "datetime": _of_integers("datetime", "datetime"),
+    "time": _at_moment("time"),
+    "datetime": _at_moment("datetime"),
     "timedelta": _of_integers("datetime", "timedelta"),
+    "timezone": _time_zone,
+    "ZoneInfo": _zone_of_the_world,
     "namedtuple": _named_tuple,
     "type": _type,
 }

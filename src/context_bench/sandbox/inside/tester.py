@@ -26,24 +26,31 @@ class Refused(Exception):
     """The program does not get as far as the first test."""
 
 
-class NotStarted(Exception):
-    """The sandbox of the program could not be set up."""
-
-
 def main(job: dict[str, Any]) -> None:
     """Run the tests and write the verdict: a word and a reason."""
     settle(job)
+    peer = Peer(job["stream"], _allowed, _exported)
+    started = _meet(peer)
     posix.write(job["verdict"], b"ready\n")
-    verdict = _verdict(Peer(job["stream"], _allowed, _exported), job)
+    verdict = _verdict(peer, job) if started else "unusable the process of the program did not start"
     posix.write(job["verdict"], f"{verdict}\n".encode("utf-8", "replace"))
     linger()
+
+
+def _meet(peer: Peer) -> bool:
+    """Wait for the process of the program, which waits for this one: its time counts from here."""
+    try:
+        peer.receive()
+    except Gone:
+        return False
+    return True
 
 
 def _verdict(peer: Peer, job: dict[str, Any]) -> str:
     place = [0]
     try:
         _run(_program(peer, job), job, place)
-    except (NotStarted, Unsupported) as error:
+    except Unsupported as error:
         return f"unusable {_line(error)}"
     except Refused as error:
         return f"fail {_line(error)}"
@@ -54,10 +61,7 @@ def _verdict(peer: Peer, job: dict[str, Any]) -> str:
 
 def _program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
     """The names that the program gives to the tests."""
-    try:
-        peer.receive()
-    except Gone:
-        raise NotStarted("the process of the program did not start") from None
+    peer.send(("go",))
     kind, content = peer.checked(peer.receive(), str, object)
     if kind == "failed" and type(content) is str:
         raise Refused(content)
