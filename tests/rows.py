@@ -17,3 +17,8 @@ def make_row(score: float | None = None, *, field: str = "score", **facts: Any) 
 def failed_row(**facts: Any) -> EvalRow:
     """A row of an example on which the system failed."""
     return make_row(error="TimedOut: no answer", **facts)
+
+
+def tapped_row(upstream: int | None = None, **metadata: Any) -> EvalRow:
+    """A row of a system that sends its request elsewhere, with what is known of it."""
+    return make_row(1.0, upstream_tokens=upstream, input_tokens=1000, metadata={"output": "response", **metadata})

@@ -210,20 +210,21 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
 
 
 def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
-    facts = ("downstream_tokens", "untouched", "extra_upstream_calls", "proxy_overhead", "first_token_overhead")
-    more = (
-        "prefix_stability",
-        "first_message_changed",
-        "rewritten_history",
-        "claimed_tokens_saved",
-        "billed_prompt_tokens",
+    facts = (
+        *("sent_tokens", "downstream_tokens", "untouched", "extra_upstream_calls", "lost_upstream_calls"),
+        *("lost_upstream_tokens", "cached_answer", "proxy_overhead", "first_token_overhead", "prefix_stability"),
+        *("first_message_changed", "rewritten_history", "claimed_tokens_saved", "billed_prompt_tokens"),
     )
     row = make_row(scores={"score": 1.0, "evidence_survived": 1.0}, upstream_tokens=5)
-    row.metadata.update(dict.fromkeys((*facts, *more), 1))
+    row.metadata.update(dict.fromkeys(facts, 1))
+    bounds = {"sent_tokens": 1, "least_upstream_tokens": 1, "most_upstream_tokens": 1, "answer_unknown": "why"}
+    unknown = make_row(1.0, metadata=bounds, unscored={"evidence-survival": "why"})
     rows = table("docs/scores.md", "metric of the tap")
     assert len(rows) == 7
     for name, cell, _ in rows:
-        assert set(re.findall(r"`([^`]+)`", cell)) == set(getattr(context_bench.metrics, name)().compute([row])), name
+        assert set(re.findall(r"`([^`]+)`", cell)) == set(
+            getattr(context_bench.metrics, name)().compute([row, unknown])
+        ), name
 
 
 def test_every_score_that_is_explained_is_emitted() -> None:

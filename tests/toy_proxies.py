@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
 from yarl import URL
 
-__all__ = ["KINDS", "Toy", "toy_proxy"]
+__all__ = ["KINDS", "Toy", "read_chat", "toy_proxy"]
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "proxy-connection", "host"}
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
@@ -42,7 +42,7 @@ class Toy:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         headers = self.headers({name: value for name, value in request.headers.items() if name.lower() not in _HOP})
-        document = _chat(request, body)
+        document = read_chat(request, body)
         if document is not None:
             changed = self.changed(document, request.path)
             if changed is not None:
@@ -100,7 +100,7 @@ class Twice(Toy):
     """Asks upstream for a summary of the conversation before it passes the real request on."""
 
     async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
-        document = _chat(request, body)
+        document = read_chat(request, body)
         if document is not None:
             front = {"role": "user", "content": "Summarise this"}
             summary = {**document, "messages": [front, *document["messages"]], "stream": False}
@@ -242,7 +242,7 @@ KINDS: dict[str, Callable[[str], Toy]] = {
 }
 
 
-def _chat(request: web.Request, body: bytes) -> dict[str, Any] | None:
+def read_chat(request: web.Request, body: bytes) -> dict[str, Any] | None:
     """The document of a request to a model; None for anything else."""
     if request.method != "POST" or not request.path.endswith(("/chat/completions", "/messages")):
         return None

@@ -94,6 +94,7 @@ def add_caveats(
     """Set what means nothing for a system to NaN, and note what has to be known of the rest."""
     _explain_missing_scores(values, notes, census, datasets)
     _judge_compression(name, values, notes, census, config)
+    _note_bounds(values, notes)
     if census.all_failed and "mean_score" in values:
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config)):
@@ -131,6 +132,18 @@ def _judge_compression(
         else:
             notes[key] = (
                 "response against prompt: it returned no context, so its answer is held against what it was given"
+            )
+
+
+def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
+    """Beside a headline that leaves out what could not be told: its best and its worst case."""
+    for key in ("prompt_savings", "evidence_survival"):
+        best, worst = values.get(f"{key}_best"), values.get(f"{key}_worst")
+        if best is not None and worst is not None:
+            values.setdefault(key, math.nan)
+            known = "not measured" if math.isnan(values[key]) else "not sure"
+            notes[key] = (
+                f"{known}: some calls could not be told to be its own, so it lies from {worst:.1%} to {best:.1%}"
             )
 
 

@@ -265,15 +265,15 @@ def _keep_unmatched(systems: Sequence[System], store: Store, record: RunInfo) ->
     """What a tap saw and nobody can be told to have sent."""
     place = 0
     for system in systems:
-        for call in getattr(system, "unmatched", ()):
+        for call in getattr(system, "unmatched", ()) if getattr(system, "own_client", False) is True else ():
             store.put_request(record, place, {"system": system.name, **call.as_dict(since=call.started)})
             place += 1
 
 
-def _reports(systems: Sequence[System]) -> dict[str, Any]:
-    """What systems have to say of the run beside their rows."""
-    members: Sequence[Any] = systems
-    return {each.name: each.report() for each in members if callable(getattr(each, "report", None))}
+def _reports(systems: Sequence[System], count: Tokenizer) -> dict[str, Any]:
+    """What our own wrappers have to say of the run beside their rows."""
+    members: list[Any] = [each for each in systems if getattr(each, "own_client", False) is True]
+    return {each.name: each.report(count) for each in members if hasattr(each, "report")}
 
 
 async def _executed(
@@ -291,7 +291,7 @@ async def _executed(
         "returns": run.returns,
         "stopped": run.stopped,
         "reused": run.reused,
-        "reports": _reports(plan.systems),
+        "reports": _reports(plan.systems, plan.count),
     }
     summary = run.summarizer.result(config)
     result = EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)

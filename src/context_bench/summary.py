@@ -56,7 +56,8 @@ class Tally(Protocol):
     """A number in the making.
 
     Optional members: `unmeasured()` gives the keys of `result()` that stand on no row, each with the reason; their
-    value becomes NaN. `notes()` gives a sentence for keys whose value needs one.
+    value becomes NaN. `notes()` gives a sentence for keys whose value needs one. `bound(report)` gives numbers that
+    depend on what a system reports at the end of a run.
     """
 
     def add(self, row: EvalRow) -> None: ...
@@ -134,14 +135,16 @@ class _SystemTallies:
             for tally in tallies:
                 tally.add(row)
 
-    def read(self, suffixes: Sequence[str | None]) -> tuple[dict[str, float], dict[str, str]]:
+    def read(
+        self, suffixes: Sequence[str | None], report: Mapping[str, Any]
+    ) -> tuple[dict[str, float], dict[str, str]]:
         """The numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         for tally, suffix in zip(self.tallies, suffixes):
             if suffix is None:
                 continue
-            own, said = _read(tally)
+            own, said = _read(tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
             values |= {taken.get(key, key): value for key, value in own.items()}
             notes |= {taken.get(key, key): note for key, note in said.items()}
@@ -158,7 +161,7 @@ class _SystemTallies:
         notes: dict[str, str] = {}
         for place, tally in zip(self._broken_down, tallies):
             shown: Sequence[str] = self._metrics[place].by_dataset  # type: ignore[attr-defined]
-            own, said = _read(tally)
+            own, said = _read(tally, {})
             values |= {key: own[key] for key in shown if key in own}
             notes |= {key: said[key] for key in shown if key in said}
         return values, notes
@@ -169,9 +172,11 @@ class _SystemTallies:
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 
-def _read(tally: Any) -> tuple[dict[str, float], dict[str, str]]:
+def _read(tally: Any, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
     """What a tally says, NaN where that stands on nothing."""
     values = tally.result()
+    if report and hasattr(tally, "bound"):
+        values |= tally.bound(report)
     notes = dict(tally.notes()) if hasattr(tally, "notes") else {}
     if hasattr(tally, "unmeasured"):
         reasons = tally.unmeasured()
@@ -201,7 +206,8 @@ class Summarizer:
         numbers: Numbers = {}
         notes: Notes = {}
         for name, system in self._systems.items():
-            numbers[name], notes[name] = system.read(self._suffixes)
+            report = (config.get("reports") or {}).get(name) or {}
+            numbers[name], notes[name] = system.read(self._suffixes, report)
             add_caveats(name, numbers[name], notes[name], system.census, system.datasets, config)
         if len(numbers) > 1:
             for metric in self._metrics:

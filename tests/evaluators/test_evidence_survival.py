@@ -22,7 +22,17 @@ def _body(*contents: Any, **fields: Any) -> str:
 
 
 def _call(*contents: Any, status: int = 200, **fields: Any) -> dict[str, Any]:
-    return {"path": "/v1/chat/completions", "status": status, "body": _body(*contents, **fields)}
+    return {"path": "/v1/chat/completions", "status": status, "body": _body(*contents, **fields), "reply": ""}
+
+
+def _answered(text: str, *contents: Any) -> dict[str, Any]:
+    """A call with its reply."""
+    reply = {"id": f"id of {text}", "choices": [{"message": {"role": "assistant", "content": text}}]}
+    return {**_call(*contents), "reply": json.dumps(reply)}
+
+
+ROME: dict[str, Any] = {"returned": {"id": "id of Rome", "text": "Rome", "calls": []}}
+"""What came back to the client."""
 
 
 def _exchange(*calls: dict[str, Any], **facts: Any) -> dict[str, Any]:
@@ -71,12 +81,29 @@ def test_every_place_of_a_request_in_which_a_model_reads(body: dict[str, Any]) -
 
 
 def test_what_only_a_side_call_read_did_not_reach_the_answer() -> None:
-    summarised = [_exchange(_call(f"Sum up: {SPAN}"), _call("A summary that lost it. Where?"))]
+    summarised = [_exchange(_call(f"Sum up: {SPAN}"), _answered("Rome", "A summary that lost it. Where?"), **ROME)]
     assert _score(SPAN, tapped=summarised) == {"evidence_survived": 0.0}
 
 
+def test_a_side_call_after_the_answer_takes_nothing_away() -> None:
+    tapped = [_exchange(_answered("Rome", SPAN), _answered("Yes", "Is it safe?"), **ROME)]
+    assert _score(SPAN, tapped=tapped) == {"evidence_survived": 1.0}
+
+
+def test_of_several_parts_any_may_hold_it() -> None:
+    calls = _answered("Rome", SPAN), _answered("Nothing here.", "Alice.")
+    tapped = [_exchange(*calls, returned={"id": "", "text": "Rome\n\nNothing here.", "calls": []})]
+    assert _score([SPAN, "Alice."], tapped=tapped) == {"evidence_survived": 1.0}
+
+
+def test_of_which_call_gave_the_answer_nothing_is_guessed() -> None:
+    returned = {"id": "x", "text": "That I will not tell.", "calls": []}
+    scores = _score(SPAN, tapped=[_exchange(_answered("Rome", SPAN), _answered("Yes", "Safe?"), returned=returned)])
+    assert (scores, scores.reason) == ({}, "which of several calls gave the answer could not be told")
+
+
 def test_spans_may_be_in_different_turns() -> None:
-    tapped = [_exchange(_call("one"), _call("Alice.")), _exchange(_call(SPAN))]
+    tapped = [_exchange(_call("one"), _answered("Rome", "Alice."), **ROME), _exchange(_call(SPAN))]
     assert _score([SPAN, "Alice."], tapped=tapped) == {"evidence_survived": 1.0}
     assert _score([SPAN, "Alice", "Carol"], tapped=tapped).details["lost_spans"] == ["Carol"]
 

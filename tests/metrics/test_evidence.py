@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from context_bench import EvalRow
@@ -53,6 +55,39 @@ def test_rows_without_either_score_and_failed_ones_are_left_out() -> None:
     assert EvidenceShares().compute([_row(0, 1), *others])["evidence_rows"] == 1.0
     assert EvidenceShares().compute([_row(0, 1), *others])["right_without_evidence"] == 1.0
     assert EvidenceShares().compute(others) == {}
+
+
+UNKNOWN = "which of several calls gave the answer could not be told"
+
+
+def _unknown(reason: str = UNKNOWN, **facts: Any) -> EvalRow:
+    """A row whose evidence was looked for and not found out about."""
+    values = {"metadata": {"answer_unknown": UNKNOWN}, "unscored": {"evidence-survival": reason}, **facts}
+    return make_row(1.0, **values)
+
+
+def test_rows_of_which_it_is_not_known_give_a_best_and_a_worst_case() -> None:
+    rows = [_row(1, 1), _row(0, 0), _row(1, 0), _unknown(), _unknown()]
+    values = EvidenceShares().compute(rows)
+    assert (values["evidence_survival"], values["evidence_rows"]) == (pytest.approx(2 / 3), 3.0)
+    assert (values["evidence_survival_best"], values["evidence_survival_worst"]) == (0.8, 0.4)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _unknown("no evidence"),
+        _unknown(metadata={}),  # a proxy without a tap, or one that sends its requests past it
+        _unknown(error="TimedOut: no answer"),
+        make_row(1.0),
+    ],
+)
+def test_only_what_the_tap_could_not_tell_widens_it(other: EvalRow) -> None:
+    assert set(EvidenceShares().compute([_row(1, 1), other])) == {"evidence_survival", "evidence_rows", *SHARES}
+
+
+def test_nothing_known_has_no_bounds() -> None:
+    assert EvidenceShares().compute([_unknown()]) == {}
 
 
 def test_no_rows_give_no_keys() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.tap.diff import Segment, diff_prompts, diff_texts, mark_evidence
+from context_bench.tap.exchanges import is_same_to_a_model
 from context_bench.tap.prompt import Prompt
 
 
@@ -112,6 +113,49 @@ def test_a_system_text_and_blocks_and_calls_of_tools() -> None:
     before = Prompt("be brief", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}, call])
     after = Prompt([{"type": "text", "text": "be brief"}], [{"role": "user", "content": "hi"}, {**call, "content": ""}])
     assert all(segment.kind == "kept" for part in diff_prompts(before, after) for segment in part.segments)
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, {"role": "assistant", "tool_calls": [CALL]}),
+        (
+            {"role": "assistant", "tool_calls": [CALL]},
+            {"role": "assistant", "tool_calls": [{**CALL, "function": {"arguments": '{"b":2,"a":1}', "name": "f"}}]},
+        ),
+        ({"role": "user", "content": "hi"}, {"content": [{"text": "hi", "type": "text"}], "role": "user"}),
+    ],
+)
+def test_what_is_the_same_to_a_model_shows_no_change(before: Any, after: Any) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    turned = {"function": {"parameters": {"type": "object"}, "name": "f"}, "type": "function"}
+    first, second = Prompt(messages=[before], tools=[tool]), Prompt(messages=[after], tools=[turned])
+    assert is_same_to_a_model(json.dumps(_body(first)), json.dumps(_body(second)))
+    assert {segment.kind for part in diff_prompts(first, second) for segment in part.segments} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            {"role": "user", "content": [{"type": "image", "url": "a"}]},
+            {"role": "user", "content": [{"type": "image"}]},
+        ),
+        ({"role": "tool", "tool_call_id": "1", "content": "x"}, {"role": "tool", "tool_call_id": "2", "content": "x"}),
+        ({"role": "user", "content": "x", "name": "Bob"}, {"role": "user", "content": "x"}),
+    ],
+)
+def test_what_is_not_the_same_to_a_model_shows_a_change(before: Any, after: Any) -> None:
+    first, second = Prompt(messages=[before]), Prompt(messages=[after])
+    assert not is_same_to_a_model(json.dumps(_body(first)), json.dumps(_body(second)))
+    assert {segment.kind for part in diff_prompts(first, second) for segment in part.segments} != {"kept"}
+
+
+def _body(prompt: Prompt) -> dict[str, Any]:
+    return {"messages": prompt.messages, "tools": prompt.tools}
 
 
 def test_tools_that_were_put_in() -> None:

@@ -30,6 +30,17 @@ def exchange(sent: str, *calls: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 TEN = "a b c d e f g h i j"
+EMPTY = '{"id": "1", "choices": [{"message": {"content": ""}}]}'
+
+
+def said(text: str, name: str = "") -> str:
+    """A reply with an id of its own."""
+    return json.dumps({"id": name or text, "choices": [{"message": {"role": "assistant", "content": text}}]})
+
+
+def returned(text: str, name: str = "") -> dict[str, Any]:
+    """What came back to the client, as the record keeps it."""
+    return {"returned": {"id": name or text, "text": text, "calls": []}}
 
 
 def test_half_of_the_words_is_half_saved() -> None:
@@ -111,6 +122,73 @@ def test_earlier_attempts_of_ours_do_not_count() -> None:
     numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), earlier_calls=2)], words)
     assert numbers["earlier_upstream_calls"] == 2
     assert numbers["upstream_tokens"] == 10
+    assert (numbers["lost_upstream_calls"], numbers["lost_upstream_tokens"]) == (0, 0)
+
+
+def test_what_a_model_answered_in_an_earlier_attempt_has_a_name_of_its_own() -> None:
+    lost = [call(body(TEN), reply=said("three words long")), call(body("a b"), reply=said("one"))]
+    numbers = tapped_numbers(
+        [exchange(body(TEN), call(body(TEN), reply=said("x")), lost_calls=lost, earlier_calls=3, attempts=2)], words
+    )
+    assert numbers["lost_upstream_calls"] == 2
+    assert numbers["lost_upstream_tokens"] == 10 + 3 + 2 + 1
+    assert (numbers["upstream_tokens"], numbers["downstream_tokens"], numbers["written_tokens"]) == (10, 10, 1)
+    assert numbers["prompt_savings"] == 0.0
+
+
+def test_what_every_call_wrote_is_summed() -> None:
+    arguments = json.dumps({"city": "Oslo"})
+    tools = {"message": {"content": None, "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}}
+    replies = [said("one two three"), json.dumps({"id": "t", "choices": [tools]})]
+    numbers = tapped_numbers([exchange(body(TEN), *(call(body(TEN), reply=reply) for reply in replies))], words)
+    assert numbers["written_tokens"] == 3 + 1  # {"city":"Oslo"} is one word
+    unread = tapped_numbers([exchange(body(TEN), call(body(TEN), reply="<html>"))], words)
+    assert "written_tokens" not in unread
+
+
+def test_an_exchange_with_no_call_makes_no_other_call_of_the_row_an_extra_one_less() -> None:
+    numbers = tapped_numbers([exchange(body(TEN)), exchange(body(TEN), call(body(TEN)), call(body(TEN)))], words)
+    assert numbers["extra_upstream_calls"] == 1
+    assert numbers["cached_answer"] is True
+
+
+def test_alone_means_that_every_request_of_the_row_was() -> None:
+    for flags, alone in (((True, True), True), ((True, False), False)):
+        turns = [exchange(body(TEN), call(body(TEN)), alone=flag) for flag in flags]
+        assert tapped_numbers(turns, words)["alone"] is alone
+    assert tapped_numbers([exchange(body(TEN), call(body(TEN)))], words)["alone"] is False  # not known to be
+
+
+def test_bounds_where_calls_may_be_the_rows() -> None:
+    maybe = {"unmatched": 2, "unmatched_bodies": [body("a b c"), body("d")]}
+    numbers = tapped_numbers([exchange(body(TEN), call(body("a b")), **maybe)], words)
+    assert (numbers["least_upstream_tokens"], numbers["most_upstream_tokens"]) == (2, 6)
+    running = tapped_numbers([exchange(body(TEN), call(body("a b")), call(body("c"), 0.5, None, status=0))], words)
+    assert (running["least_upstream_tokens"], running["most_upstream_tokens"]) == (2, 3)
+    unreadable = call('{"input": "a b c"}', path="/v1/responses")
+    assert "least_upstream_tokens" not in tapped_numbers([exchange(body(TEN), unreadable, **maybe)], words)
+    assert "least_upstream_tokens" not in tapped_numbers([exchange(body(TEN), silent=True)], words)
+    known = tapped_numbers([exchange(body(TEN), call(body(TEN)))], words)
+    assert "least_upstream_tokens" not in known
+
+
+def test_why_the_answer_is_unknown_is_told() -> None:
+    calls = call(body(TEN + " k"), reply=said("x")), call(body("side"), reply=said("y"))
+    numbers = tapped_numbers([exchange(body(TEN), *calls, **returned("z"))], words)
+    assert numbers["answer_unknown"] == "which of several calls gave the answer could not be told"
+    assert "answer_unknown" not in tapped_numbers([exchange(body(TEN), *calls, **returned("y"))], words)
+
+
+def test_no_prefix_is_made_up_from_calls_that_did_not_answer() -> None:
+    turns = [
+        exchange(
+            body(*texts), call(body(*texts), reply=said("x", "1")), call(body("side"), reply=said("y", "2")), **got
+        )
+        for texts, got in ((("a",), returned("x", "1")), (("a", "b"), returned("x", "1")))
+    ]
+    assert tapped_numbers(turns, words)["prefix_stability"] == 1.0
+    turns[1] = {**turns[1], **returned("nothing of it", "3"), "sent": body("z")}
+    assert "prefix_stability" not in tapped_numbers(turns, words)
 
 
 def test_no_time_is_made_up_for_a_call_whose_end_was_not_seen() -> None:
@@ -128,8 +206,17 @@ def test_a_call_that_is_still_under_way_makes_the_sum_unknown() -> None:
 
 
 def test_a_failed_example_tells_its_bill_and_nothing_else() -> None:
-    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), call(body(TEN)), failed=True)], words)
-    assert numbers == {"upstream_calls": 2, "upstream_tokens": 20}
+    numbers = tapped_numbers(
+        [exchange(body(TEN), call(body(TEN), reply=EMPTY), call(body(TEN), reply=EMPTY), failed=True, attempts=2)],
+        words,
+    )
+    bill = {"sent_tokens": 10, "upstream_calls": 2, "upstream_tokens": 20}
+    assert numbers == {**bill, "downstream_tokens": 20, "written_tokens": 0}
+
+
+def test_what_cannot_be_told_of_a_failed_example_is_not_summed() -> None:
+    numbers = tapped_numbers([exchange(body(TEN), call(body(TEN)), failed=True, attempts=1, unmatched=1)], words)
+    assert numbers == {"sent_tokens": 10, "downstream_tokens": 10, "upstream_calls": 1}
 
 
 def test_a_call_in_a_form_that_cannot_be_read_is_not_nothing() -> None:

@@ -46,11 +46,55 @@ def test_bodies_that_hold_no_prompt_are_passed_over() -> None:
 
 
 def test_a_rewritten_message_by_hand() -> None:
-    """Each message counts as one token, and the part of one that is still the same as none."""
+    """A token is a word, and nothing but texts has any: no role, no brace, no name of a field."""
     changed = [SYSTEM, TURNS[0], {"role": "assistant", "content": "2"}, *TURNS[2:]]
-    values = _stability(GROWING[1], changed, count=lambda text: int(text.endswith("}")))
-    # four messages came first; two stand before the one that was rewritten
-    assert values == {"prefix_stability": 0.5, "first_message_changed": False, "rewritten_history": 0.25}
+    values = _stability(GROWING[1], changed, count=lambda text: len(text.split()))
+    # "Be brief.", "one", "two", "three" are five words; three stand before the one that was rewritten
+    assert values == {"prefix_stability": 0.6, "first_message_changed": False, "rewritten_history": 0.25}
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": '{"city": "Oslo", "days": 2}'}}
+OTHER = {"function": {"arguments": '{"days":2.0,"city":"Oslo"}', "name": "get"}, "type": "function", "id": "c1"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"role": "user", "content": "one"}, {"content": "one", "role": "user"}),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, {"role": "assistant", "tool_calls": [OTHER]}),
+        ({"role": "assistant", "content": "", "tool_calls": [CALL]}, {"role": "assistant", "tool_calls": [CALL]}),
+    ],
+)
+def test_another_spelling_is_the_same_to_a_cache(first: dict[str, Any], second: dict[str, Any]) -> None:
+    values = _stability([first, *TURNS[:1]], [second, *TURNS[:1]])
+    assert values == {"prefix_stability": 1.0, "first_message_changed": False, "rewritten_history": 0.0}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"role": "system", "content": "Be brief."},  # another role
+        {"role": "user", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": " brief."}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "Be brief."}]},
+        {"role": "assistant", "content": "Be brief.", "tool_calls": [CALL]},
+    ],
+)
+def test_structure_is_compared_too(changed: dict[str, Any]) -> None:
+    values = _stability([{"role": "user", "content": "Be brief."}, *TURNS[:1]], [changed, *TURNS[:1]])
+    assert values["first_message_changed"] is True
+    assert values["prefix_stability"] < 1.0
+
+
+def test_a_call_of_another_tool_ends_the_prefix() -> None:
+    other = {**CALL, "function": {**CALL["function"], "name": "put"}}
+    requests = [[TURNS[0], {"role": "assistant", "tool_calls": [each]}] for each in (CALL, other)]
+    # of "one" (3) and {"city":"Oslo","days":2} (24 characters) only the first stands
+    assert _stability(*requests)["prefix_stability"] == pytest.approx(3 / 27)
+
+
+def test_short_messages_that_were_all_changed_keep_nothing() -> None:
+    requests = [[{"role": "user", "content": text}] for text in ("yes", "no")]
+    assert _stability(*requests)["prefix_stability"] == 0.0
 
 
 def test_a_change_within_a_message_keeps_what_stands_before_it() -> None:
@@ -104,8 +148,8 @@ def test_a_dropped_message_moves_all_that_follow() -> None:
 
 
 def test_a_history_that_is_cut_off_at_its_end_is_a_prefix_of_itself() -> None:
-    values = _stability(GROWING[2], GROWING[0], count=lambda text: int(text.endswith("}")))
-    assert values["prefix_stability"] == pytest.approx(2 / 6)
+    values = _stability(GROWING[2], GROWING[0], count=lambda text: len(text.split()))
+    assert values["prefix_stability"] == pytest.approx(3 / 7)  # "Be brief." and "one" of seven words
     assert values["rewritten_history"] == pytest.approx(4 / 6)
 
 

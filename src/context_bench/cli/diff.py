@@ -171,7 +171,8 @@ def _facts(record: RunRecord) -> Iterator[str]:
 
 
 def _tokens(row: EvalRow) -> tuple[int, int] | None:
-    sent = row.metadata.get("downstream_tokens")
+    """What was sent and what was passed on, both over the same attempts."""
+    sent = row.metadata.get("downstream_tokens", row.metadata.get("sent_tokens"))
     if isinstance(sent, int) and row.upstream_tokens is not None:
         return sent, row.upstream_tokens
     if row.metadata.get("output") != "context":

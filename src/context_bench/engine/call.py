@@ -35,7 +35,9 @@ _OURS = frozenset(
     | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
     | {"failed_upstream_calls", "earlier_upstream_calls", "exchanges_without_call", "unmatched_calls"}
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
-    | {"prefix_stability", "first_message_changed", "rewritten_history"}
+    | {"prefix_stability", "first_message_changed", "rewritten_history", "sent_tokens", "written_tokens", "alone"}
+    | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
+    | {"cached_answer", "answer_unknown"}
 )
 """What our own systems and the engine say of a row; a system under test cannot say it of itself."""
 

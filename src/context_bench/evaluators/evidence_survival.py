@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from context_bench.evaluators.context_recall import words
 from context_bench.golds import evidence_texts
 from context_bench.results import Scores
-from context_bench.tap.exchanges import answering_call, is_known
+from context_bench.tap.exchanges import find_answers
 from context_bench.tap.prompt import read_prompt
 
 __all__ = ["EvidenceSurvival", "read_texts"]
@@ -34,7 +34,7 @@ class EvidenceSurvival:
     """
 
     name = "evidence-survival"
-    version = 2
+    version = 3
     score_fields = ("evidence_survived",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -60,10 +60,10 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
         return [context] if isinstance(context, str) else "what the model got to read was not seen"
-    if not all(map(is_known, tapped)):
-        return "which requests at the tap belong to this example could not be told"
-    calls = [call for exchange in tapped if (call := answering_call(exchange)) is not None]
-    prompts = [prompt for call in calls if (prompt := read_prompt(call["body"])) is not None]
+    answers = find_answers(tapped)
+    if isinstance(answers, str):
+        return answers
+    prompts = [prompt for calls in answers for call in calls if (prompt := read_prompt(call["body"])) is not None]
     if not prompts:
         return "no request of this example reached the model"
     return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))

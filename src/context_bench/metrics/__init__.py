@@ -6,18 +6,16 @@ from context_bench.metrics.cost import CostOfPass
 from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
 from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
+from context_bench.metrics.meters import TokenMeters
 from context_bench.metrics.official import OfficialScore
+from context_bench.metrics.overhead import ProxyOverhead
+from context_bench.metrics.prefix import PrefixStability
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
+from context_bench.metrics.savings import PromptSavings
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
-from context_bench.metrics.upstream import (
-    PrefixStability,
-    PromptSavings,
-    ProxyOverhead,
-    TokenMeters,
-    UpstreamCost,
-    UpstreamTokens,
-)
+from context_bench.metrics.upstream_cost import UpstreamCost
+from context_bench.metrics.upstream_tokens import UpstreamTokens
 
 __all__ = [
     "DEFAULT_THRESHOLD",

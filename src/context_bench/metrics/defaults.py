@@ -8,17 +8,15 @@ from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.cost import CostOfPass
 from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
+from context_bench.metrics.meters import TokenMeters
+from context_bench.metrics.overhead import ProxyOverhead
+from context_bench.metrics.prefix import PrefixStability
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
+from context_bench.metrics.savings import PromptSavings
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
-from context_bench.metrics.upstream import (
-    PrefixStability,
-    PromptSavings,
-    ProxyOverhead,
-    TokenMeters,
-    UpstreamCost,
-    UpstreamTokens,
-)
+from context_bench.metrics.upstream_cost import UpstreamCost
+from context_bench.metrics.upstream_tokens import UpstreamTokens
 from context_bench.types import Metric
 
 __all__ = ["DEFAULT_THRESHOLD", "default_metrics"]

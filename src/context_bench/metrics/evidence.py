@@ -10,6 +10,7 @@ from context_bench.summary import fold
 __all__ = ["EvidenceShares"]
 
 SURVIVED = "evidence_survived"
+EVALUATOR = "evidence-survival"
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class EvidenceShares:
     `evidence_survival` of them kept it; `lost_by_system` lost it and were wrong; `failed_anyway` kept it and were
     wrong; `right_without_evidence` lost it and were right. Those three and the rows that kept it and were right
     add up to 1. A row without either score, or with an error, is in none of them: `evidence_rows` are left. With
-    no such row there is nothing to say.
+    no such row there is nothing to say. Where it could not be told which call gave the answer of some rows,
+    `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst` lose it.
     """
 
     threshold: float = 0.7
     score_field: str = "score"
     name = "evidence-survival"
+    by_dataset = ("evidence_survival", "lost_by_system", "failed_anyway", "right_without_evidence")
 
     def start(self) -> EvidenceTally:
         """A running count."""
@@ -41,22 +44,33 @@ class EvidenceTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._field = threshold, score_field
         self._cells = dict.fromkeys([(True, True), (True, False), (False, True), (False, False)], 0)
+        self._unknown = 0
 
     def add(self, row: EvalRow) -> None:
         """Take one row in."""
         survived, score = row.scores.get(SURVIVED), row.scores.get(self._field)
         if row.error is None and survived is not None and score is not None:
             self._cells[survived >= 1.0, score >= self._threshold] += 1
+        elif row.error is None and survived is None and score is not None:
+            # Evidence was looked for, and not found out about because the answering call is not known.
+            reason = row.metadata.get("answer_unknown")
+            self._unknown += reason is not None and row.unscored.get(EVALUATOR) == reason
 
     def result(self) -> dict[str, float]:
         """The shares so far."""
         rows = sum(self._cells.values())
         if not rows:
             return {}
-        return {
-            "evidence_survival": (self._cells[True, True] + self._cells[True, False]) / rows,
+        survived = self._cells[True, True] + self._cells[True, False]
+        values = {
+            "evidence_survival": survived / rows,
             "lost_by_system": self._cells[False, False] / rows,
             "failed_anyway": self._cells[True, False] / rows,
             "right_without_evidence": self._cells[False, True] / rows,
             "evidence_rows": float(rows),
         }
+        if self._unknown:
+            every = rows + self._unknown
+            values["evidence_survival_best"] = (survived + self._unknown) / every
+            values["evidence_survival_worst"] = survived / every
+        return values

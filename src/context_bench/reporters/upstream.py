@@ -9,19 +9,49 @@ from context_bench.results import EvalResult
 
 __all__ = ["evidence", "meters", "upstream_notes"]
 
-Column = tuple[str, str, Callable[[float], str]]
+Values = dict[str, float]
+Column = tuple[str, str | Callable[[Values], float | None], Callable[[float], str]]
+"""A title, the key of a number or what makes it of a system's summary, and how it is shown."""
+
+
+def _saved_by_tap(values: Values) -> float | None:
+    """What a tap counted; the summary of a system without one has no `downstream_tokens`."""
+    return values.get("counted_tokens_saved") if "downstream_tokens" in values else None
+
+
+def _saved_as_sent(values: Values) -> float | None:
+    """What a compressor saved by the count of what its reader was sent."""
+    return None if "downstream_tokens" in values else values.get("counted_tokens_saved")
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _unless_zero(key: str) -> Callable[[Values], float | None]:
+    """A number that is worth a column only where it is not 0."""
+    return lambda values: values.get(key) or None
+
 
 _METERS: tuple[Column, ...] = (
-    ("sent", "downstream_tokens", tokens),
+    ("sent", "sent_tokens", tokens),
     ("reached the model", "upstream_tokens", tokens),
-    ("saved, by the tap", "counted_tokens_saved", tokens),
+    ("saved, by the tap", _saved_by_tap, tokens),
+    ("saved, as sent", _saved_as_sent, tokens),
+    ("savings at best", "prompt_savings_best", percent),
+    ("at worst", "prompt_savings_worst", percent),
     ("saved, its own claim", "claimed_tokens_saved", tokens),
     ("prompt, by API usage", "usage_prompt_tokens", tokens),
-    ("extra calls", "extra_upstream_calls", "{:.0f}".format),
+    ("extra calls", "extra_upstream_calls", _count),
+    ("lost calls", _unless_zero("lost_upstream_calls"), _count),
+    ("tokens lost with them", _unless_zero("lost_upstream_tokens"), tokens),
+    ("cached answers", _unless_zero("cached_answers"), _count),
 )
 _EVIDENCE: tuple[Column, ...] = (
-    ("rows", "evidence_rows", "{:.0f}".format),
+    ("rows", "evidence_rows", _count),
     ("survived", "evidence_survival", percent),
+    ("at best", "evidence_survival_best", percent),
+    ("at worst", "evidence_survival_worst", percent),
     ("lost by the system", "lost_by_system", percent),
     ("failed anyway", "failed_anyway", percent),
     ("right without it", "right_without_evidence", percent),
@@ -48,15 +78,21 @@ def evidence(result: EvalResult) -> str:
 
 def _table(result: EvalResult, title: str, columns: Sequence[Column]) -> str:
     """The systems that have any of these numbers; nothing when none has the first."""
-    first = columns[0][1]
-    systems = {name: values for name, values in result.summary.items() if first in values}
-    shown = [column for column in columns if any(column[1] in values for values in systems.values())]
+    first = columns[0]
+    systems = {name: values for name, values in result.summary.items() if _read(first, values) is not None}
+    shown = [column for column in columns if any(_read(column, values) is not None for values in systems.values())]
     if not systems:
         return ""
     lines = [[title, *(head for head, _, _ in shown)]]
     for name, values in systems.items():
-        lines.append([name, *(show(values[key]) if key in values else "–" for _, key, show in shown)])
+        cells = [(column[2], _read(column, values)) for column in shown]
+        lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
     return markdown(lines)
+
+
+def _read(column: Column, values: Values) -> float | None:
+    source = column[1]
+    return values.get(source) if isinstance(source, str) else source(values)
 
 
 def upstream_notes(result: EvalResult) -> list[str]:

@@ -12,6 +12,7 @@ from context_bench.systems.prompts import merge
 from context_bench.tap.record import Call
 from context_bench.tap.system import Tapped
 from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["CONTROLS", "Control"]
 
@@ -39,9 +40,9 @@ class Control:
         self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
         self.prepare, self.finish = reader.prepare, reader.finish
 
-    def report(self) -> dict[str, Any]:
+    def report(self, count: Tokenizer) -> dict[str, Any]:
         """What is to be said of the run beside its rows."""
-        return self.reader.report()
+        return self.reader.report(count)
 
     @property
     def unmatched(self) -> Sequence[Call]:

@@ -102,39 +102,44 @@ def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
-    """What became of each part of a prompt.
+    """What became of each part of a prompt; prompts that mean the same to a model show no change.
 
     Messages are paired by their order. Where there are more or fewer of them than before, which of them became
     which is anybody's guess: then all of their text is compared as one.
     """
-    old, new = _messages(before), _messages(after)
+    before, after = before.as_read(), after.as_read()
+    old, new = before.messages_and_system(), after.messages_and_system()
     if len(old) == len(new):
-        parts = [
-            Part(_title(number, len(old), *roles), diff_texts(*texts))
-            for number, (roles, texts) in enumerate((tuple(zip(*pair)) for pair in zip(old, new)), 1)
-        ]
+        parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
     else:
         title = f"all messages ({len(old)} sent, {len(new)} passed on)"
-        parts = [Part(title, diff_texts(*("\n\n".join(text for _, text in side) for side in (old, new))))]
+        parts = [Part(title, diff_texts(*("\n\n".join(map(_text, side)) for side in (old, new))))]
     if before.tools or after.tools:
         parts.append(Part("tools", diff_texts(_listed(before.tools), _listed(after.tools))))
     return parts
 
 
-def _messages(prompt: Prompt) -> list[tuple[str, str]]:
-    """The role and the text of each message; a system text of its own is the first."""
-    system = [] if prompt.system is None else [{"role": "system", "content": prompt.system}]
-    return [
-        (
-            str(each.get("role")) if isinstance(each, dict) else "?",
-            "\n".join(filter(None, Prompt(messages=[each]).texts())),
-        )
-        for each in (*system, *prompt.messages)
-    ]
+def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
+    """The texts of two messages; where those are equal and the messages are not, all that the messages hold."""
+    title = f"message {number} of {total}: {_role(old)}"
+    if _role(old) != _role(new):
+        title += f", passed on as {_role(new)}"
+    texts = _text(old), _text(new)
+    if texts[0] == texts[1] and _without_role(old) != _without_role(new):
+        texts = dump_json(old), dump_json(new)
+    return Part(title, diff_texts(*texts))
 
 
-def _title(number: int, total: int, old: str, new: str) -> str:
-    return f"message {number} of {total}: {old}" + (f", passed on as {new}" if old != new else "")
+def _role(message: Any) -> str:
+    return str(message.get("role")) if isinstance(message, dict) else "?"
+
+
+def _text(message: Any) -> str:
+    return "\n".join(filter(None, Prompt(messages=[message]).texts()))
+
+
+def _without_role(message: Any) -> Any:
+    return {**message, "role": None} if isinstance(message, dict) else message
 
 
 def _listed(tools: Iterable[Any]) -> str:

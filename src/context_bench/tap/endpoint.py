@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.errors import RequestFailed
 from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
+from context_bench.tap.completions import read_completion, read_plain
+from context_bench.tap.exchanges import asks, is_answered
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
 from context_bench.tap.vendors import claim_headers
 
-__all__ = ["WatchedEndpoint"]
+__all__ = ["WatchedEndpoint", "gather_exchanges"]
+
+_HIT = re.compile(r"\W*(hit|true)\b", re.IGNORECASE)
 
 _PATIENCE = 0.5
 """Seconds to wait for the tap to note the end of a reply that has already come."""
+
+
+@dataclass(eq=False)
+class _Sending:
+    """A request of ours from its first attempt to its end; `alone` while no other one of the system is in flight."""
+
+    tickets: list[Ticket] = field(default_factory=list)
+    alone: bool = True
+    body: bytes = b""
+    """The body of the reply that was read as a stream."""
+
+
+_gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of the example under way", default=None)
+
+
+@contextmanager
+def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
+    """A list that gets the record of each exchange of this task: an example that fails late was paid for early on."""
+    gathered: list[dict[str, Any]] = []
+    token = _gathered.set(gathered)
+    try:
+        yield gathered
+    finally:
+        _gathered.reset(token)
 
 
 class WatchedEndpoint:
@@ -35,6 +67,7 @@ class WatchedEndpoint:
         self._endpoint, self._matcher = endpoint, matcher
         self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
         self.probe, self.settle = endpoint.probe, endpoint.settle
+        self._in_flight: set[_Sending] = set()
         self._told = False
 
     def __repr__(self) -> str:
@@ -43,25 +76,37 @@ class WatchedEndpoint:
     async def post(self, path: str, body: Mapping[str, Any], parse: Callable[[Reply], Any] | None = None) -> Exchange:
         """Send one request of a run. Each attempt has a mark of its own, so that nothing is counted for another."""
         prompt = read_prompt(body)
-        tickets: list[Ticket] = []
+        sending = _Sending()
+        tickets = sending.tickets
 
         def attempt() -> tuple[dict[str, Any], tuple[str, ...]]:
             self._close(tickets)
+            self._begin(sending)
             tickets.append(self._matcher.open(prompt))
             mark = tickets[-1].mark
             return _marked(body, path, mark), (f"{MARK_HEADER}: {mark}",)
 
+        def read(reply: Reply) -> Any:
+            sending.body = reply.body
+            return parse(reply) if parse is not None else None
+
         try:
-            exchange = await self._endpoint.post(path, attempt, parse)
+            exchange = await self._endpoint.post(path, attempt, None if parse is None else read)
+            self._in_flight.discard(sending)
             exchange.waited += await _ended(tickets[-1])
         except RequestFailed as error:
             error.metadata["upstream_statuses"] = [call.status for ticket in tickets for call in ticket.calls]
             error.tapped = [self._failed(path, body, tickets)]
             raise
         finally:
+            self._in_flight.discard(sending)
             self._close(tickets)
-        exchange.tapped = [self._record(path, body, exchange, tickets)]
-        if not self._matcher.seen and not self._told:
+            for ticket in tickets:
+                ticket.recorded = True
+        exchange.tapped = [self._record(path, body, exchange, sending)]
+        if (gathered := _gathered.get()) is not None:
+            gathered += exchange.tapped
+        if not self._matcher.seen and not exchange.tapped[0]["cache_hit"] and not self._told:
             self._told = True
             warnings.warn(
                 f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
@@ -70,25 +115,41 @@ class WatchedEndpoint:
             )
         return exchange
 
+    def _begin(self, sending: _Sending) -> None:
+        """Note that a request is in flight: it is alone there, or none of them is."""
+        others = self._in_flight - {sending}
+        for each in (*others, sending) if others else ():
+            each.alone = False
+        self._in_flight.add(sending)
+
     def _close(self, tickets: Sequence[Ticket]) -> None:
         if tickets:
             self._matcher.close(tickets[-1])
 
-    def _record(
-        self, path: str, body: Mapping[str, Any], exchange: Exchange, tickets: Sequence[Ticket]
-    ) -> dict[str, Any]:
+    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, sending: _Sending) -> dict[str, Any]:
         """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
-        *earlier, last = tickets
+        *earlier, last = sending.tickets
         since = exchange.sent + time.perf_counter() - time.monotonic()  # calls are timed by the finer clock
+        before = [call for ticket in earlier for call in ticket.calls]
+        headers = _headers(exchange.raw_headers)
+        if sending.body:
+            returned = read_completion(sending.body.decode("utf-8", "replace"))
+        else:
+            returned = read_plain(exchange.document) if isinstance(exchange.document, Mapping) else None
         return {
             "path": path,
             "sent": encode(_marked(body, path, last.mark)).decode("utf-8", "replace"),
+            "attempts": len(sending.tickets),
             "seconds": exchange.seconds,
+            "alone": sending.alone,
             "first_token": _first_token(exchange.document),
-            "claims": claim_headers(_headers(exchange.raw_headers)),
+            "claims": claim_headers(headers),
+            "cache_hit": _tells_of_a_hit(headers),
+            "returned": None if returned is None else returned.as_dict(),
             "calls": _stored(last.calls, since),
-            "earlier_calls": sum(len(ticket.calls) for ticket in earlier),
-            "unmatched": last.unmatched,
+            "lost_calls": [call for call in _stored(before, since) if asks(call) and is_answered(call)],
+            "earlier_calls": len(before),
+            **_unmatched(sending.tickets),
             "silent": not self._matcher.seen,
         }
 
@@ -99,10 +160,22 @@ class WatchedEndpoint:
         return {
             "path": path,
             "sent": encode(body).decode("utf-8", "replace"),
+            "attempts": len(tickets),
             "calls": _stored(calls, calls[0].started if calls else 0.0),
-            "unmatched": sum(ticket.unmatched for ticket in tickets),
+            **_unmatched(tickets),
             "failed": True,
         }
+
+
+def _unmatched(tickets: Iterable[Ticket]) -> dict[str, Any]:
+    """The calls that may belong to a request and cannot be told: how many, and what those that ask a model hold."""
+    calls = list({id(call): call for ticket in tickets for call in ticket.unmatched}.values())
+    found = [{"path": call.path, "body": call.body, "status": call.status} for call in calls]
+    return {"unmatched": len(calls), "unmatched_bodies": [call["body"] for call in found if _may_be_read(call)]}
+
+
+def _may_be_read(call: Mapping[str, Any]) -> bool:
+    return asks(call) and call["status"] < 300
 
 
 def _stored(calls: Iterable[Call], since: float) -> list[dict[str, Any]]:
@@ -128,6 +201,11 @@ async def _ended(ticket: Ticket) -> float:
 def _first_token(document: Any) -> float | None:
     timings = document.get("timings_of_stream") if isinstance(document, Mapping) else None
     return timings.get("time_to_first_token") if timings else None
+
+
+def _tells_of_a_hit(headers: Mapping[str, str]) -> bool:
+    """Whether a reply says that it came from a cache, as in `x-cache: HIT` or `x-cache-hit: true`."""
+    return any("cache" in name and _HIT.match(value) for name, value in headers.items())
 
 
 def _headers(raw: bytes) -> dict[str, str]:

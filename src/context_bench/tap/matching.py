@@ -37,15 +37,17 @@ _REMEMBERED = 16
 
 @dataclass(eq=False)
 class Ticket:
-    """A request of ours that is under way, and the calls at the tap that belong to it.
+    """An attempt to send a request of ours, and the calls at the tap that belong to it.
 
-    `unmatched` counts calls that may be its own and cannot be told.
+    `unmatched` are calls that may be its own and cannot be told. `recorded` says that what is known of it has been put
+    down: whatever comes later counts for no row.
     """
 
     prompt: Prompt | None
     mark: str = field(default_factory=lambda: f"cb-{secrets.token_hex(12)}")
     calls: list[Call] = field(default_factory=list)
-    unmatched: int = 0
+    unmatched: list[Call] = field(default_factory=list)
+    recorded: bool = False
 
     @cached_property
     def phrases(self) -> set[str]:
@@ -54,12 +56,16 @@ class Ticket:
 
 
 class Matcher:
-    """Hands each call at a tap to the request of ours that it belongs to; the rest is in `unmatched`."""
+    """Hands each call at a tap to the request of ours that it belongs to; the rest is in `unmatched`.
+
+    Those of the rest that came too late for any request under way are also in `late`: no row knows of them.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, Ticket] = {}
         self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
         self.unmatched: list[Call] = []
+        self.late: list[Call] = []
         self.seen = 0
 
     def open(self, prompt: Prompt | None) -> Ticket:
@@ -69,31 +75,32 @@ class Matcher:
         return ticket
 
     def close(self, ticket: Ticket) -> None:
-        """Whatever comes now is too late to be counted."""
+        """End an attempt: a call that comes now is its own only if it carries its mark, and before it is recorded."""
         if self._open.pop(ticket.mark, None) is not None:
             self._closed.append(ticket)
 
     def take(self, call: Call, request: Incoming) -> None:
-        """A call has reached the tap."""
+        """Take in a call that has reached the tap."""
         self.seen += 1
-        candidates = self._candidates(request)
-        if len(candidates) == 1 and candidates[0].mark in self._open:
+        marks = _find_marks(request)
+        candidates = self._find_marked(marks) if marks else self._find_by_content(request)
+        if len(candidates) == 1 and (candidates[0].mark in self._open or (marks and not candidates[0].recorded)):
             candidates[0].calls.append(call)
             return
         self.unmatched.append(call)
         for ticket in candidates:
-            ticket.unmatched += 1
+            ticket.unmatched.append(call)
+        if all(ticket.recorded for ticket in candidates):
+            self.late.append(call)
 
-    def _candidates(self, request: Incoming) -> list[Ticket]:
-        """Those to whom a call may belong."""
-        marks = set(MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode()))
-        marks = marks or set(MARK.findall(request.body))
-        if marks:
-            return [ticket for ticket in self._known() if ticket.mark.encode() in marks]
+    def _find_marked(self, marks: set[bytes]) -> list[Ticket]:
+        return [ticket for ticket in self._known() if ticket.mark.encode() in marks]
+
+    def _find_by_content(self, request: Incoming) -> list[Ticket]:
         prompt = read_prompt(request.body)
         found = self._by_content(phrases(prompt.texts())) if prompt else []
         # What nobody recognises may be anybody's, and is nobody's for sure.
-        return found or [*self._open.values(), Ticket(None)]
+        return found or [*self._open.values(), Ticket(None, recorded=True)]
 
     def _by_content(self, heard: set[str]) -> list[Ticket]:
         """Those who have words of it that nobody else has; those who are over are rivals, as a call may come late."""
@@ -105,6 +112,11 @@ class Matcher:
 
     def _known(self) -> list[Ticket]:
         return [*self._open.values(), *self._closed]
+
+
+def _find_marks(request: Incoming) -> set[bytes]:
+    """The marks in a request's header, or else in its body."""
+    return set(MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode())) or set(MARK.findall(request.body))
 
 
 def phrases(texts: Sequence[str]) -> set[str]:

@@ -1,17 +1,17 @@
 """Does a proxy break the provider's prompt cache? How much of each request of a conversation comes again in the next.
 
 A provider keeps what it has read from the first token on: tools, system, messages. One change early on and all
-that follows is paid for again. Marks that say where to cache (`cache_control`) are no content, and a content that
-is a text is the same as one block with that text, as providers have it.
+that follows is paid for again. What it compares are texts and their structure: who speaks, which kind of block,
+which tool. How the JSON around them is spelled is not compared, and counts no tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_bench.results import dump_json
 from context_bench.tap.prompt import Prompt, read_prompt
@@ -20,16 +20,23 @@ from context_bench.utils.tokens import Tokenizer
 __all__ = ["prefix_stability"]
 
 
+class _Piece(NamedTuple):
+    """A stretch of a prompt: what it is (a tool, a block of whose message), and its text."""
+
+    kind: tuple[str, ...]
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A prompt as a cache sees it: texts in order, the first letter of each says what it is."""
+    """A prompt as a cache sees it: the pieces of tools and system, then those of each message."""
 
-    opening: list[str]
-    messages: list[str]
+    opening: list[_Piece]
+    messages: list[list[_Piece]]
 
     @property
-    def parts(self) -> list[str]:
-        return self.opening + self.messages
+    def pieces(self) -> list[_Piece]:
+        return [*self.opening, *(piece for message in self.messages for piece in message)]
 
 
 def prefix_stability(bodies: Sequence[str], count: Tokenizer) -> dict[str, Any]:
@@ -46,58 +53,80 @@ def prefix_stability(bodies: Sequence[str], count: Tokenizer) -> dict[str, Any]:
         Nothing for fewer than two requests.
     """
     prompts = [prompt for body in bodies if (prompt := read_prompt(body)) is not None]
-    pairs = list(pairwise([_request(prompt) for prompt in prompts]))
-    if not pairs:
+    if len(prompts) < 2:
         return {}
+    pairs = list(pairwise([_request(prompt.as_read()) for prompt in prompts]))
     count = cache(count)  # the same history comes again in every request
     earlier = sum(len(first.messages) for first, _ in pairs)
-    rewritten = sum(_rewritten(first.messages, second.messages) for first, second in pairs)
+    rewritten = sum(_count_rewritten(first.messages, second.messages) for first, second in pairs)
     return {
-        "prefix_stability": sum(_kept(first.parts, second.parts, count) for first, second in pairs) / len(pairs),
+        "prefix_stability": sum(_share_kept(first.pieces, second.pieces, count) for first, second in pairs)
+        / len(pairs),
         "first_message_changed": any(_opens(first) != _opens(second) for first, second in pairs),
         "rewritten_history": rewritten / earlier if earlier else 0.0,
     }
 
 
 def _request(prompt: Prompt) -> _Request:
-    system = [] if prompt.system is None else [_text("s", {"content": prompt.system})]
-    opening = [_text("t", tool) for tool in prompt.tools] + system
-    return _Request(opening, [_text("m", message) for message in prompt.messages])
+    tools = [_Piece(("tool", *Prompt(tools=[tool]).tool_names()), dump_json(tool)) for tool in prompt.tools]
+    system = [] if prompt.system is None else list(_pieces_of({"role": "system", "content": prompt.system}))
+    return _Request(tools + system, [list(_pieces_of(message)) for message in prompt.messages])
 
 
-def _text(kind: str, value: Any) -> str:
-    return kind + dump_json(_content(value))
+def _pieces_of(message: Any) -> Iterator[_Piece]:
+    """The blocks of a message; the first says that one begins, so that a message in two is not the same."""
+    if not isinstance(message, Mapping):
+        yield _Piece(("message", dump_json(message)), "")
+        return
+    yield _Piece(("message", str(message.get("role"))), "")
+    yield from _blocks(message.get("content"), ())
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            yield _Piece(("tool call", str(function.get("name"))), str(function.get("arguments") or ""))
+        else:
+            yield _Piece(("tool call", dump_json(call)), "")
 
 
-def _content(value: Any) -> Any:
-    """A value without marks for the cache, its texts as blocks."""
-    if isinstance(value, Mapping):
-        kept = {key: _content(item) for key, item in value.items() if key != "cache_control"}
-        if isinstance(kept.get("content"), str):
-            kept["content"] = [{"type": "text", "text": kept["content"]}]
-        return kept
-    return [_content(item) for item in value] if isinstance(value, list) else value
+def _blocks(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
+    """The blocks of a content; a text is one block, and what holds no text is told by all that it holds."""
+    for block in content if isinstance(content, list) else [] if content is None else [content]:
+        if isinstance(block, str):
+            yield _Piece((*inside, "text"), block)
+        elif not isinstance(block, Mapping):
+            yield _Piece((*inside, dump_json(block)), "")
+        elif isinstance(block.get("text"), str):
+            yield _Piece((*inside, str(block.get("type"))), block["text"])
+        elif block.get("type") == "tool_use":
+            yield _Piece((*inside, "tool call", str(block.get("name"))), dump_json(block.get("input")))
+        elif block.get("type") == "tool_result":
+            yield _Piece((*inside, "tool result"), "")
+            yield from _blocks(block.get("content"), (*inside, "tool result")) if len(inside) < 8 else ()
+        else:
+            yield _Piece((*inside, dump_json(block)), "")
 
 
-def _opens(request: _Request) -> tuple[list[str], list[str]]:
+def _opens(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
     return request.opening, request.messages[:1]
 
 
-def _rewritten(earlier: Sequence[str], later: Sequence[str]) -> int:
+def _count_rewritten(earlier: Sequence[list[_Piece]], later: Sequence[list[_Piece]]) -> int:
     same = sum(first == second for first, second in zip(earlier, later))
     return len(earlier) - same
 
 
-def _kept(earlier: Sequence[str], later: Sequence[str], count: Tokenizer) -> float:
+def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> float:
     """The share of the earlier request with which the later one begins."""
-    total = sum(map(count, earlier))
+    total = sum(count(piece.text) for piece in earlier if piece.text)
     kept = 0
-    for place, part in enumerate(earlier):
-        other = later[place] if place < len(later) else ""
-        if part != other:
-            kept += count(part[: _common(part, other)])
+    for place, piece in enumerate(earlier):
+        other = later[place] if place < len(later) else None
+        if piece != other:
+            same = piece.text[: _common(piece.text, other.text)] if other and piece.kind == other.kind else ""
+            kept += count(same) if same else 0
             break
-        kept += count(part)
+        kept += count(piece.text) if piece.text else 0
     return min(1.0, kept / total) if total else 1.0
 
 

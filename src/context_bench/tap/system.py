@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,12 +13,15 @@ from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
-from context_bench.tap.endpoint import WatchedEndpoint
+from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges
+from context_bench.tap.exchanges import asks
 from context_bench.tap.matching import Matcher
 from context_bench.tap.processes import StartedProxy
+from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
 from context_bench.tap.server import Tap
 from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["Launch", "Tapped"]
 
@@ -105,9 +108,16 @@ class Tapped:
         own = self.system.fingerprint
         return None if own is None else f"{own}, tap: {self.answerer.fingerprint}"
 
-    def report(self) -> dict[str, Any]:
-        """What is to be said of the run beside its rows."""
+    def report(self, count: Tokenizer) -> dict[str, Any]:
+        """What is to be said of the run beside its rows, with tokens counted by `count`.
+
+        `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
+        them off was answered. With these, `prompt_savings` has a worst case.
+        """
         report = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
+        if late := [call for each in self._matcher.late if asks(call := each.as_dict(0.0)) and call["status"] < 300]:
+            tokens = [prompt.tokens(count) for call in late if (prompt := read_prompt(call["body"])) is not None]
+            report |= {"late_calls": len(late), "late_tokens": sum(tokens)}
         return {**report, "label": self.label} if self.label else report
 
     @property
@@ -135,7 +145,7 @@ class Tapped:
 
     async def aprocess(self, example: Example) -> Example:
         """Send one example through the proxy; what the tap saw of it is in `tapped`."""
-        result: Example = await self.system.aprocess(example)
+        result: Example = await _keep_what_was_seen(self.system.aprocess(example))
         return result
 
     def process(self, example: Example) -> Example:
@@ -157,5 +167,17 @@ class Tapped:
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the open turns of a conversation one after the other."""
-        replies: list[Message] = await self.system.aprocess_conversation(turns)
+        replies: list[Message] = await _keep_what_was_seen(self.system.aprocess_conversation(turns))
         return replies
+
+
+async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
+    """Wait for an answer; an error gets what the tap saw of all requests of the example: they were paid for."""
+    with gather_exchanges() as seen:
+        try:
+            return await answer
+        except Exception as error:
+            failed: Any = error
+            own = getattr(error, "tapped", None) or []
+            failed.tapped = [{**exchange, "failed": True} for exchange in (*seen, *own)]
+            raise

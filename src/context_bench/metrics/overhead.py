@@ -1,0 +1,88 @@
+"""How much time a proxy adds to a request, measured where no other request kept it busy."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from context_bench.metrics.facts import mean, read_fact
+from context_bench.metrics.latency import percentile
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["ENOUGH", "ProxyOverhead"]
+
+ENOUGH = 20
+"""Rows alone in flight from which on only they count."""
+
+
+@dataclass(frozen=True)
+class ProxyOverhead:
+    """Seconds that a proxy adds: all that the request took, less what the model behind it took.
+
+    Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
+    them. Where fewer than 20 were alone all rows count, and a note says so. `proxy_overhead_rows` are those that count.
+    For streamed replies also how much later the first token comes. Errored rows are left out.
+    """
+
+    name = "proxy-overhead"
+    by_dataset = ("proxy_overhead_median",)
+
+    def start(self) -> OverheadTally:
+        """A running collection."""
+        return OverheadTally()
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Summarise the seconds."""
+        return fold(self.start(), rows)
+
+
+@dataclass
+class _Seconds:
+    """The seconds of rows whose requests were alone in flight, and of the others."""
+
+    alone: array[float] = field(default_factory=lambda: array("d"))
+    together: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def enough(self) -> bool:
+        return len(self.alone) >= ENOUGH or not self.together
+
+    def chosen(self) -> list[float]:
+        """Those that count, in order."""
+        return sorted(self.alone if self.enough else self.alone + self.together)
+
+
+class OverheadTally:
+    """Keeps the seconds of each row: percentiles need them all."""
+
+    def __init__(self) -> None:
+        self._seconds = {key: _Seconds() for key in ("proxy_overhead", "first_token_overhead")}
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        for key, seconds in self._seconds.items():
+            value = read_fact(row, key)
+            if row.error is None and value is not None:
+                (seconds.alone if row.metadata.get("alone") is True else seconds.together).append(value)
+
+    def result(self) -> dict[str, float]:
+        """The percentiles so far."""
+        values = {}
+        if whole := self._seconds["proxy_overhead"].chosen():
+            values["proxy_overhead_mean"] = mean(whole)
+            values["proxy_overhead_median"] = percentile(whole, 0.5)
+            values["proxy_overhead_p95"] = percentile(whole, 0.95)
+            values["proxy_overhead_rows"] = float(len(whole))
+        if first := self._seconds["first_token_overhead"].chosen():
+            values["first_token_overhead_median"] = percentile(first, 0.5)
+        return values
+
+    def notes(self) -> dict[str, str]:
+        """What must be said beside a number: that it includes waiting for other requests."""
+        return {
+            f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.chosen())} rows had no other "
+            f"request of the system in flight, and {ENOUGH} are needed; --max-workers 1 measures the proxy alone"
+            for key, seconds in self._seconds.items()
+            if not seconds.enough
+        }

@@ -1,0 +1,102 @@
+"""What the model did not have to read, with a best and a worst case where calls could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.metrics.facts import read_fact, read_sides
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["PromptSavings", "SavingsTally"]
+
+
+@dataclass(frozen=True)
+class PromptSavings:
+    """1 - upstream/sent over summed tokens: what the model did not have to read.
+
+    `untouched_share` is the share of rows in which the model got exactly what was sent. Errored rows are left out, and
+    so are rows with calls that may be theirs and cannot be told; where there are such, `prompt_savings_best`
+    and `prompt_savings_worst` take them in: none of those calls is theirs, or all of them are.
+    """
+
+    name = "prompt-savings"
+    by_dataset = ("prompt_savings", "untouched_share")
+
+    def start(self) -> SavingsTally:
+        """Running sums."""
+        return SavingsTally()
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Compare the summed tokens of both sides."""
+        return fold(self.start(), rows)
+
+
+class SavingsTally:
+    """Sums tokens on both sides of a system."""
+
+    def __init__(self) -> None:
+        self._sent = self._passed_on = self._downstream = 0.0
+        self._rows = self._told = self._untouched = self._tapped = 0
+        self._unknown_sent = self._least = self._most = 0.0
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        sides = read_sides(row)
+        if sides is None:
+            self._add_unknown(row)
+            return
+        self._rows += 1
+        self._sent += sides[0]
+        self._passed_on += sides[1]
+        downstream, untouched = read_fact(row, "downstream_tokens"), read_fact(row, "untouched")
+        if downstream is not None:
+            self._tapped += 1
+            self._downstream += downstream
+        if untouched is not None:
+            self._told += 1
+            self._untouched += untouched == 1
+
+    def _add_unknown(self, row: EvalRow) -> None:
+        """Take in a row of which only bounds are known."""
+        sent, least, most = (read_fact(row, key) for key in ("sent_tokens", *_BOUNDS))
+        if row.error is None and sent is not None and least is not None and most is not None:
+            self._unknown_sent += sent
+            self._least += least
+            self._most += most
+
+    def result(self) -> dict[str, float]:
+        """The savings so far."""
+        values: dict[str, float] = {}
+        if self._rows and self._sent:
+            values |= {
+                "prompt_savings": 1.0 - self._passed_on / self._sent,
+                "sent_tokens": self._sent,
+                "mean_sent_tokens": self._sent / self._rows,
+            }
+            if self._tapped:
+                values["downstream_tokens"] = self._downstream
+                values["mean_downstream_tokens"] = self._downstream / self._tapped
+            if self._told:
+                values["untouched_share"] = self._untouched / self._told
+        return values | self._bounds(0.0)
+
+    def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
+        """The best and the worst case once what a tapped system reports at its end is known: calls that came late."""
+        late = report.get("late_tokens", 0)
+        return self._bounds(float(late) if isinstance(late, int | float) else 0.0)
+
+    def _bounds(self, late: float) -> dict[str, float]:
+        """Nothing where nothing is unknown. The headline, which leaves rows out, lies within the bounds too."""
+        sent = self._sent + self._unknown_sent
+        if not sent or not (self._unknown_sent or late):
+            return {}
+        cases = [1.0 - (self._passed_on + tokens) / sent for tokens in (self._least, self._most + late)]
+        if self._sent:
+            cases.append(1.0 - self._passed_on / self._sent)
+        return {"prompt_savings_best": max(cases), "prompt_savings_worst": min(cases)}
+
+
+_BOUNDS = ("least_upstream_tokens", "most_upstream_tokens")

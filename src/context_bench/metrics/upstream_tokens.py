@@ -1,0 +1,64 @@
+"""How much the model behind a system was sent, and what became of calls that are not one for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from context_bench.metrics.facts import read_fact
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["UpstreamTokens"]
+
+_SUMS = {
+    "extra_upstream_calls": "extra_upstream_calls",
+    "lost_upstream_calls": "lost_upstream_calls",
+    "lost_upstream_tokens": "lost_upstream_tokens",
+    "cached_answers": "cached_answer",
+}
+"""Keys that are sums of a fact over the rows that tell it."""
+
+
+@dataclass(frozen=True)
+class UpstreamTokens:
+    """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
+
+    Beside them calls that the proxy made on top, calls that the model answered and the proxy then lost
+    (`lost_upstream_tokens` were read and written in vain), and answers that came from a cache of the proxy.
+    """
+
+    name = "upstream-tokens"
+
+    def start(self) -> UpstreamTally:
+        """Running sums."""
+        return UpstreamTally()
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Add them up."""
+        return fold(self.start(), rows)
+
+
+class UpstreamTally:
+    """Sums tokens and calls."""
+
+    def __init__(self) -> None:
+        self._tokens = self._rows = 0
+        self._sums: dict[str, float] = {}
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in."""
+        if row.upstream_tokens is not None:
+            self._tokens += row.upstream_tokens
+            self._rows += 1
+        for key, fact in _SUMS.items():
+            value = read_fact(row, fact)
+            if value is not None:
+                self._sums[key] = self._sums.get(key, 0.0) + value
+
+    def result(self) -> dict[str, float]:
+        """The sums so far."""
+        values = {}
+        if self._rows:
+            values["upstream_tokens"] = float(self._tokens)
+            values["mean_upstream_tokens"] = self._tokens / self._rows
+        return values | {key: self._sums[key] for key in _SUMS if key in self._sums}
