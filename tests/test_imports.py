@@ -17,7 +17,10 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "errors", "types", "results", "summary", "registry", "refs", "golds", "words"}
+BASE = {"_lazy", "_version", "caveats", "errors", "escapes", "golds", "refs", "registry", "results", "summary"} | {
+    "types",
+    "words",
+}
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
 TOKENS = {"utils"}
@@ -29,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "golds": {"errors"},
     "words": set(),
+    "escapes": set(),
     "registry": {"errors"},
     "refs": {"errors", "registry"},
     "types": {"results"},  # for annotations alone
@@ -47,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "systems": BASE | TOKENS | {"http"},
     # what stands behind a proxy
     "tap": BASE | TOKENS | {"http", "systems"},
-    "evaluators": BASE | TOKENS | {"http", "sandbox", "tap.exchanges", "tap.prompt"},
+    "evaluators": BASE | TOKENS | {"http", "sandbox", "systems.prompts", "tap.exchanges", "tap.prompt"},
     "local": BASE | TOKENS | {"http", "tap"},
     "conformance": BASE | TOKENS | {"http", "tap"},
     # what runs them

@@ -52,15 +52,15 @@ def is_blank(processed: Mapping[str, Any]) -> bool:
 
 def evidence_texts(example: Mapping[str, Any]) -> list[str]:
     """The passages that an answer needs. A span is a text, a {start, end} of the context, or both."""
-    texts = []
+    texts, context = [], example.get("context") or ""
     for span in example.get("evidence") or ():
         if isinstance(span, str):
             text = span
         elif isinstance(span, Mapping):
-            text = span.get("text") or example["context"][span["start"] : span["end"]]
+            text = span.get("text") or context[span["start"] : span["end"]]
         else:
             start, end = span
-            text = example["context"][start:end]
+            text = context[start:end]
         if text.strip():
             texts.append(text)
     return texts

@@ -1,10 +1,14 @@
-"""What a word is, in any script: for everything that compares or retrieves by words."""
+"""What a word is, in any script: for everything that compares or retrieves by words.
+
+`split_words` gives plain words, for retrieval. `normalise` is for telling whether a text states the same as another:
+it keeps the signs that change what a number or a name means.
+"""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["split_words"]
+__all__ = ["normalise", "split_words"]
 
 # Scripts without spaces between words count by character.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -19,3 +23,67 @@ _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*")
 def split_words(text: str) -> list[str]:
     """The words of a text, case-folded, without punctuation."""
     return _WORD.findall(text.casefold())
+
+
+# --- words with the signs that change their meaning
+
+# Letters of a script that nobody writes any more stand for the signs, so that they are parts of words.
+_MINUS, _POINT, _DOT, _PLUS, _SHARP, _PERCENT = "\ua840\ua841\ua842\ua843\ua844\ua845"
+_MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
+_DASHES = "-\u2212\u2013"  # hyphen, minus, and the en dash that typesetters use for it
+_AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
+
+_GROUP = re.compile(r",\d{3}")
+_THOUSANDS = re.compile(r"\d(?<![\w,.\[].)\d{0,2}(?:,\d{3})+(?![\d\]]|,\S)", re.DOTALL)
+_NEXT_TO_A_NUMBER = re.compile(rf"[$€£¥₹](?=\s?{_MINUS}?\d)|[€£¥₹](?!{_LETTER})(?<=\d.)|[€£¥₹](?<=\d[ \u00a0].)")
+
+
+def _pattern(sign: str) -> re.Pattern[str]:
+    """Lookbehinds stand after the sign, and see it as their last character: searching for a sign is fast."""
+    return re.compile(sign, re.DOTALL)
+
+
+_SIGNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    # 3.14, 2.0.1; .5 is 0.5; .NET, but not the method of a chain that begins a line with .call(
+    (".", _pattern(r"\.(?=\d)(?<=\d.)"), _POINT),
+    (".", _pattern(r"\.(?=\d)(?<![^\W_].)(?<![.)\]].)"), f"0{_POINT}"),
+    (".", _pattern(r"\.(?=[^\W\d_]+(?![^\W_]|\())(?<![^\W_].)(?<![.)\]].)"), _DOT),
+    # 1e-5, 1e+5; -$5 is $-5; a hyphen, a range or a subtraction has something before it
+    ("e-", _pattern(rf"e-(?=\d+(?!{_LETTER}))(?<=\d..)"), f"e{_MINUS}"),
+    ("e+", _pattern(rf"e\+(?=\d+(?!{_LETTER}))(?<=\d..)"), "e"),
+    *((sign, _pattern(rf"[{_DASHES}][{sign}](?=\d)(?<!{_LETTER}..)"), f"{sign}{_MINUS}") for sign in _MONEY),
+    *(
+        (
+            dash,
+            # `\n-5` is a line break of JSON, and a number
+            _pattern(rf"{dash}(?=\d)(?:(?<!{_LETTER}.)(?<![{_DASHES}\])}}].)(?<!\d[%€£¥₹].)|(?<=\\[nrtbf].))"),
+            f" {_MINUS}",
+        )
+        for dash in _DASHES
+    ),
+    # 5%, but not %d nor %20
+    ("%", _pattern(rf"%(?!{_LETTER})(?<=\d.)|%(?<=\d[ \u00a0].)"), f" {_PERCENT} "),
+    # C++, A+, but not x+y; C#, but not page#part
+    ("++", _pattern(r"\+\+(?![^\W\d_]|\+)(?<=[^\W_]..)"), f"{_PLUS}{_PLUS} "),
+    ("+", _pattern(rf"\+(?={_AFTER_PLUS})(?<=[^\W_].)"), f"{_PLUS} "),
+    ("#", _pattern(r"#(?![^\W_]|#)(?<=[^\W\d_].)|#(?=\d)(?<=[^\W\d_].)(?<![^\W_]..)"), f"{_SHARP} "),
+)
+
+
+def normalise(text: str) -> str:
+    """The words of a text, case-folded, each between single spaces, for comparison: `in` then finds whole words only.
+
+    Layout, case, quotes, emphasis and other punctuation are gone. What changes the meaning of a number or a name
+    stays: a minus sign (not a hyphen, a range or the dash of a list), a decimal point (so `2.0.1` is one word), the
+    point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are words of their own,
+    as `km` is. `1,000` is `1000`, except in a list without spaces.
+    """
+    text = text.casefold()
+    if _GROUP.search(text):
+        text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
+    for sign, pattern, kept in _SIGNS:
+        if sign in text:
+            text = pattern.sub(kept, text)
+    if any(sign in text for sign in _MONEY):
+        text = _NEXT_TO_A_NUMBER.sub(lambda found: f" {_MONEY[found[0]]} ", text)
+    return f" {' '.join(_WORD.findall(text))} "

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from command import called, environment
+from context_bench.store.store import Store
 from servers import Server, completion, free_port
 from toy_proxies import toy_proxy
 
@@ -52,6 +53,55 @@ def test_a_proxy_that_runs_already(tmp_path: Path) -> None:
     assert values["untouched_share"] == 0.0
     assert values["evidence_rows"] == 4
     assert {"upstream_tokens", "proxy_overhead_median", "counted_tokens_saved"} <= values.keys()
+
+
+def install_kompact(cwd: Path) -> None:
+    """A program of that name, version and command line, which passes everything on."""
+    home = cwd / ".vendors" / "kompact"
+    (home / "lib" / "python3.11" / "site-packages" / "kompact-9.8.7.dist-info").mkdir(parents=True)
+    (home / "bin").mkdir()
+    program = home / "bin" / "kompact"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {TOYS} passes --port "$5" --upstream "$7"\n')
+    program.chmod(0o755)
+
+
+def test_a_vendor_gets_its_headers_and_is_recorded_with_its_version(tmp_path: Path) -> None:
+    install_kompact(tmp_path)
+    result = run("--vendor", "kompact", "--tap-reply", "extract", "--model", "gpt-4o", cwd=tmp_path)
+    proxy = result["config"]["reports"]["kompact"]["proxy"]
+    assert (proxy["name"], proxy["package"], proxy["version"]) == ("kompact", "kompact", "9.8.7")
+    assert proxy["command"].startswith("kompact proxy --host {host} --port {port} ")
+    assert proxy["headers"] == {"X-Kompact-Disable": "none"}
+    assert result["config"]["model"] == "gpt-4o"
+    with Store(tmp_path / ".context-bench", readonly=True) as store:
+        records = list(store.run_records(store.runs()[-1]))
+    calls = [call for record in records if record.answer for call in record.answer.processed["tapped"][0]["calls"]]
+    assert len(calls) == 4
+    assert all("x-kompact-disable" in {name.lower() for name in call["headers"]} for call in calls)
+
+
+def test_a_started_proxy_is_recorded_by_its_command_without_secrets(tmp_path: Path) -> None:
+    command = f"env PROXY_TOKEN={KEY} {start('passes', tmp_path)}"
+    result = run("--start", command, "--name", "whole", "--tap-reply", "extract", "--controls", cwd=tmp_path)
+    reports = result["config"]["reports"]
+    assert reports["whole"]["proxy"]["name"] == "whole"
+    assert reports["whole"]["proxy"]["command"] == command.replace(KEY, "***")
+    assert "proxy" not in reports["direct"]
+    assert KEY not in json.dumps(result)
+    assert result["config"]["model"] == "gpt-3.5-turbo"
+
+
+def test_the_model_is_recorded_however_it_is_asked(tmp_path: Path) -> None:
+    port = free_port()
+    with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
+        tapped = run("--proxy", url, "--tap", f":{port}", "--tap-reply", "extract", "--model", "m-1", cwd=tmp_path)
+    read = run("--system", "passthrough", "--tap-reply", "extract", "--model", "m-2", cwd=tmp_path)
+    with Server(lambda _: completion("42")) as server:
+        plain = run("--proxy", server.url, "--model", "m-3", cwd=tmp_path)
+        reader = run("--system", "passthrough", "--reader", server.url, "--model", "m-4", cwd=tmp_path)
+    nobody = run("--system", "passthrough", cwd=tmp_path)
+    models = [each["config"]["model"] for each in (tapped, read, plain, reader, nobody)]
+    assert models == ["m-1", "m-2", "m-3", "m-4", None]
 
 
 def test_two_started_proxies_each_with_a_tap_of_its_own(tmp_path: Path) -> None:

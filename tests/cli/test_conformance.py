@@ -63,12 +63,72 @@ def test_a_proxy_is_started_and_stopped(tmp_path: Path) -> None:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+def install(cwd: Path, name: str, kind: str) -> None:
+    """A vendor's program with its command line, which is a toy proxy."""
+    program = cwd / ".vendors" / name / "bin" / name
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {START} {kind} --port "$5" --upstream "$7"\n')
+    program.chmod(0o755)
+
+
+CHECKS = ("--check", "plain-reply-text-intact", "--check", "user-and-metadata-passed")
+
+
+def test_two_vendors_are_both_examined(tmp_path: Path) -> None:
+    install(tmp_path, "kompact", "strips")
+    install(tmp_path, "headroom", "passes")
+    vendors = ("--vendor", "kompact", "--vendor", "headroom", *CHECKS)
+    code, out, _ = conformance(*vendors, cwd=tmp_path)
+    assert code == 1
+    ends = [line for line in out.splitlines() if "passed," in line]
+    assert ends == [
+        "kompact (unknown version) (openai): 1 passed, 1 failed, 0 skipped",
+        "headroom (unknown version) (openai): 2 passed, 0 failed, 0 skipped",
+    ]
+    _, out, _ = conformance(*vendors, "--output", "json", cwd=tmp_path)
+    assert [(each["proxy"].split()[0], each["failed"]) for each in json.loads(out)] == [("kompact", 1), ("headroom", 0)]
+    code, out, _ = conformance("--vendor", "headroom", *CHECKS, "--output", "json", cwd=tmp_path)
+    assert (code, json.loads(out)["passed"]) == (0, 2)
+
+
+def test_a_vendor_that_does_not_start_does_not_hide_the_other(tmp_path: Path) -> None:
+    install(tmp_path, "kompact", "no-such-toy")
+    install(tmp_path, "headroom", "passes")
+    code, out, err = conformance("--vendor", "kompact", "--vendor", "headroom", *CHECKS, cwd=tmp_path)
+    assert code == 2
+    assert out.endswith("headroom (unknown version) (openai): 2 passed, 0 failed, 0 skipped\n")
+    assert "kompact ended with exit code" in err
+
+
+def test_a_vendors_own_error_is_shown(tmp_path: Path) -> None:
+    program = tmp_path / ".vendors" / "kompact" / "bin" / "kompact"
+    program.parent.mkdir(parents=True)
+    broken = tmp_path / "broken.py"
+    broken.write_text(
+        "import sys\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\n"
+        "class Handler(BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(502)\n"
+        "        self.end_headers()\n"
+        "        told = self.headers.get('X-Kompact-Disable', 'nothing')\n"
+        "        self.wfile.write(b'the vocabulary is missing, and told: ' + told.encode())\n"
+        "    do_POST = do_GET\n"
+        "HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n"
+    )
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {broken} "$5"\n')
+    program.chmod(0o755)
+    code, out, err = conformance("--vendor", "kompact", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert "answered with status 502 (the vocabulary is missing, and told: none), and nothing reached the tap" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         ([], "say which proxy: --proxy URL, --start COMMAND or --vendor NAME"),
         (["--proxy", "http://localhost:1"], "give a port, as in --tap :9100"),
         (["--start", "x", "--vendor", "y"], "--start and --vendor both start a proxy"),
+        (["--proxy", "http://localhost:1", "--vendor", "y", "--vendor", "z"], "leave it out with several --vendor"),
         (["--proxy", "localhost", "--tap", ":0"], "'localhost' is no URL of a proxy"),
         (["--proxy", "http://localhost:1", "--tap", "9100"], "'9100' is no address to listen on"),
         (["--proxy", "http://localhost:1", "--tap", ":0", "--check", "x"], "unknown check 'x'"),

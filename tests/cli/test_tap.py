@@ -121,6 +121,29 @@ def test_it_answers_by_a_script_and_records_what_came(tmp_path: Path, number: in
     assert (shown.returncode, shown.stderr) == (0, "")
 
 
+def test_what_it_recorded_can_be_imported_and_run(tmp_path: Path) -> None:
+    streamed = json.dumps({**BODY, "stream": True}).encode()
+    with tapping(tmp_path, "--reply", "text:Paris") as tap:
+        tap.post(BODY)
+        with urllib.request.urlopen(f"http://127.0.0.1:{tap.port}/v1/chat/completions", streamed, timeout=20) as reply:
+            reply.read()
+        tap.post({"model": "m", "max_tokens": 9, "system": "Be brief.", **BODY}, path="/v1/messages")
+        assert tap.end()[0] == 0
+    written = called("runs", "requests", "last", cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
+    (tmp_path / "traffic.jsonl").write_text(written.stdout)
+    imported = called("datasets", "import", "traffic.jsonl", "--answers", "--out", "mine.jsonl", cwd=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    assert "context-bench: 3 examples\n" in imported.stderr
+    examples = [json.loads(line) for line in (tmp_path / "mine.jsonl").read_text().splitlines()]
+    assert [each["turns"][-1] for each in examples] == [BODY["messages"][-1]] * 3
+    assert examples[2]["turns"][0] == {"role": "system", "content": "Be brief."}
+    assert [each["answer"] for each in examples] == ["Paris"] * 3
+    done = called("--system", "passthrough", "--dataset", "mine.jsonl", "--output", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["rows"]) == 3
+
+
 def test_it_forwards_with_the_key_and_writes_it_nowhere(tmp_path: Path) -> None:
     echoing = completion(f"your key is {KEY}")
     with Server(echoing, reply(429, {"error": {"message": f"{KEY} is tired"}}, {"Retry-After": "3"})) as server:

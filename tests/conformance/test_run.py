@@ -14,7 +14,7 @@ from context_bench.errors import UnknownName, UsageError
 from context_bench.tap.answering import Dialect
 from context_bench.tap.server import Tap
 from pages import ROOT
-from servers import Server, free_port, reply
+from servers import Server, free_port, raw
 from toy_proxies import KINDS, Toy, toy_proxy
 
 CUT = {
@@ -114,12 +114,25 @@ def test_a_dead_proxy_is_one_sentence() -> None:
 
 
 def test_a_proxy_with_another_upstream_is_one_sentence() -> None:
-    with Server(reply(502)) as server, pytest.raises(UsageError) as caught:
+    with Server(raw(b"", 502)) as server, pytest.raises(UsageError) as caught:
         alone(server.url)
     assert str(caught.value) == (
         f"{server.url} answered with status 502, and nothing reached the tap: "
         "make http://127.0.0.1:9100 the upstream of the proxy"
     )
+
+
+def test_a_proxys_own_error_is_shown_with_its_body() -> None:
+    body = b"no vocabulary:\n\x1b[31mtiktoken cannot reach the network" + b"x" * 900
+    with Server(raw(body, 502)) as server, pytest.raises(UsageError) as caught:
+        alone(server.url)
+    said = str(caught.value)
+    assert said.startswith(f"{server.url} answered with status 502 (no vocabulary:")
+    assert "tiktoken cannot reach the network" in said
+    assert "and nothing reached the tap: make http://127.0.0.1:9100 the upstream of the proxy" in said
+    assert "\n" not in said
+    assert "\x1b" not in said
+    assert len(said) < 600
 
 
 @pytest.mark.parametrize("url", ["localhost:7878", "ftp://x", "http://", "http://x:99999", "http://x:y", "http://[::1"])

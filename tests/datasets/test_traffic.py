@@ -22,6 +22,10 @@ MESSAGES = [
 ]
 REQUEST = {"model": "m", "messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "f"}}]}
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "The disk."}}]}
+STREAM = (
+    'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\ndata: {"choices":[{"delta":{"content":"The "}}]}\n\n'
+    'data: {"choices":[{"delta":{"content":"disk."}}]}\n\ndata: {"choices":[]}\n\ndata: [DONE]\n\n'
+)
 
 
 def traffic(folder: Path, *records: Any, answers: bool = False) -> list[Any]:
@@ -43,8 +47,10 @@ def traffic(folder: Path, *records: Any, answers: bool = False) -> list[Any]:
             "response": {"body": REPLY},
         },
         {"request": {"headers": {"Authorization": "Bearer sk-secret"}, "body": REQUEST}, "response": REPLY},
+        {"path": "/v1/chat/completions", "body": json.dumps(REQUEST), "reply": json.dumps(REPLY), "status": 200},
+        {"body": json.dumps(REQUEST), "reply": STREAM},
     ],
-    ids=["plain", "wrapped", "batch", "with headers"],
+    ids=["plain", "wrapped", "batch", "with headers", "of a tap", "streamed"],
 )
 def test_a_request_in_any_wrapping(tmp_path: Path, record: Any) -> None:
     (example,) = traffic(tmp_path, record)
@@ -87,3 +93,25 @@ def test_a_broken_log(tmp_path: Path) -> None:
         list(read_traffic(tmp_path / "log.jsonl"))
     with pytest.raises(DataError, match="no such file"):
         list(read_traffic(tmp_path / "none.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"type": "message", "content": [{"type": "text", "text": "The disk."}]},
+        "event: content_block_delta\n"
+        'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"The disk."}}\n\n'
+        'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n',
+    ],
+)
+def test_a_request_in_anthropics_form_keeps_its_system_text(tmp_path: Path, reply: Any) -> None:
+    body = {"model": "m", "system": [{"type": "text", "text": "Be brief."}], "messages": MESSAGES[1:2]}
+    reply = reply if isinstance(reply, str) else json.dumps(reply)
+    (example,) = traffic(tmp_path, {"body": json.dumps(body), "reply": reply}, answers=True)
+    assert build_messages(example) == MESSAGES[:2]
+    assert (example["context"], example["question"], example["answer"]) == ("Be brief.", "Read the log.", "The disk.")
+
+
+@pytest.mark.parametrize("body", ["no JSON", "[1]", "{", "", "[" * 100_000])
+def test_a_body_that_is_no_request_is_left_out(tmp_path: Path, body: str) -> None:
+    assert traffic(tmp_path, {"body": body, "reply": body}, REQUEST)[0] is None

@@ -1,4 +1,4 @@
-"""EvidenceSurvival: what the model got to read, and whether the evidence was in it, in which dress."""
+"""EvidenceSurvival: what the model got to read, and whether the evidence was in it, in which form."""
 
 from __future__ import annotations
 
@@ -174,17 +174,23 @@ def test_a_context_that_holds_the_question_and_more_is_a_context() -> None:
     assert scores.details == FOUND
 
 
-# --- in which dress
+# --- in which form
 
 
 @pytest.mark.parametrize(
     ("span", "context", "details"),
     [
-        (SPAN, "x" + SPAN, FOUND),
+        (SPAN, "x " + SPAN, FOUND),
+        (SPAN, "x" + SPAN, {}),
         (SPAN, "bob lives\nin  ROME", NORMALISED),
         (SPAN, "Bob lives in Romeo", {}),
         (SPAN, "Bob in Rome lives", {}),
-        ("ob lives in Rom", SPAN, FOUND),  # cut within words, and passed through
+        ("ob lives in Rom", SPAN, {}),
+        ("It fell to -5.", "it fell to 5", {}),
+        ("It fell to -5.", "It fell to **-5**", NORMALISED),
+        ("pi is 3.14", "pi is 314", {}),
+        ("in C++", "in C", {}),
+        ("a < b & c", "<p>A &lt; b &amp;amp; c</p>", NORMALISED),
         ("🍕", "a 🍕 b", FOUND),
         ("🍕", "a b", {}),
         ("東京に住む", "東京に 住む", NORMALISED),
@@ -195,7 +201,7 @@ def test_a_context_that_holds_the_question_and_more_is_a_context() -> None:
         (r"C:\new\table here", r"c:\new\table  here", NORMALISED),
     ],
 )
-def test_dress(span: str, context: str, details: dict[str, Any]) -> None:
+def test_forms(span: str, context: str, details: dict[str, Any]) -> None:
     found = _details(span, context)
     if details:
         assert found == details
@@ -229,6 +235,8 @@ def test_a_record_in_another_form(context: str) -> None:
     [
         "acc_17 | closed | eu-north",  # a value is missing
         "acc_17 | closed | 86 | eu-north",
+        "acc_17 | closed | -85 | eu-north",
+        "acc_17 | closed | 8.5 | eu-north",
         "acc_17 | closed | 851 | eu-north",
         "acc_17 closed, and much later 85 in eu-north",
         "acc_17 closed 85 x eu-north",
@@ -239,6 +247,18 @@ def test_a_record_in_another_form(context: str) -> None:
 )
 def test_a_record_that_is_not_there(context: str) -> None:
     assert _details(json.dumps(RECORD), context)["lost"] == 1
+
+
+def test_a_record_with_signs() -> None:
+    record = {"id": "acc_17", "delta": -5, "rate": 1.5, "seats": 120, "lang": "C++", "paid": "$1,000"}
+    span = json.dumps(record)
+    for context in ("acc_17,-5,1.5,120,C++,1000$", "acc_17 | -5 | 1.5 | 120 | C++ | $1000"):
+        assert _details(span, context.replace("1000$", '"$1,000"'))["normalised"] == 1
+    packed = json.dumps(json.dumps([dict(reversed(record.items()))]))
+    assert _details(span, packed)["normalised"] == 1
+    for old, new in (("-5", "5"), ("1.5", "15"), ("C++", "C"), ("$", "")):
+        assert _details(span, "acc_17 | -5 | 1.5 | 120 | C++ | $1000".replace(old, new))["lost"] == 1
+        assert _details(span, packed.replace(old, new))["lost"] == 1
 
 
 def test_nested_and_empty_fields_of_a_record() -> None:

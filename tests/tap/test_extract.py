@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import csv
+import html
+import io
+import json
 import os
 import subprocess
 import sys
@@ -138,3 +142,50 @@ def test_hostile_texts_take_no_time_to_speak_of(piece: str) -> None:
     started = time.process_time()
     extract_answer(asked(f"{text} a?", text))
     assert time.process_time() - started < 3.0
+
+
+# --- texts packed into one line
+
+
+def once(text: str) -> str:
+    return json.dumps({"data": text})
+
+
+def as_csv(context: str) -> str:
+    """The records of a JSON text as a table: a line for each, values alone."""
+    records = next(each for each in json.loads(context).values() if isinstance(each, list))
+    names = list(dict.fromkeys(name for record in records for name in record))
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(names)
+    for record in records:
+        values = (record.get(name, "") for name in names)
+        writer.writerow([each if isinstance(each, str | int | float) else json.dumps(each) for each in values])
+    return table.getvalue()
+
+
+@pytest.mark.parametrize("make", [needle, json_logs, kv, rerank])
+@pytest.mark.parametrize(
+    "pack", [once, lambda text: once(once(text)), html.escape, lambda text: html.escape(once(text))]
+)
+def test_a_fact_is_found_in_a_text_that_is_packed_into_one_line(make: Any, pack: Any) -> None:
+    for example in make(n=9, length=1500):
+        for request in requests({**example, "context": pack(example["context"])}):
+            assert extract_answer(request) == example["answer"]
+
+
+@pytest.mark.parametrize("pack", [str, once, lambda text: once(once(text))])
+def test_a_fact_is_found_in_records_that_became_a_table(pack: Any) -> None:
+    tables = 0
+    for example in json_logs(n=27, length=1500):
+        if not example["context"].lstrip().startswith("{"):
+            continue
+        tables += 1
+        for request in requests({**example, "context": pack(as_csv(example["context"]))}):
+            assert extract_answer(request) == example["answer"]
+    assert tables
+
+
+def test_a_path_is_no_packed_text() -> None:
+    text = "The tool is at D:\\new\\name here.\nOther lines."
+    assert extract_answer(asked("At which path is the tool?", text)) == "D:\\new\\name here"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from pathlib import Path
 
 import pytest
 
 from context_bench.errors import UnknownName, UsageError
+from context_bench.tap import vendors
 from context_bench.tap.vendors import VENDORS, claim_headers, claimed_tokens_saved, recipe
 
 KOMPACT = {
@@ -38,8 +40,9 @@ def install(home: Path, name: str) -> Path:
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with no vendor in reach."""
+    """A directory with no vendor in reach, and a package that is not in a checkout."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(vendors, "__file__", str(tmp_path / "site-packages" / "context_bench" / "tap" / "vendors.py"))
     monkeypatch.delenv("CONTEXT_BENCH_VENDORS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "kompact" / "bin"))
     return tmp_path
@@ -55,6 +58,7 @@ def test_a_vendor_that_is_not_installed_says_how_to_install_it(nowhere: Path, na
     with pytest.raises(UsageError) as error:
         recipe(name)
     assert f"{name} is not installed: run `make vendors`" in str(error.value)
+    assert "elsewhere set CONTEXT_BENCH_VENDORS to its directory .vendors" in str(error.value)
     assert f"`pip install '{package}'`" in str(error.value)
 
 
@@ -71,6 +75,61 @@ def test_the_users_own_place_comes_first_then_the_checkout_then_the_path(
     own = install(nowhere / "my own", "kompact")
     monkeypatch.setenv("CONTEXT_BENCH_VENDORS", str(nowhere / "my own"))
     assert program() == str(own)
+
+
+def checkout(home: Path) -> Path:
+    (home / "tools" / "vendors").mkdir(parents=True)
+    (home / "pyproject.toml").touch()
+    return home
+
+
+def test_a_vendor_of_a_checkout_is_found_from_any_directory_in_it(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = install(checkout(nowhere / "repo") / ".vendors", "kompact")
+    deep = nowhere / "repo" / "docs" / "decisions"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    assert shlex.split(recipe("kompact").command)[0] == str(program)
+
+
+def test_a_vendor_of_the_checkout_that_the_package_runs_from_is_found_from_anywhere(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = install(checkout(nowhere / "repo") / ".vendors", "kompact")
+    source = nowhere / "repo" / "src" / "context_bench" / "tap" / "vendors.py"
+    monkeypatch.setattr(vendors, "__file__", str(source))
+    assert shlex.split(recipe("kompact").command)[0] == str(program)
+
+
+def test_a_directory_above_that_is_not_a_checkout_is_not_searched(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(nowhere / ".vendors", "kompact")
+    (nowhere / "below").mkdir()
+    monkeypatch.chdir(nowhere / "below")
+    with pytest.raises(UsageError, match="kompact is not installed"):
+        recipe("kompact")
+
+
+def test_headers_of_a_recipe_are_part_of_what_identifies_it(nowhere: Path) -> None:
+    install(nowhere / ".vendors", "kompact")
+    found = recipe("kompact")
+    assert dict(found.headers) == {"X-Kompact-Disable": "none"}
+    assert found.known_as.endswith(" --no-otel, X-Kompact-Disable: none")
+
+
+def test_what_a_run_records_of_a_vendor(nowhere: Path) -> None:
+    program = install(nowhere / ".vendors", "kompact")
+    (program.parent.parent / "lib" / "python3.12" / "site-packages" / "kompact-0.4.0.dist-info").mkdir(parents=True)
+    assert recipe("kompact").describe() == {
+        "name": "kompact",
+        "package": "kompact",
+        "version": "0.4.0",
+        "command": "kompact proxy --host {host} --port {port} "
+        "--openai-base-url {tap} --anthropic-base-url {tap} --no-otel",
+        "headers": {"X-Kompact-Disable": "none"},
+    }
 
 
 @pytest.mark.parametrize("name", VENDORS)
@@ -126,6 +185,25 @@ def test_the_version_and_the_tokenizer_files_are_those_beside_the_program(nowher
 )
 def test_the_tokens_that_a_vendor_says_it_saved(headers: dict[str, str], saved: float | None) -> None:
     assert claimed_tokens_saved(headers) == saved
+
+
+@pytest.mark.parametrize(
+    ("headers", "saved"),
+    [
+        ({"x-entroly-tokens-saved": "2696", "x-entroly-session-tokens-saved": "8482"}, 2696.0),
+        ({"x-entroly-tokens-saved": "0", "x-entroly-session-tokens-saved": "8482"}, 0.0),
+        ({"X-Total-Tokens-Saved": "9", "X-Acme-Tokens-Saved": "4", "X-Lifetime-Tokens-Saved": "99"}, 4.0),
+        ({"x-acme-input-tokens-saved": "3", "x-acme-tokens-saved": "4", "x-acme-output-tokens-saved": "1"}, 4.0),
+        ({"x-b-tokens-saved": "2", "x-a-tokens-saved": "1"}, 1.0),
+        ({"x-kompact-tokens-saved": "5", "x-y-tokens-saved": "6", "x-kompact-session-tokens-saved": "7"}, 5.0),
+        ({"x-acme-session-tokens-saved": "8482"}, None),
+    ],
+)
+def test_of_several_claims_the_one_for_this_request_in_whatever_order(
+    headers: dict[str, str], saved: float | None
+) -> None:
+    for order in itertools.permutations(headers.items()):
+        assert claimed_tokens_saved(dict(order)) == saved
 
 
 def test_claims_are_what_speaks_of_tokens_and_savings_and_nothing_secret() -> None:

@@ -205,26 +205,26 @@ def witness(measured: Measured) -> Witness:
             began = time.monotonic()
             async with proxy:
                 found.seconds = time.monotonic() - began
-                await asyncio.to_thread(_replay, proxy.url, measured.sent, recorder, found)
+                await asyncio.to_thread(_replay, proxy.url, measured.sent, recorder, found, vendor.headers)
 
         asyncio.run(main())
     return found
 
 
-def _replay(url: str, bodies: list[str], recorder: Recorder, found: Witness) -> None:
+def _replay(url: str, bodies: list[str], recorder: Recorder, found: Witness, more: Mapping[str, str]) -> None:
     for body in bodies:
         before = len(recorder.bodies)
-        headers = _post(f"{url}/v1/chat/completions", body.encode())
+        headers = _post(f"{url}/v1/chat/completions", body.encode(), more)
         found.tokens.append(sum(map(count, recorder.bodies[before:])))
         found.claims.append(claimed_tokens_saved(headers))
     before = len(recorder.bodies)
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Is anybody there?"}]}
-    _post(f"{url}/v1/messages", json.dumps(asked).encode())
+    _post(f"{url}/v1/messages", json.dumps(asked).encode(), more)
     found.messages = recorder.bodies[before:]
 
 
-def _post(url: str, body: bytes) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer none", "x-api-key": "none"}
+def _post(url: str, body: bytes, more: Mapping[str, str]) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer none", "x-api-key": "none", **more}
     with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=120) as reply:
         reply.read()
         return dict(reply.headers)
@@ -246,6 +246,27 @@ def test_the_proxy_was_at_work(measured: Measured) -> None:
     sent = sum(row["metadata"]["downstream_tokens"] for row in rows)
     assert sum(row["upstream_tokens"] for row in rows) < 0.8 * sent
     assert all(row["metadata"]["proxy_overhead"] > 0 for row in rows)
+
+
+def test_the_run_tells_which_proxy_it_was(measured: Measured) -> None:
+    proxy = measured.result["config"]["reports"][measured.name]["proxy"]
+    assert (proxy["name"], proxy["version"]) == (measured.name, _version(measured.name))
+    assert measured.result["config"]["model"] == "gpt-3.5-turbo"
+
+
+def test_a_short_request_before_does_not_change_what_becomes_of_the_next(measured: Measured, tmp_path: Path) -> None:
+    """kompact 0.4.0 leaves the prose of all later requests alone after one short one, unless its header is sent."""
+    arguments = ["--vendor", measured.name, "--tap-reply", "extract", "-n", str(ROWS), "--max-workers", "1"]
+    arguments += ["--dataset", "needle:length=300", "--dataset", DATASETS[1]]
+    done = shell(
+        *arguments, "--output", "json", cwd=tmp_path, env=environment(CONTEXT_BENCH_VENDORS=str(HOME)), timeout=300.0
+    )
+    assert done.returncode == 0, done.stderr
+    after, before = (
+        [row["upstream_tokens"] for row in result["rows"] if row["dataset"] == DATASETS[1]]
+        for result in (json.loads(done.stdout), measured.result)
+    )
+    assert after == before
 
 
 def test_no_process_is_left_behind(measured: Measured, witness: Witness) -> None:

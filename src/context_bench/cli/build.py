@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.cli.build_tap import build_tapped, proxy_names, wants_tap
@@ -16,6 +16,7 @@ from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
+from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
@@ -45,8 +46,10 @@ def build_system_list(options: argparse.Namespace) -> list[Any]:
     return systems
 
 
-def build_server(url: str, options: argparse.Namespace, name: str | None) -> Any:
-    """A server that answers, with everything that the flags say of requests."""
+def build_server(
+    url: str, options: argparse.Namespace, name: str | None, headers: Mapping[str, str] | None = None
+) -> Any:
+    """A server that answers, with everything that the flags say of requests; a --header wins over one of `headers`."""
     shared: dict[str, Any] = {
         "model": options.model,
         "name": name,
@@ -55,7 +58,7 @@ def build_server(url: str, options: argparse.Namespace, name: str | None) -> Any
         "extra_body": _extra_body(options.extra_body),
         "max_retries": options.max_retries,
         "temperature": options.temperature,
-        "headers": _headers(options.header),
+        "headers": merge_headers(headers or {}, _headers(options.header)),
         "max_rpm": options.max_rpm,
         "max_tpm": options.max_tpm,
         "max_connections": options.max_connections,

@@ -16,7 +16,7 @@ from context_bench.tap.address import free_port, is_open_to_others, parse_listen
 
 __all__ = ["build_tapped", "proxy_names", "wants_tap"]
 
-BuildServer = Callable[[str, argparse.Namespace, "str | None"], Any]
+BuildServer = Callable[..., Any]
 
 _MODES = ("tap_forward", "tap_model", "tap_reply")
 
@@ -55,8 +55,8 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
         systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch))
     for vendor, name in zip(recipes, names[len(urls) :]):
         port = free_port()
-        server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name)
-        launch = Launch(vendor.command, port, vendor.env)
+        server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name, vendor.headers)
+        launch = Launch(vendor.command, port, vendor.env, vendor.describe())
         tapped = Tapped(server, answerer, host=host, port=next(ports), launch=launch, known_as=vendor.known_as)
         systems.append(tapped)
     systems += _read_systems(options, answerer, build_server)

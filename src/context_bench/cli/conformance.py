@@ -7,13 +7,16 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.parser import Parser, amount
+from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
+    from context_bench.tap.vendors import Recipe
 
 __all__ = ["main"]
 
@@ -21,6 +24,7 @@ _EXAMPLE = """\
 example:
   context-bench conformance --proxy http://localhost:7878 --tap :9100
   context-bench conformance --start "kompact proxy --port {port} --openai-base-url {tap}"
+  context-bench conformance --vendor kompact --vendor headroom
 """
 
 _EXIT_CODES = "exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage"
@@ -38,13 +42,32 @@ def main(arguments: Sequence[str]) -> int:
     from context_bench.conformance import as_json, as_table, choose
 
     checks = choose(options.check)
+    recipes = _recipes(options.vendor)
+    found: list[Findings] = []
+    problems: list[ContextBenchError] = []
     with destination(options.out) as write:
-        try:
-            findings = asyncio.run(_examined(options, checks))
-        finally:
-            _show("")
-        write((as_json if options.output == "json" else as_table)(findings))
-    return 1 if findings.count("fail") else 0
+        for vendor in recipes or (None,):
+            try:
+                found.append(asyncio.run(_examined(options, checks, vendor)))
+            except ContextBenchError as error:  # the others are examined all the same
+                problems.append(error)
+            finally:
+                _show("")
+        if not found:
+            raise problems[0]
+        write((as_json if options.output == "json" else as_table)(*found))
+    if problems:
+        raise problems[0]
+    return 1 if any(findings.count("fail") for findings in found) else 0
+
+
+def _recipes(names: Sequence[str]) -> list[Recipe]:
+    """One for each vendor: whether all are installed is found out before any is started."""
+    if not names:
+        return []
+    from context_bench.tap.vendors import recipe
+
+    return [recipe(name) for name in dict.fromkeys(names)]
 
 
 def _parser() -> Parser:
@@ -58,7 +81,8 @@ def _parser() -> Parser:
     add("--proxy", metavar="URL", help="the proxy; where it is started here: where it will listen")
     add("--tap", metavar="[HOST]:PORT", help="where the checks answer as the proxy's upstream, such as :9100")
     add("--start", metavar="COMMAND", help="start the proxy, with its {port} and the address of its {tap} filled in")
-    add("--vendor", metavar="NAME", help="a proxy that we know how to start: kompact or headroom")
+    help_vendor = "a proxy that we know how to start: kompact or headroom (repeatable)"
+    add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add("--api", choices=("openai", "anthropic"), default="openai", help="what is spoken (default: %(default)s)")
     add("--model", metavar="NAME", help="the model that is asked for, where the proxy does not take any")
     add("--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)")
@@ -74,6 +98,8 @@ def _agree(parser: Parser, options: argparse.Namespace) -> None:
     started = options.start or options.vendor
     if options.start and options.vendor:
         parser.error("--start and --vendor both start a proxy: give one")
+    if options.proxy and len(options.vendor) > 1:
+        parser.error("--proxy says where one proxy will listen: leave it out with several --vendor")
     if not options.proxy and not started:
         parser.error("say which proxy: --proxy URL, --start COMMAND or --vendor NAME")
     if not options.tap and not started:
@@ -88,7 +114,7 @@ def _list() -> int:
     return 0
 
 
-async def _examined(options: argparse.Namespace, checks: Sequence[Check]) -> Findings:
+async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
     """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
     from context_bench.conformance.upstream import Upstream
@@ -98,13 +124,14 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check]) -> Fin
     host, port = parse_listen(options.tap or ":0")
     upstream = Upstream()
     tap = Tap(upstream, host=host, port=port)
+    name = f"{vendor.name} " if vendor else ""
     async with AsyncExitStack() as stack:
         await tap.start()
         stack.push_async_callback(tap.stop)
         proxy = options.proxy
-        if options.start or options.vendor:
-            proxy = (await stack.enter_async_context(_started(options, tap.url))).url
-        return await examine(
+        if options.start or vendor:
+            proxy = (await stack.enter_async_context(_started(options, tap.url, vendor))).url
+        findings = await examine(
             proxy,
             upstream,
             tap=tap.url,
@@ -112,8 +139,10 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check]) -> Fin
             checks=checks,
             model=options.model,
             timeout=options.timeout,
-            on_check=lambda place, check: _show(f"{place + 1}/{len(checks)} {check.name}"),
+            headers=vendor.headers if vendor else None,
+            on_check=lambda place, check: _show(f"{name}{place + 1}/{len(checks)} {check.name}"),
         )
+    return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings
 
 
 def _show(text: str) -> None:
@@ -123,15 +152,11 @@ def _show(text: str) -> None:
         sys.stderr.flush()
 
 
-def _started(options: argparse.Namespace, tap_url: str) -> Any:
+def _started(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
     """The proxy under test, not running yet."""
     from context_bench.tap.address import free_port, port_of
     from context_bench.tap.processes import StartedProxy
 
     port = port_of(options.proxy) if options.proxy else free_port()
-    if not options.vendor:
-        return StartedProxy(options.start, port=port, tap_url=tap_url)
-    from context_bench.tap.vendors import recipe
-
-    vendor = recipe(options.vendor)
-    return StartedProxy(vendor.command, port=port, tap_url=tap_url, env=vendor.env)
+    command, env = (vendor.command, vendor.env) if vendor else (options.start, None)
+    return StartedProxy(command, port=port, tap_url=tap_url, env=env)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from context_bench.cli.parser import MODELS, STORE, run_parser
 __all__ = ["main"]
 
 TOLERATED_ERRORS = "10%"
-_KEY_FLAG = re.compile(r"((?:key|token|secret|password)[=\s]+)[^\s{]\S*", re.IGNORECASE)
 TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""
 
@@ -37,7 +35,9 @@ def _shown(arguments: Sequence[str]) -> list[str]:
         if argument.startswith("--header=") or (place and arguments[place - 1] == "--header"):
             argument = argument.partition(":")[0] + ":***"
         if argument.startswith("--start=") or (place and arguments[place - 1] == "--start"):
-            argument = _KEY_FLAG.sub(r"\1***", argument)
+            from context_bench.tap.secrets import mask_flags
+
+            argument = mask_flags(argument)
         shown.append(argument)
     return shown
 
@@ -143,9 +143,15 @@ def _evaluate(
                 "threshold_given": options.threshold is not None,
                 "run_file": options.run_file,
                 "seed": options.seed,
-                "model": options.model if options.proxy or options.reader else None,
+                "model": _asked_models(systems),
                 "max_examples": options.max_examples,
                 "sample": options.sample,
                 "sources": datasets.facts(),
             },
         )
+
+
+def _asked_models(systems: Sequence[Any]) -> str | None:
+    """The model that is asked for, however it is asked; several in their order."""
+    names = dict.fromkeys(name for each in systems if isinstance(name := getattr(each, "model", None), str))
+    return ", ".join(names) or None

@@ -45,10 +45,11 @@ class Client:
     Args:
         url: The proxy, without `/v1`.
         timeout: Seconds for one request.
+        headers: Sent with every request.
     """
 
-    def __init__(self, url: str, timeout: float) -> None:
-        self.url, self.timeout = url, timeout
+    def __init__(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> None:
+        self.url, self.timeout, self.headers = url, timeout, dict(headers or {})
 
     async def __aenter__(self) -> Client:
         try:
@@ -61,7 +62,7 @@ class Client:
             # A connection of its own for each: one that the proxy has just closed is no fault of the next check.
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
-            headers={"User-Agent": "context-bench"},
+            headers={"User-Agent": "context-bench", **self.headers},
         )
         return self
 

@@ -15,9 +15,14 @@ _MARKS = {"pass": "✓", "fail": "✗", "skip": "–"}
 _WIDTH, _BEFORE = 200, 40
 
 
-def as_json(findings: Findings) -> str:
-    """Everything, in full."""
-    document = {
+def as_json(*several: Findings) -> str:
+    """Everything, in full: an object for one proxy, a list of them for several."""
+    documents = [_document(findings) for findings in several]
+    return json.dumps(documents[0] if len(documents) == 1 else documents, indent=2, default=str) + "\n"
+
+
+def _document(findings: Findings) -> dict[str, Any]:
+    return {
         "proxy": findings.proxy,
         "api": findings.api,
         "passed": findings.count("pass"),
@@ -26,11 +31,14 @@ def as_json(findings: Findings) -> str:
         "checks": [outcome.as_dict() for outcome in findings.outcomes],
         "notes": findings.notes,
     }
-    return json.dumps(document, indent=2, default=str) + "\n"
 
 
-def as_table(findings: Findings) -> str:
-    """A line for each check; below a failed one what was sent and what arrived."""
+def as_table(*several: Findings) -> str:
+    """A line for each check; below a failed one what was sent and what arrived. One proxy after the other."""
+    return "\n".join(_table(findings) for findings in several)
+
+
+def _table(findings: Findings) -> str:
     width = max((len(outcome.name) for outcome in findings.outcomes), default=0)
     lines = [line for outcome in findings.outcomes for line in _lines(outcome, width)]
     lines.append("")

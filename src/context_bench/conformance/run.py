@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from context_bench.conformance.client import Client
 from context_bench.conformance.forms import Form
 from context_bench.conformance.openai_form import OpenAI
 from context_bench.conformance.upstream import Upstream
-from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe
+from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.tap.answering import Dialect
 from context_bench.tap.replies import Answer
 
@@ -53,12 +53,13 @@ CHECKS: tuple[Check, ...] = (
 )
 
 _FORMS: dict[Dialect, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
+_SHOWN = 300
 _APIS = {"openai": "OpenAI", "anthropic": "Anthropic"}
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found out about one proxy."""
+    """What was found out about one proxy: its name, or its URL where it has none."""
 
     proxy: str
     api: Dialect
@@ -95,6 +96,7 @@ async def examine(
     checks: Sequence[Check] = CHECKS,
     model: str | None = None,
     timeout: float = 30.0,
+    headers: Mapping[str, str] | None = None,
     on_check: Callable[[int, Check], None] | None = None,
 ) -> Findings:
     """Run checks on a proxy whose upstream is a tap that `upstream` answers for.
@@ -107,6 +109,7 @@ async def examine(
         checks: Which ones.
         model: The model asked for, where the proxy does not take any.
         timeout: Seconds for one request.
+        headers: Sent to the proxy with every request.
         on_check: Told of each check before it runs, with its place.
 
     Raises:
@@ -114,7 +117,7 @@ async def examine(
     """
     form: Form = _FORMS[api]()
     form.model = model or form.model
-    async with Client(_base(proxy), timeout) as client:
+    async with Client(_base(proxy), timeout, headers) as client:
         bench = Bench(form, client, upstream)
         try:
             await _reach(bench, tap)
@@ -144,8 +147,11 @@ def _base(url: str) -> str:
 async def _reach(bench: Bench, tap: str) -> None:
     """Whether the proxy is there, and has the tap as its upstream: else every check would fail alike."""
     try:
-        exchange = await bench.ask(Answer("ok"))
-        answered = f"status {exchange.arrived.status}"
+        arrived = (await bench.ask(Answer("ok"))).arrived
+        text = printable(arrived.text())
+        more = "" if len(text) <= _SHOWN else " …"
+        # A proxy that fails on its own says why in the body.
+        answered = f"status {arrived.status}" + (f" ({text[:_SHOWN]}{more})" if arrived.status != 200 and text else "")
     except CheckFailed as error:
         answered = error.reason
     if not bench.upstream.calls:

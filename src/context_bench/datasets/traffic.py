@@ -1,11 +1,12 @@
-"""Recorded chat traffic as examples: OpenAI-style requests, one JSON object a line.
+"""Recorded chat traffic as examples: chat requests, one JSON object a line.
 
-A line is the request itself, or holds it under `request` or `body`. Only messages, tools and the recorded
-reply are taken over: headers and keys stay behind.
+A line is the request itself, or holds it under `request` or `body`, as an object or as its text: so does each line of
+`context-bench runs requests`. Only messages, tools and the recorded reply are taken over: headers and keys stay behind.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,13 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
 
 
 def _example(record: Mapping[str, Any], line: int, answers: bool) -> Example | None:
-    request = next((record[key] for key in ("request", "body") if isinstance(record.get(key), Mapping)), record)
-    request = request["body"] if isinstance(request.get("body"), Mapping) else request
+    request = next((found for key in ("request", "body") if (found := _object(record.get(key)))), record)
+    request = _object(request.get("body")) or request
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages or not all(_is_message(each) for each in messages):
         return None
+    if request.get("system"):  # Anthropic's requests have it beside the messages
+        messages = [{"role": "system", "content": _text(request["system"])}, *messages]
     asked = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=None)
     if asked is None:
         return None
@@ -77,11 +80,39 @@ def _text(content: Any) -> str:
     return "" if content is None else str(content)
 
 
+def _object(value: Any) -> Mapping[str, Any] | None:
+    """A JSON object, also as the text of one; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, Mapping) else None
+
+
 def _reply(record: Mapping[str, Any]) -> str:
-    response = record.get("response")
-    if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
-        response = response["body"]
+    """What was answered, in the form of either API, also as a stream; empty when that cannot be told."""
+    given = record.get("response") or record.get("reply")
+    response = _object(given)
+    if response is None:
+        return "".join(map(_delta, _events(given))) if isinstance(given, str) else ""
+    response = _object(response.get("body")) or response
     try:
-        return _text(response["choices"][0]["message"]["content"])  # type: ignore[index]
+        return _text(response["choices"][0]["message"]["content"])
     except (KeyError, IndexError, TypeError):
+        return _text(response.get("content")) if response.get("type") == "message" else ""
+
+
+def _events(stream: str) -> Iterator[Mapping[str, Any]]:
+    for line in stream.splitlines():
+        if line.startswith("data:") and (event := _object(line[5:])):
+            yield event
+
+
+def _delta(event: Mapping[str, Any]) -> str:
+    """The text that an event of a stream adds."""
+    try:
+        delta = event["choices"][0]["delta"] if "choices" in event else event["delta"]
+        return str(delta.get("content") or delta.get("text") or "")
+    except (KeyError, IndexError, TypeError, AttributeError):
         return ""

@@ -1,7 +1,7 @@
-"""Did what the answer needs survive in the context that the system put out?
+"""Did what the answer needs survive in the context, or the conversation, that the system put out?
 
-This needs no model, so it is the base of every comparison without a network. Texts are compared word by
-word: layout, case and punctuation may change (a minified JSON keeps its facts), words may not.
+This needs no model, so it is the base of every comparison without a network. Texts are compared word by word: layout,
+case, punctuation and escapes may change (a minified JSON keeps its facts), words, numbers and their signs may not.
 """
 
 from __future__ import annotations
@@ -10,16 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.golds import evidence_texts, gold_answers
 from context_bench.results import Scores
-from context_bench.words import split_words
 
-__all__ = ["ContextRecall", "words"]
-
-
-def words(text: str) -> str:
-    """The words of a text, case-folded, each between single spaces: `in` then finds whole words only."""
-    return f" {' '.join(split_words(text))} "
+__all__ = ["ContextRecall"]
 
 
 class ContextRecall:
@@ -27,14 +22,16 @@ class ContextRecall:
 
     `evidence_recall` is the share of the evidence spans that are still there, each in one piece;
     `answer_in_context` is 1.0 when an accepted answer is there in whole words (for an answer in parts the
-    share of its parts). The rank scores compare returned `documents` with `relevant_ids`.
+    share of its parts). Both are looked for in the conversation where the example has `turns` and the system made no
+    context of them; what only a repetition of the question holds does not count. The rank scores compare returned
+    `documents` with `relevant_ids`.
 
     Args:
         k: How many documents from the top `recall_at_k` looks at.
     """
 
     name = "context-recall"
-    version = 1
+    version = 2
     score_fields = ("evidence_recall", "answer_in_context", "recall_at_k", "ndcg", "mrr")
 
     def __init__(self, k: int = 5) -> None:
@@ -42,25 +39,18 @@ class ContextRecall:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Search the returned context, and judge the order of returned documents."""
-        context, documents = processed.get("context"), processed.get("documents")
-        if not isinstance(context, str):
+        texts, documents = read_sent_texts(original, processed), processed.get("documents")
+        if texts is None:
             return Scores(reason="the system put out no context")
         scores: dict[str, float] = {}
         if documents is not None and original.get("relevant_ids"):
             scores |= rank_scores([_id(item) for item in documents], original["relevant_ids"], self.k)
-        evidence, golds = evidence_texts(original), gold_answers(original)
-        haystack = words(context) if evidence or golds else ""
-        if evidence:
-            scores["evidence_recall"] = _share(evidence, context, haystack)
-        if golds:
-            scores["answer_in_context"] = max(_share(gold, context, haystack) for gold in golds)
+        search = TextSearch(texts, original)
+        if evidence := evidence_texts(original):
+            scores["evidence_recall"] = sum(search.find_span(span) is not None for span in evidence) / len(evidence)
+        if golds := gold_answers(original):
+            scores["answer_in_context"] = max(sum(map(search.has_words, gold)) / len(gold) for gold in golds)
         return Scores(scores, reason=None if scores else "no evidence, no gold answer and no relevant ids")
-
-
-def _share(needles: Sequence[str], context: str, haystack: str) -> float:
-    """How many of the texts are there; one without any word (a sign, an emoji) is looked for as it is."""
-    wanted = [(words(needle), needle.strip()) for needle in needles]
-    return sum(plain in haystack if plain.strip() else raw in context for plain, raw in wanted) / len(wanted)
 
 
 def rank_scores(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:

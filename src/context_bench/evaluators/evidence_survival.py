@@ -1,7 +1,7 @@
 """Did what the answer needs reach the model?
 
-A span may be there word for word, or in another dress: layout, case, punctuation and JSON escapes changed, or a
-JSON record with its fields in another order or as a row of a table. Anything else is lost.
+A span may be there word for word, or in another form: layout, case, punctuation and escapes changed (see
+`text_search.py`), or a JSON record with its fields in another order or as a row of a table. Anything else is lost.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
-from context_bench.evaluators.context_recall import words
+from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.golds import evidence_texts
 from context_bench.results import Scores
 from context_bench.tap.exchanges import find_answers
 from context_bench.tap.prompt import read_prompt
+from context_bench.words import normalise
 
 __all__ = ["EvidenceSurvival", "read_texts"]
 
@@ -27,10 +27,10 @@ _SHOWN, _LENGTH = 3, 80
 class EvidenceSurvival:
     """Scores `evidence_survived`: 1.0 when every span of the evidence was in what the model got to read.
 
-    What it read are the texts of the request that gave the answer, or else the context that the system put out;
-    what only a side call read, such as one that sums up, did not reach the answer. A span counts wherever it stands
-    in one of those texts, but not where the question itself repeats it. The details count the spans as `verbatim`,
-    `normalised` or `lost`.
+    What it read are the texts of the request that gave the answer, or else what the system put out: its conversation,
+    or its context; what only a side call read, such as one that sums up, did not reach the answer. A span counts
+    wherever it stands in one of those texts, but not where the question itself repeats it. The details count the
+    spans as `verbatim`, `normalised` or `lost`.
     """
 
     name = "evidence-survival"
@@ -42,12 +42,12 @@ class EvidenceSurvival:
         spans = evidence_texts(original)
         if not spans:
             return Scores(reason="no evidence")
-        texts = read_texts(processed)
+        sent = read_sent_texts(original, processed) if processed.get("tapped") is None else None
+        texts = sent or read_texts(processed)
         if isinstance(texts, str):
             return Scores(reason=texts)
-        question = str(original.get("question") or original.get("prompt") or "").strip()
-        whole = [_Text(text) for text in texts]
-        found = [_found(span, whole, question) for span in spans]
+        search = TextSearch(texts, original)
+        found = [search.find_span(span) or _find_record(span, search) for span in spans]
         lost = [span for span, how in zip(spans, found) if how == "lost"]
         details: dict[str, Any] = {how: found.count(how) for how in ("verbatim", "normalised", "lost")}
         if lost:
@@ -69,32 +69,6 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))
 
 
-class _Text:
-    """A text, with its words when they are needed."""
-
-    def __init__(self, raw: str) -> None:
-        self.raw = raw
-
-    @cached_property
-    def forms(self) -> list[str]:
-        """Its words, and its words once JSON escapes are undone."""
-        return [words(self.raw), words(_unescaped(self.raw))] if "\\" in self.raw else [words(self.raw)]
-
-
-def _found(span: str, texts: Sequence[_Text], question: str) -> str:
-    span = span.strip()
-    plain = words(span)
-    if question and (span in question or (plain.strip() and plain in words(question))):
-        texts = [_Text(part) for text in texts for part in text.raw.split(question)]  # what it repeats is no context
-    if any(span in text.raw for text in texts):
-        return "verbatim"
-    wanted = {plain, words(_unescaped(span))} - {words("")}
-    forms = [form for text in texts for form in text.forms]
-    if any(each in form for each in wanted for form in forms):
-        return "normalised"
-    return "normalised" if any(_has_record(span, form) for form in forms) else "lost"
-
-
 # --- records
 
 
@@ -104,6 +78,10 @@ class _Field(NamedTuple):
     key: str
     value: str
     nested: bool
+
+
+def _find_record(span: str, search: TextSearch) -> str:
+    return "normalised" if any(_has_record(span, form) for form in search.forms_for(span)) else "lost"
 
 
 def _has_record(span: str, form: str) -> bool:
@@ -142,7 +120,7 @@ def _fields(value: Any, key: str = "", depth: int = 0) -> Iterator[_Field]:
         if depth:
             yield _Field(key, "", depth > 1)
         for name, item in items:
-            yield from _fields(item, words(name).strip(), depth + 1)
+            yield from _fields(item, normalise(name).strip(), depth + 1)
     else:
         yield _Field(key, " ".join(_plain_words(value)), depth > 1)
 
@@ -152,7 +130,7 @@ def _plain_words(value: Any) -> Iterator[str]:
         for each in value:
             yield from _plain_words(each)
     elif value is not None:
-        yield from words(value if isinstance(value, str) else json.dumps(value)).split()
+        yield from normalise(value if isinstance(value, str) else json.dumps(value)).split()
 
 
 def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) -> bool:
@@ -169,22 +147,6 @@ def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) ->
         if needed <= seen:
             return True
     return False
-
-
-# --- texts
-
-
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
-
-
-def _unescaped(text: str) -> str:
-    """A text without JSON's escapes; those for layout become spaces."""
-    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _layout(found[2]), text)
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _layout(escape: str) -> str:
-    return escape if escape in '"\\/' else " "
 
 
 def _shortened(text: str) -> str:

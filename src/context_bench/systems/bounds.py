@@ -21,15 +21,18 @@ class Passthrough:
 
 
 class ClosedBook:
-    """Drops the whole context: what can be answered from memory alone."""
+    """Drops the whole context: what can be answered from memory alone. Of a conversation the last question is left."""
 
     def __init__(self) -> None:
         self.name = "closed-book"
-        self.fingerprint = "closed-book/1"
+        self.fingerprint = "closed-book/2"
 
     def process(self, example: Example) -> Example:
-        """Return an empty context, and no documents."""
-        return {"context": "", **({"documents": []} if "documents" in example else {})}
+        """Return an empty context, and no documents; without a context to drop, the last turn of the user alone."""
+        result: Example = {"context": "", **({"documents": []} if "documents" in example else {})}
+        if example.get("turns") and not example.get("context"):
+            result["turns"] = [turn for turn in example["turns"] if turn.get("role") == "user"][-1:]
+        return result
 
 
 class Oracle:

@@ -1,7 +1,7 @@
 """A reader that needs no model: the answer is the passage that shares the rarest words with the question.
 
 Deterministic and fast, so that whole runs work offline. It reads what is there and nothing else: where a fact was
-taken out of the prompt, it cannot give it.
+taken out of the prompt, it cannot give it. Records that were packed into a string of a JSON text are read as records.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum, log
 from typing import Any
 
+from context_bench.escapes import undo_html, undo_json
 from context_bench.words import split_words
 
 __all__ = ["UNKNOWN", "extract_answer"]
@@ -34,6 +35,13 @@ _PASSAGES = re.compile(r"\n+|(?<=[.!?。！？])\s+|(?<=\})\s*,\s*(?=\{)")
 _FIELDS = re.compile(
     r"(?<=[.!?。！？])\s+|(?<=[\"\d\]\}el]),\s*(?=\")"
 )  # after a text, number, list, object, true, null
+_CELLS = re.compile(
+    r",(?=[^\s\d]|\Z)|(?<=\D),(?=\d)"
+)  # of a CSV row; in prose a space follows, or a digit on both sides
+_FEWEST_CELLS = 3
+_DEEPEST_PACKED = 2
+_PACKED = re.compile(r"\\(?:[n\"]|u00)")
+_DRIVE = re.compile(r"\b[A-Za-z]:\\(?!\\)")
 _WORD = re.compile(r"[^\W_]+")
 _BEFORE_VALUE = re.compile(r"[^\w]*(?:(?:is|are|was|were|to|as|of|at|by)\b[^\w]*)*", re.IGNORECASE)
 _AROUND_VALUE = " \t\r\n.,;:\"'`()[]{}<>="
@@ -43,16 +51,31 @@ def extract_answer(document: Mapping[str, Any]) -> str:
     """Answer the last user's question from the rest of a request, in the form of either API."""
     question, texts = _question_and_texts(document)
     asked = frozenset(split_words(question)) - _STOP
-    passages = [piece for text in texts for piece in _PASSAGES.split(text) if piece and not piece.endswith("?")]
+    lines = [line for text in texts for line in _unpack(text)]
+    passages = [piece for line in lines for piece in _PASSAGES.split(line) if piece and not piece.endswith("?")]
     best = _best(passages, asked)
     if best is None:
         return UNKNOWN
     return _field_value(best, asked) or _value(best, asked) or best.strip()
 
 
+def _unpack(text: str, depth: int = 0) -> Iterator[str]:
+    """The lines of a text; one that holds the lines or quotes of another text in escapes as the lines of that one."""
+    if depth == _DEEPEST_PACKED or not ("\\" in text or "&" in text):
+        yield text
+        return
+    for line in undo_html(text).split("\n"):
+        if _PACKED.search(line) and not _DRIVE.search(line):
+            yield from _unpack(undo_json(line), depth + 1)
+        else:
+            yield line
+
+
 def _field_value(record: str, asked: frozenset[str]) -> str | None:
     """The value in one part of a record, if that part is about all that the record was chosen for."""
-    field = _best([piece for piece in _FIELDS.split(record) if piece], asked)
+    cells = [] if '":' in record else _CELLS.split(record)
+    pieces = cells if len(cells) >= _FEWEST_CELLS else _FIELDS.split(record)
+    field = _best([piece for piece in pieces if piece], asked)
     if field is None or asked.intersection(split_words(record)) != asked.intersection(split_words(field)):
         return None
     return _value(field, asked)

@@ -63,7 +63,7 @@ class Scripted:
         """Read a script as it is given on the command line; UsageError when it is none."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
-            return cls(_BUILT_IN[text], text)
+            return cls(_BUILT_IN[text], _VERSIONS.get(text, text))
         if kind == "text":
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
@@ -120,6 +120,8 @@ def _said(content: Any) -> str:
 
 
 _BUILT_IN: dict[str, Script] = {"echo": _echo, "extract": lambda document: Answer(extract_answer(document))}
+_VERSIONS = {"extract": "extract/2"}
+"""Scripts whose answers have changed: what was stored of earlier ones is not served for them."""
 
 
 def _function(text: str) -> tuple[Script, str]:

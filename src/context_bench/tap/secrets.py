@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
-__all__ = ["MASK", "Hidden", "is_secret"]
+__all__ = ["MASK", "Hidden", "is_secret", "mask_flags"]
 
 MASK = "***"
 
@@ -27,6 +27,14 @@ _MAY = re.compile(r'(?:key|token|secret|authorization|password)"\s*:\s*"', re.IG
 
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
+
+
+_FLAG = re.compile(r"((?:key|token|secret|password)[=\s]+)[^\s{]\S*", re.IGNORECASE)
+
+
+def mask_flags(command: str) -> str:
+    """A command line as it may be kept: without the values of flags and variables that may be secrets."""
+    return _FLAG.sub(rf"\1{MASK}", command)
 
 
 def is_secret(name: str) -> bool:

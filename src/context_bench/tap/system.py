@@ -19,6 +19,7 @@ from context_bench.tap.matching import Matcher
 from context_bench.tap.processes import StartedProxy
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
+from context_bench.tap.secrets import mask_flags
 from context_bench.tap.server import Tap
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -28,11 +29,19 @@ __all__ = ["Launch", "Tapped"]
 
 @dataclass(frozen=True)
 class Launch:
-    """How the proxy under test is started: a command with {port} and {tap} in it."""
+    """How the proxy under test is started: a command with {port} and {tap} in it.
+
+    `facts` is more that is known of it, such as its package and version.
+    """
 
     command: str
     port: int
     env: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """What is recorded with a run: which program was measured; without what may be a secret."""
+        return {"command": mask_flags(self.command), **self.facts}
 
     @property
     def known_as(self) -> str:
@@ -114,7 +123,9 @@ class Tapped:
         `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
         them off was answered. With these, `prompt_savings` has a worst case.
         """
-        report = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
+        report: dict[str, Any] = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
+        if self.launch is not None:
+            report["proxy"] = {"name": self.name, **self.launch.describe()}
         if late := [call for each in self._matcher.late if asks(call := each.as_dict(0.0)) and call["status"] < 300]:
             tokens = [prompt.tokens(count) for call in late if (prompt := read_prompt(call["body"])) is not None]
             report |= {"late_calls": len(late), "late_tokens": sum(tokens)}

@@ -13,7 +13,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
 
@@ -24,6 +25,8 @@ CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 _SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
 _CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
 _LIMIT = re.compile(r"rate-?limit")
+_SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|global|all|day|daily|today|month\w*)\b")
+"""A claim about more than one request."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Recipe:
         command: For StartedProxy, with `{port}`, `{host}` and `{tap}` in it.
         env: Added to the environment; values may hold placeholders too.
         paths: The APIs that it speaks.
+        headers: Sent with every request to it.
         claims: The reply header with the tokens that it says it saved.
         notes: What has to be known to read its numbers.
     """
@@ -47,14 +51,27 @@ class Recipe:
     command: str
     env: Mapping[str, str] = field(default_factory=dict)
     paths: tuple[str, ...] = (CHAT, MESSAGES)
+    headers: Mapping[str, str] = field(default_factory=dict)
     claims: str = ""
     notes: str = ""
 
     @property
     def known_as(self) -> str:
-        """What makes its answers differ: the version, and how it is started, wherever it is installed."""
+        """What makes its answers differ: version, start and headers, wherever it is installed."""
         arguments = " ".join(shlex.split(self.command)[1:])
-        return f"{self.package} {self.version or '(unknown version)'}: {arguments}"
+        headers = "".join(f", {name}: {value}" for name, value in self.headers.items())
+        return f"{self.package} {self.version or '(unknown version)'}: {arguments}{headers}"
+
+    def describe(self) -> dict[str, Any]:
+        """What is recorded with a run: which program was measured, and how it was used."""
+        program, *arguments = shlex.split(self.command)
+        return {
+            "name": self.name,
+            "package": self.package,
+            "version": self.version,
+            "command": " ".join([PurePath(program).name, *arguments]),
+            "headers": dict(self.headers),
+        }
 
 
 def recipe(name: str) -> Recipe:
@@ -73,6 +90,9 @@ def _kompact(name: str) -> Recipe:
         version=_version(program, "kompact"),
         command=f"{shlex.quote(str(program))} proxy --host {{host}} --port {{port}} {upstream} --no-otel",
         env={"DO_NOT_TRACK": "1", "OTEL_SDK_DISABLED": "true"},
+        # Otherwise it changes a configuration that all requests share: one short prompt, and it leaves the prose of
+        # every later one alone. With this header, which disables nothing, each request gets a copy.
+        headers={"X-Kompact-Disable": "none"},
         claims="x-kompact-tokens-saved",
         notes="Its claim is an estimate from characters. It passes on a fixed list of request headers.",
     )
@@ -119,19 +139,30 @@ def _tokenizer_files(program: Path) -> dict[str, str]:
 
 def find_program(name: str) -> str | None:
     """A program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
-    homes = [Path(".vendors")]
-    if given := os.environ.get("CONTEXT_BENCH_VENDORS"):
-        homes.insert(0, Path(given))
-    places = [str((home / name / part).absolute()) for home in homes for part in ("bin", "Scripts")]
+    places = [str((home / name / part).absolute()) for home in _homes() for part in ("bin", "Scripts")]
     return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+
+
+def _homes() -> list[Path]:
+    """Where vendors may be installed: the user's own place, here, and in the checkout around this or our own directory.
+
+    No other directory above this one is searched: whoever can write there could have their program started.
+    """
+    given = os.environ.get("CONTEXT_BENCH_VENDORS")
+    around = [*Path.cwd().parents, *Path(__file__).parents]
+    checkouts = [
+        place for place in around if (place / "tools" / "vendors").is_dir() and (place / "pyproject.toml").is_file()
+    ]
+    return [*([Path(given)] if given else []), *(place / ".vendors" for place in (Path(), *checkouts))]
 
 
 def _find(name: str, package: str) -> Path:
     found = find_program(name)
     if found is None:
         raise UsageError(
-            f"{name} is not installed: run `make vendors` in a checkout of context-bench, or `pip install "
-            f"'{package}'` in an environment of its own, whose bin directory is on the path"
+            f"{name} is not installed: run `make vendors` in a checkout of context-bench, and elsewhere set "
+            f"CONTEXT_BENCH_VENDORS to its directory .vendors; or `pip install '{package}'` in an environment of its "
+            "own, whose bin directory is on the path"
         )
     return Path(found)
 
@@ -153,9 +184,15 @@ def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:
-    """The tokens that a proxy says it saved; None when it says nothing, or no number."""
-    claims = {name: value for name, value in claim_headers(headers).items() if name.endswith("tokens-saved")}
-    for name in sorted(claims, key=lambda name: _SAVED.index(name) if name in _SAVED else len(_SAVED)):
+    """The tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
+
+    Sums over a session or a day are left out. Of several others a known name comes first, then the shortest: more words
+    in a name narrow down what it counts. The order of the headers does not matter.
+    """
+    claims = claim_headers(headers)
+    names = [name for name in claims if name.endswith("tokens-saved") and not _SUM.search(name)]
+    known = {name: place for place, name in enumerate(_SAVED)}
+    for name in sorted(names, key=lambda name: (known.get(name, len(known)), len(name), name)):
         try:
             number = float(claims[name])
         except ValueError:

@@ -1,0 +1,167 @@
+"""Whether a passage or an answer stands in what a model got to read: one rule for every evaluator that looks for it.
+
+Texts are compared by their normalised words (see `words.normalise`), as they are and with their escapes undone: HTML's,
+and JSON's, once and twice over, as in a JSON text that is a string of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Literal
+
+from context_bench.escapes import undo_escapes, undo_html
+from context_bench.systems.prompts import merge
+from context_bench.tap.prompt import Prompt
+from context_bench.types import Example
+from context_bench.words import normalise
+
+__all__ = ["TextSearch", "read_sent_texts"]
+
+_AROUND = 40
+
+
+def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
+    """The texts that a model would be sent after a system in this process; None where it put out an answer alone.
+
+    That is the conversation where there is one, unless the system made a context of it: see `prompts.merge`.
+    """
+    if not isinstance(processed.get("context"), str) and not isinstance(processed.get("turns"), list):
+        return None
+    return _prompt_texts(merge(original, processed))
+
+
+def _prompt_texts(example: Mapping[str, Any]) -> list[str]:
+    turns, context = example.get("turns"), example.get("context")
+    if turns and isinstance(turns, list):
+        return Prompt(messages=turns).texts()
+    return [context] if isinstance(context, str) else []
+
+
+class TextSearch:
+    """Looks for spans in texts, each of which is normalised once.
+
+    What stands in a repetition of the question does not count: it is what was asked, not what was read. Only in a
+    conversation, whose last message may hold both, does it count if the original has the span nowhere else.
+
+    Args:
+        texts: What a model got to read.
+        original: The example as the system got it.
+    """
+
+    def __init__(self, texts: Sequence[str], original: Mapping[str, Any]) -> None:
+        self._texts = [_read_text(text) for text in texts]
+        self._original = original
+        self._question = str(original.get("question") or original.get("prompt") or "").strip()
+
+    def find_span(self, span: str) -> Literal["verbatim", "normalised"] | None:
+        """Say how a passage of the context is there: in whole words, or cut within words as the original cuts it."""
+        wanted = _read_span(span)
+        texts = self._texts_for(wanted)
+        if found := _find(wanted, texts):
+            return found
+        cut = any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)
+        return "verbatim" if cut else None
+
+    def has_words(self, span: str) -> bool:
+        """Whether a text is there in whole words; one without any word (a sign, an emoji) as it is."""
+        wanted = _read_span(span)
+        return _find(wanted, self._texts_for(wanted)) is not None
+
+    def forms_for(self, span: str) -> list[str]:
+        """The normalised texts in which a span may be looked for."""
+        return [form for text in self._texts_for(_read_span(span)) for form in text.forms]
+
+    def _texts_for(self, span: _Text) -> list[_Text]:
+        if not self._question or not self._is_asked(span):
+            return self._texts
+        if self._original.get("turns") and not _find(span, _split(self._source, self._question)):
+            return self._texts
+        return self._outside_question
+
+    def _is_asked(self, span: _Text) -> bool:
+        return span.raw in self._question or (bool(span.plain.strip()) and span.plain in self._normalised_question)
+
+    @cached_property
+    def _normalised_question(self) -> str:
+        return normalise(self._question)
+
+    @cached_property
+    def _outside_question(self) -> list[_Text]:
+        return _split(self._texts, self._question)
+
+    @cached_property
+    def _source(self) -> list[_Text]:
+        return [_read_text(text) for text in _prompt_texts(self._original)]
+
+    def _is_cut(self, span: _Text) -> bool:
+        """Whether the original has the span, and only with a part of a word at its ends."""
+        sources = [*self._source, _Text(str(self._original.get("context") or ""))]
+        return any(span.raw in text.raw for text in sources) and not _find(span, sources)
+
+
+class _Text:
+    """A text, with its normalised forms when they are needed."""
+
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self._looked = 0
+
+    @cached_property
+    def plain(self) -> str:
+        """Its words once HTML's escapes are undone."""
+        return normalise(undo_html(self.raw))
+
+    @cached_property
+    def forms(self) -> list[str]:
+        """The same, then also with JSON's escapes undone; none without any word."""
+        forms = [self.plain, *map(normalise, undo_escapes(self.raw)[1:])]
+        return [form for form in forms if form.strip()]
+
+    def has_whole(self, span: _Text) -> bool:
+        """Whether a span of this text stands there in whole words.
+
+        Its first place is nearly always good, and to look around that is cheaper than to normalise a long text, but
+        only for a few spans.
+        """
+        self._looked += len(span.raw) + 2 * _AROUND
+        if "plain" not in self.__dict__ and 2 * self._looked < len(self.raw):
+            around = _cut_around(self.raw, self.raw.index(span.raw), len(span.raw))
+            if around and span.plain in normalise(undo_html(around)):
+                return True
+        return span.plain in self.plain
+
+
+def _cut_around(text: str, start: int, length: int) -> str | None:
+    """A stretch of a text with a few whole words on either side of a place; None where no space is near."""
+    end = start + length
+    first = 0 if start <= _AROUND else text.find(" ", start - _AROUND, start)
+    last = len(text) if end + _AROUND >= len(text) else text.rfind(" ", end, end + _AROUND)
+    return text[first:last] if first >= 0 and last >= 0 else None
+
+
+@lru_cache(maxsize=8)
+def _read_text(text: str) -> _Text:
+    """A text to look in. The evaluators of a row look in the same few, and they are large."""
+    return _Text(text)
+
+
+@lru_cache(maxsize=256)
+def _read_span(span: str) -> _Text:
+    """A text to look for. Several evaluators, systems and repeats ask for the same one."""
+    return _Text(span.strip())
+
+
+def _split(texts: Sequence[_Text], question: str) -> list[_Text]:
+    parts = [[_Text(part) for part in text.raw.split(question)] if question in text.raw else [text] for text in texts]
+    return [part for several in parts for part in several]
+
+
+def _find(span: _Text, texts: Sequence[_Text]) -> Literal["verbatim", "normalised"] | None:
+    """Say how a span is there in whole words."""
+    holders = [text for text in texts if span.raw in text.raw]
+    if not span.plain.strip():
+        return "verbatim" if holders else None
+    if any(text.has_whole(span) for text in holders):
+        return "verbatim"
+    return "normalised" if any(each in form for text in texts for form in text.forms for each in span.forms) else None
