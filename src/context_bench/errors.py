@@ -111,20 +111,36 @@ class SystemFailure(ContextBenchError):
 
 
 class BadOutput(SystemFailure):
-    """A system returned something that is no result."""
+    """A system returned something that is no result.
+
+    `wrong_form` says that a server's answer has nothing of the form that was asked for: it is another API.
+    """
+
+    wrong_form = False
 
 
 class RequestFailed(SystemFailure):
-    """An HTTP request did not succeed; `tapped` is what a tap behind the server saw of it, if there is one."""
+    """An HTTP request did not succeed.
+
+    `url` is what was asked, `said` the start of the server's answer; `tapped` is what a tap behind the server saw of
+    it, if there is one.
+    """
 
     def __init__(self, message: str, *, status: int | None = None, metadata: dict[str, Any] | None = None) -> None:
         super().__init__(message, metadata)
         self.status = status
+        self.url: str | None = None
+        self.said = ""
         self.tapped: list[dict[str, Any]] | None = None
 
 
 class ConnectionFailed(RequestFailed):
-    """No connection could be made, or it was cut before the reply was complete."""
+    """No connection could be made, or it was cut before the reply was complete.
+
+    `never_connected` tells the first from the second: nothing was sent.
+    """
+
+    never_connected = False
 
 
 class TimedOut(RequestFailed):

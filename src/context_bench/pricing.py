@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.utils.tokens import read_token_count
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Price", "Prices"]
+__all__ = ["Price", "Prices", "check_prices"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,15 @@ class Price:
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
         """Dollars for one request by its usage; None when the server reported none."""
-        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if not isinstance(prompt, int) or not isinstance(completion, int):
+        prompt = read_token_count(usage.get("prompt_tokens"))
+        completion = read_token_count(usage.get("completion_tokens"))
+        if prompt is None or completion is None:
             return None
-        told = usage.get("cached_tokens")
-        cached = max(0, min(prompt, told)) if isinstance(told, int) else 0
+        cached = min(prompt, read_token_count(usage.get("cached_tokens")) or 0)
+        return self.dollars(prompt, completion, cached)
+
+    def dollars(self, prompt: float, completion: float, cached: float = 0) -> float:
+        """Dollars for so many tokens, of which `cached` of the prompt were read from a cache."""
         cached_price = self.input if self.cached_input is None else self.cached_input
         return (self.input * (prompt - cached) + cached_price * cached + self.output * completion) / 1e6
 
@@ -63,6 +69,34 @@ class Prices:
     def of(self, model: str | None) -> Price | None:
         """The price of a model, or the default, or None."""
         return self._prices.get(model or "") or self._prices.get("default")
+
+
+def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> None:
+    """See that every model of a run has a price.
+
+    Args:
+        systems: Those with a `model` are checked.
+        prices: None when no cost is to be reckoned.
+        needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
+    """
+    if needed and prices is None:
+        raise UsageError("a limit on cost needs prices: without them nothing is known to cost anything")
+    if prices is None:
+        return
+    unpriced = {_model(each): each.name for each in systems if hasattr(each, "model") and prices.of(each.model) is None}
+    for model, name in unpriced.items():
+        what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
+        if needed:
+            raise UsageError(
+                f"{what} not priced, and the limit on cost could not be kept: add it to the prices, or `default`"
+            )
+        warnings.warn(
+            f"{what} not priced: what it costs is not told (add it to the prices, or `default`)", stacklevel=3
+        )
+
+
+def _model(system: Any) -> str | None:
+    return str(system.model) if system.model else None
 
 
 def _price(path: Path, model: str, values: Any) -> Price:

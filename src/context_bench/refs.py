@@ -43,7 +43,7 @@ def parse(kind: str, text: str) -> list[Ref]:
     """Split a reference into target and parameters; several when it is a sweep."""
     target, arguments = _split(kind, text)
     if arguments and ":" not in target and getattr(registry.get(kind, target), "verbatim", False):
-        return [Ref(text, target, arguments, {})]  # a command line has commas and equals signs of its own
+        return [_verbatim(kind, text, target, arguments)]
     positional, swept = _arguments(text, arguments)
     refs: list[Ref] = []
     for values in itertools.product(*swept.values()):
@@ -53,6 +53,19 @@ def parse(kind: str, text: str) -> list[Ref]:
         parameters = {key: _value(value) for key, value in chosen.items()}
         refs.append(Ref(label or f"{target}:{shown}", target, positional, parameters))
     return refs
+
+
+def _verbatim(kind: str, text: str, target: str, arguments: str) -> Ref:
+    """A reference whose argument is taken as it is: a command line has commas and equals signs of its own.
+
+    Parameters may stand before it, as in `command:name=mine,./program --fast a=1,b=2`.
+    """
+    factory, parameters = registry.get(kind, target), {}
+    known = set(_known_parameters(factory, 0) or ()) - {factory.argument}
+    while (item := arguments.partition(","))[1] and item[0].partition("=")[0] in known and "=" in item[0]:
+        key, _, value = item[0].partition("=")
+        parameters[key], arguments = _value(value), item[2]
+    return Ref(text, target, arguments, parameters)
 
 
 def _split(kind: str, text: str) -> tuple[str, str]:

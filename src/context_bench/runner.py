@@ -25,7 +25,7 @@ from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, default_metrics
-from context_bench.pricing import Prices
+from context_bench.pricing import Prices, check_prices
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
@@ -59,6 +59,7 @@ def evaluate(
     config: Mapping[str, Any] | None = None,
     score_field: str | None = None,
     threshold: float | None = None,
+    preflight: bool = True,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -91,6 +92,8 @@ def evaluate(
         score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
             the dataset reports, or that fits the fields of an example.
         threshold: A score from here on passes, in the default metrics; 0.7 by default.
+        preflight: The first request of each endpoint goes alone, and stops that system where every other one would
+            fail too; the reason is then in `config["stopped_systems"]`. False sends on.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -154,6 +157,7 @@ async def aevaluate(
     config: Mapping[str, Any] | None = None,
     score_field: str | None = None,
     threshold: float | None = None,
+    preflight: bool = True,
 ) -> EvalResult:
     """The same as `evaluate`, to be awaited."""
     _at_least(1, repeats=repeats, max_workers=max_workers)
@@ -170,8 +174,7 @@ async def aevaluate(
     metrics = _check_metrics(metrics)
     if not keep_rows:
         _need_tallies(metrics)
-    if limits is not None and limits.max_cost is not None:
-        _need_prices(members, prices)
+    check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
     expected = _length(examples, max_examples)
     plan = Plan(
         systems=members,
@@ -188,6 +191,7 @@ async def aevaluate(
         prices=prices,
         progress=Progress(None if expected is None else expected * len(members) * repeats, progress),
         expected=None if expected is None else expected * repeats,
+        preflight=preflight,
     )
     described = {
         **_described(plan),
@@ -250,7 +254,7 @@ async def _recorded(
         recorder = Recorder(store, record, plan.scorer, counting, reuse=reuse, tag=cache_tag)
         recorder.announce(plan.systems)
         result = await _executed(plan, examples, config, recorder)
-        status = "stopped" if result.config.get("stopped") else "done"
+        status = "stopped" if result.config.get("stopped") or result.config.get("stopped_systems") else "done"
     except (ContextBenchError, Interrupted) as error:
         status = "interrupted" if isinstance(error, Interrupted) else "failed"
         result = getattr(error, "result", result)
@@ -290,6 +294,7 @@ async def _executed(
         "weak_thresholds": find_weak_thresholds(run.tags),
         "returns": run.returns,
         "stopped": run.stopped,
+        "stopped_systems": run.stopped_systems,
         "reused": run.reused,
         "reports": _reports(plan.systems, plan.count),
     }
@@ -384,16 +389,6 @@ def _need_tallies(metrics: Sequence[Metric]) -> None:
     for metric in metrics:
         if not hasattr(metric, "start"):
             raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
-
-
-def _need_prices(systems: Sequence[System], prices: Prices | None) -> None:
-    """A limit on money that nothing counts against would never stop a run."""
-    for system in systems:
-        model = getattr(system, "model", None)
-        if prices is not None and isinstance(model, str) and prices.of(model) is None:
-            raise UsageError(
-                f"no price for {model!r}, so that the limit on cost could not be kept: add it, or `default`"
-            )
 
 
 def _at_least(least: int, **values: int | None) -> None:

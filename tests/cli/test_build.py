@@ -197,7 +197,7 @@ def test_a_reader_beside_a_proxy(call: Call) -> None:
         (["--prices", "half.toml"], "'m-1'"),
         (["--max-cost", "1"], "--prices"),
         (["--reader", "http://localhost:1"], "--system"),
-        (["--reader", "localhost:1", "--system", "passthrough"], "no URL"),
+        (["--reader", "localhost:1", "--system", "passthrough"], "write http://localhost:1"),
         (["--name", "a", "--name", "b"], "--name"),
         (["--api-key-env", "NOT_SET"], "NOT_SET"),
     ],

@@ -199,7 +199,10 @@ def test_the_key_by_its_variable(call: Call, monkeypatch: pytest.MonkeyPatch) ->
     [
         (["--judge-url", "http://localhost:1"], "--judge-model"),
         (["--judge-model", "m"], "--judge-url"),
-        (["--judge-url", "localhost", "--judge-model", "m"], "'localhost' is no URL"),
+        (
+            ["--judge-url", "localhost", "--judge-model", "m"],
+            "'localhost' is not the URL of a server: write http://localhost",
+        ),
         (["--judge-url", "http://localhost:1", "--judge-model", "m", "--judge-key-env", "NOT_SET_1"], "NOT_SET_1"),
         (["--judge-url", "http://localhost:1", "--judge-model", "m", "--max-workers", "0"], "whole number from 1 on"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import stat
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from command import shell
 from context_bench.cli.output import destination, notes, tell
 from context_bench.errors import UsageError
 from context_bench.results import EvalResult
@@ -198,3 +200,33 @@ def test_stderr_is_looked_up_when_it_is_written_to(monkeypatch: pytest.MonkeyPat
         warnings.warn("elsewhere", stacklevel=1)
         other.seek(0)
         assert other.read() == "context-bench: elsewhere\n"
+
+
+# What a user's code prints
+
+
+def test_what_code_prints_when_it_is_loaded_stays_out_of_the_report(tmp_path: Path) -> None:
+    """At import, when a system, an evaluator or a metric is made, and when a dataset is loaded."""
+    (tmp_path / "loud.py").write_text(
+        "print('imported')\n"
+        "class Half:\n"
+        "    name = 'half'\n"
+        "    def __init__(self): print('made')\n"
+        "    def process(self, example): return example['context'][:9]\n"
+        "class Length:\n"
+        "    name = 'length'\n"
+        "    def __init__(self): print('made too')\n"
+        "    def score(self, original, processed): return {'length': float(len(processed['response']))}\n"
+        "def data():\n"
+        "    print('loaded')\n"
+        "    return [{'id': 1, 'context': 'some context', 'answer': 'some'}]\n"
+    )
+    (tmp_path / "plugin.py").write_text("print('plugged in')\n")
+    flags = ("--system", "loud.py:Half", "--evaluator", "loud.py:Length", "--dataset", "loud.py:data")
+    done = shell(*flags, "--import", "plugin.py", "--output", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"][0]["scores"]["length"] == 9.0
+    assert {"imported", "made", "made too", "plugged in"} <= set(done.stderr.splitlines())
+    again = shell("score", "last", "--import", "plugin.py", "--output", "json", cwd=tmp_path)
+    assert json.loads(again.stdout)["rows"]
+    assert "plugged in" in again.stderr.splitlines()

@@ -186,8 +186,8 @@ MISTAKES = [
     (["--system", "passthrough", "--dataset", "needle:length=long"], "length"),
     (["--system", "passthrough", "--dataset", "needle:length=-1"], "length"),
     (["--system", "passthrough", "--dataset", "needle:n=-1"], "n"),
-    (["--proxy", "localhost:8000", "--dataset", "needle"], "no URL"),
-    (["--proxy", "ftp://localhost", "--dataset", "needle"], "no URL"),
+    (["--proxy", "localhost:8000", "--dataset", "needle"], "write http://localhost:8000"),
+    (["--proxy", "ftp://localhost", "--dataset", "needle"], "write http://HOST:PORT"),
     (["--proxy", "http://user:hunter2@localhost", "--dataset", "needle"], "--api-key-env"),
     (["--proxy", "http://localhost:1", "--api-key-env", "NOT_SET", "--dataset", "needle"], "NOT_SET"),
     (["--system", "passthrough", "--dataset", "needle", "-n", "-1"], "-1"),
@@ -353,9 +353,10 @@ def test_a_proxy_that_is_down(tmp_path: Path) -> None:
     assert time.monotonic() - before < 10
     assert done.returncode == 3
     document = json.loads(done.stdout)
-    assert len(document["rows"]) == 30
-    assert all("is down" in row["error"] for row in document["rows"])
-    assert "30 of 30 failed" in done.stderr
+    (row,) = document["rows"]  # the other 29 need not be tried
+    assert "is down" in row["error"]
+    assert "was stopped after its first request: " in done.stderr
+    assert "1 of 1 failed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -369,7 +370,7 @@ def test_how_many_errors_are_too_many(call: Call, data: str, limit: str | None, 
 
 
 def test_max_workers(call: Call, data: str) -> None:
-    for flags, most in ((["--max-workers", "2"], 2), (["--max-workers", "1"], 1), ([], 5)):
+    for flags, most in ((["--max-workers", "2"], 2), (["--max-workers", "1"], 1), ([], 4)):  # the first goes alone
         with Server(completion(delay=0.05)) as server:
             call("--proxy", server.url, "--dataset", data, "--no-store", *flags)
         assert server.most_in_flight == most

@@ -125,6 +125,7 @@ VALUES: dict[str, Any] = {
     "prices": "prices.toml",
     "max-cost": 100.0,
     "max-total-tokens": 1_000_000,
+    "no-preflight": True,
     "cache-dir": "store",
     "resume": True,
     "fresh": False,

@@ -204,7 +204,7 @@ def test_other_machines_are_let_in_with_a_warning(tmp_path: Path) -> None:
         (["--reply", "echo", "--listen", "9100"], "'9100' is no address to listen on"),
         (["--reply", "echo", "--tokenizer", "nonsense"], "unknown tokenizer 'nonsense'"),
         (["--reply", "nonsense"], "'nonsense' is no script"),
-        (["--forward", "example.com"], "'example.com' is no URL of a server"),
+        (["--forward", "example.com"], "'example.com' is not the URL of a server: write https://example.com"),
         (["--forward", f"http://me:{KEY}@example.com"], "holds a password"),
     ],
 )

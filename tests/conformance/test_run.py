@@ -137,7 +137,7 @@ def test_a_proxys_own_error_is_shown_with_its_body() -> None:
 
 @pytest.mark.parametrize("url", ["localhost:7878", "ftp://x", "http://", "http://x:99999", "http://x:y", "http://[::1"])
 def test_what_is_no_url_is_one_sentence(url: str) -> None:
-    with pytest.raises(UsageError, match="is no URL of a proxy"):
+    with pytest.raises(UsageError, match="is not the URL of a server: write http"):
         alone(url)
 
 

@@ -91,7 +91,7 @@ def test_retries_end() -> None:
 def test_a_rate_limit_uses_up_no_retry_and_its_wish_is_heeded() -> None:
     slow_down = reply(429, headers={"Retry-After": "0.2"})
     with Server(slow_down, slow_down, slow_down, reply(200)) as server:
-        exchange = post(server, policy=RetryPolicy(max_retries=0, base_delay=0.01, deadline=10))
+        exchange = post(server, policy=RetryPolicy(max_retries=1, base_delay=0.01, deadline=10))
     moments = [request.moment for request in server.requests]
     assert all(later - earlier >= 0.19 for earlier, later in pairwise(moments))
     assert exchange.waited >= 0.55
@@ -101,10 +101,76 @@ def test_a_rate_limit_uses_up_no_retry_and_its_wish_is_heeded() -> None:
 def test_a_rate_limit_for_ever_ends_at_the_deadline() -> None:
     with Server(reply(429)) as server:
         before = time.monotonic()
-        error = refusal(server, policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=0.6))
+        error = refusal(server, policy=RetryPolicy(max_retries=1, base_delay=0.05, deadline=0.6))
     assert time.monotonic() - before < 3
     assert error.status == 429
     assert len(server.requests) >= 2
+
+
+def test_without_retries_a_rate_limit_is_not_waited_out() -> None:
+    with Server(reply(429, headers={"Retry-After": "5"})) as server:
+        before = time.monotonic()
+        error = refusal(server, policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=30))
+    assert time.monotonic() - before < 1
+    assert error.status == 429
+    assert len(server.requests) == 1
+
+
+def test_without_retries_a_rate_limit_holds_nobody_up() -> None:
+    async def main(url: str) -> list[Any]:
+        endpoint = Endpoint(url, policy=RetryPolicy(max_retries=0, deadline=30))
+        return [await asyncio.gather(endpoint.post("/path", {}), return_exceptions=True) for _ in range(5)]
+
+    with Server(reply(429, headers={"Retry-After": "5"})) as server:
+        before = time.monotonic()
+        failures = run(main(server.url))
+    assert time.monotonic() - before < 1
+    assert [failure[0].status for failure in failures] == [429] * 5
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_everybody_gives_up_on_an_endless_rate_limit_at_the_deadline(limit: int | None) -> None:
+    """Most of them never get a turn: the server takes its time to refuse the one that has it."""
+
+    async def main(url: str) -> list[Any]:
+        policy = RetryPolicy(max_retries=3, base_delay=0.05, max_delay=0.4, deadline=1.0)
+        endpoint = Endpoint(url, policy=policy, limit=limit)
+        return await asyncio.gather(*(endpoint.post("/path", {}) for _ in range(30)), return_exceptions=True)
+
+    with Server(reply(429, headers={"Retry-After": "0.4"}, delay=0.2)) as server:
+        before = time.monotonic()
+        failures = run(main(server.url))
+        seconds = time.monotonic() - before
+    assert {type(failure) for failure in failures} <= {RequestFailed, TimedOut}
+    assert all("waited" in failure.metadata for failure in failures)
+    assert seconds < 2.0
+
+
+def test_our_own_rate_is_no_reason_to_give_up() -> None:
+    """Ten requests at twenty a second take half a second, however short the deadline of each is."""
+
+    async def main(url: str) -> list[Any]:
+        endpoint = Endpoint(url, policy=RetryPolicy(deadline=0.2), max_rpm=1_200)
+        return await asyncio.gather(*(endpoint.post("/path", {}) for _ in range(10)))
+
+    with Server(reply(200, delay=0.1)) as server:
+        exchanges = run(main(server.url))
+    assert [exchange.attempts for exchange in exchanges] == [1] * 10
+    assert max(exchange.waited for exchange in exchanges) > 0.4
+
+
+@pytest.mark.parametrize(("told", "seconds"), [(2_000, 1.0), (None, 1.0), (0, 0.0)])
+def test_tokens_that_are_not_told_are_guessed_for_the_rate(told: int | None, seconds: float) -> None:
+    """2,000 tokens take a second at 120,000 a minute; 8,000 bytes are taken for as many."""
+
+    async def main(url: str) -> float:
+        endpoint = Endpoint(url, max_tpm=120_000)
+        await endpoint.post("/path", {})
+        endpoint.settle(told, "x" * 5_998, "y" * 1_998)
+        return (await endpoint.post("/path", {})).waited
+
+    with Server(reply(200)) as server:
+        assert run(main(server.url)) == pytest.approx(seconds, abs=0.3)
 
 
 def test_a_wish_beyond_the_deadline_is_not_waited_for() -> None:

@@ -37,6 +37,40 @@ def test_a_secret_shows_itself_to_nobody_who_does_not_ask() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "suggested"),
+    [
+        ("localhost:7878", "http://localhost:7878"),
+        ("localhost", "http://localhost"),
+        ("127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        ("my-proxy:9000", "http://my-proxy:9000"),
+        ("api.openai.com/v1", "https://api.openai.com/v1"),
+        ("api.openai.com:443", "https://api.openai.com:443"),
+        ("nonsense", "http://HOST:PORT or https://HOST"),
+        ("ftp://localhost", "http://HOST:PORT or https://HOST"),
+        ("a b:1", "http://HOST:PORT or https://HOST"),
+        ("http://", "http://HOST:PORT or https://HOST"),
+        ("user:secret-word@host:80", "http://HOST:PORT or https://HOST"),
+    ],
+)
+def test_a_url_without_a_scheme_gets_a_suggestion(given: str, suggested: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_url(given)
+    assert str(caught.value) == f"{given!r} is not the URL of a server: write {suggested}"
+
+
+def test_a_key_knows_its_variable() -> None:
+    url, variables = "https://h", {"MINE": KEY, "OPENAI_API_KEY": KEY}
+    found = [
+        find_key(url, environment=variables),
+        find_key(url, variable="MINE", environment=variables),
+        find_key(url, KEY, environment=variables),
+        find_key(url, find_key(url, variable="MINE", environment=variables), environment=variables),
+    ]
+    assert [key and key.variable for key in found] == ["OPENAI_API_KEY", "MINE", None, "MINE"]
+
+
+@pytest.mark.parametrize(
     ("url", "local"),
     [
         ("http://localhost", True),

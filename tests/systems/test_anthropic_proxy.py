@@ -336,7 +336,7 @@ def test_a_dead_server() -> None:
     dead = AnthropicProxy(f"http://127.0.0.1:{free_port()}", max_retries=1, retry_base_delay=0.01)
     with pytest.raises(ConnectionFailed):
         dead.process(EXAMPLE)
-    (row,) = evaluate(dead, [EXAMPLE]).rows
+    (row,) = evaluate(dead, [EXAMPLE], preflight=False).rows
     assert row.error is not None
     assert "is down" in row.error
 

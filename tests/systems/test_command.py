@@ -368,3 +368,48 @@ def test_a_reference_takes_the_command_line_as_it_is(tmp_path: Path) -> None:
 def test_the_fingerprint_is_the_command_line() -> None:
     assert Command("cat -u").fingerprint == Command(["cat", "-u"], timeout=1, name="n").fingerprint
     assert Command("cat").fingerprint != Command("cat -u").fingerprint
+
+
+# How it ended, and what it is called
+
+
+@pytest.mark.parametrize("code", [1, 3, 137])
+def test_a_program_that_fails_tells_its_own_exit_code(program: Make, code: int) -> None:
+    """It says nothing more a good while before it is gone, as programs with much to clean up do."""
+    body = f"os.close(1)\ntime.sleep(0.3)\nos._exit({code})"
+    with pytest.raises(SystemFailure, match=rf"ended \(exit code {code}\) without an answer"):
+        program(body).process(EXAMPLE)
+
+
+def test_a_program_with_a_bug_tells_one(program: Make, capfd: pytest.CaptureFixture[str]) -> None:
+    crash = program(script="import sys\nsys.stdin.readline()\nraise KeyError('answer')")
+    for _ in range(5):
+        with pytest.raises(SystemFailure, match=r"ended \(exit code 1\) without an answer"):
+            crash.process(EXAMPLE)
+    assert "KeyError" in capfd.readouterr().err
+
+
+@linux
+def test_a_program_that_closes_its_output_and_stays_is_ended(program: Make, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    silent = program(f"open({str(mark)!r}, 'w').write(str(os.getpid()))\nos.close(1)\ntime.sleep(60)")
+    with pytest.raises(SystemFailure, match="closed its output without an answer, and was ended"):
+        silent.process(EXAMPLE)
+    assert gone(int(mark.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "words"),
+    [
+        ("command:cat -u", "command:cat -u", ["cat", "-u"]),
+        ("command:name=mine,cat -u", "mine", ["cat", "-u"]),
+        ("command:name=mine,timeout=5,cat a=1,b=2", "mine", ["cat", "a=1,b=2"]),
+        ("command:cat name=x,y", "command:cat name=x,y", ["cat", "name=x,y"]),
+    ],
+)
+def test_a_name_stands_before_the_command(reference: str, name: str, words: list[str]) -> None:
+    (system,) = build_systems(reference)
+    assert system.name == name
+    assert system.command == words  # type: ignore[attr-defined]
+    if "timeout" in reference:
+        assert system.timeout == 5  # type: ignore[attr-defined]

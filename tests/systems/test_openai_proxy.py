@@ -221,7 +221,7 @@ def test_json_that_is_no_completion_is_shown(document: Any) -> None:
     with Server(raw(json.dumps(document).encode())) as server:
         with pytest.raises(BadOutput, match="no chat completion"):
             proxy(server).process(EXAMPLE)
-        (row,) = evaluate(proxy(server), [EXAMPLE]).rows
+        (row,) = evaluate(proxy(server), [EXAMPLE], preflight=False).rows
     assert row.error is not None
     assert row.scores == {}
 
@@ -273,7 +273,7 @@ def test_turns_that_have_their_reply_are_not_asked_again() -> None:
 
 def test_what_the_server_says_is_in_the_row() -> None:
     with Server(reply(404, {"error": {"message": "The model `x` does not exist"}})) as server:
-        (row,) = evaluate(proxy(server), [EXAMPLE]).rows
+        (row,) = evaluate(proxy(server), [EXAMPLE], preflight=False).rows
     assert row.error is not None
     assert "404" in row.error
     assert "The model `x` does not exist" in row.error
@@ -290,10 +290,21 @@ def test_a_fault_that_passes_leaves_no_trace_but_its_facts() -> None:
 
 def test_waiting_for_a_rate_limit_is_no_latency() -> None:
     with Server(reply(429, headers={"Retry-After": "0.5"}), completion("France")) as server:
-        (row,) = evaluate(proxy(server, max_retries=0), [EXAMPLE]).rows
+        (row,) = evaluate(proxy(server, max_retries=1), [EXAMPLE]).rows
     assert row.error is None
     assert row.latency < 0.3
     assert row.metadata["waited"] >= 0.45
+
+
+def test_absurd_usage_does_not_hold_a_run_up() -> None:
+    """2e18 tokens would take 33 billion minutes at this rate."""
+    usage = {"prompt_tokens": 2 * 10**18, "completion_tokens": 1, "total_tokens": 2 * 10**18 + 1}
+    before = time.monotonic()
+    with Server(completion("France", usage=usage)) as server, pytest.warns(UserWarning, match="cannot be"):
+        rows = evaluate(proxy(server, max_tpm=60_000_000), [{**EXAMPLE, "id": n} for n in range(4)]).rows
+    assert time.monotonic() - before < 5
+    assert [row.error for row in rows] == [None] * 4
+    assert {row.metadata["completion_tokens"] for row in rows} == {1}
 
 
 def test_the_time_of_the_model_is_latency() -> None:
@@ -318,7 +329,7 @@ def test_the_attempts_that_are_told_are_those_that_were_made() -> None:
 def test_a_dead_server_costs_seconds_not_minutes() -> None:
     dead = OpenAIProxy(f"http://127.0.0.1:{free_port()}")
     before = time.monotonic()
-    result = evaluate(dead, [{**EXAMPLE, "id": number} for number in range(50)])
+    result = evaluate(dead, [{**EXAMPLE, "id": number} for number in range(50)], preflight=False)
     assert time.monotonic() - before < 5
     assert all(row.error and "is down" in row.error for row in result.rows)
     assert result.summary[dead.name]["error_rate"] == 1.0

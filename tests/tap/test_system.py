@@ -272,7 +272,9 @@ def test_a_proxy_with_another_upstream_is_said_to_have_one() -> None:
     with Server(completion("Port0")) as elsewhere, toy_proxy("passes", elsewhere.url) as url:
         system = Tapped(OpenAIProxy(url, name="astray"), Scripted.from_text("extract"), port=free_port())
         with pytest.warns(UserWarning, match="nothing has reached the tap"):
-            result = evaluate(system, examples()[:3], [AnswerQuality(), EvidenceSurvival()], progress=False)
+            result = evaluate(
+                system, examples()[:3], [AnswerQuality(), EvidenceSurvival()], progress=False, preflight=False
+            )
     assert [row.upstream_tokens for row in result.rows] == [None] * 3
     assert facts(result, "prompt_savings") == [None] * 3
     assert "prompt_savings" not in result.summary["astray"]
@@ -342,7 +344,9 @@ def test_one_that_fails_to_finish_does_not_keep_others_from_it() -> None:
 
 def test_a_dead_proxy_is_not_said_to_have_answered() -> None:
     system = Tapped(OpenAIProxy(f"http://127.0.0.1:{free_port()}", name="dead"), Scripted.from_text("echo"))
-    (row,) = evaluate(system, examples()[:1], [AnswerQuality()], progress=False).rows  # a warning would be an error
+    with pytest.warns(UserWarning, match="is down") as told:
+        (row,) = evaluate(system, examples()[:1], [AnswerQuality()], progress=False).rows
+    assert ["tap" in str(warning.message) for warning in told] == [False]
     assert row.error is not None
     assert "is down" in row.error
 

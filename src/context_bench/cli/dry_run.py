@@ -81,7 +81,7 @@ def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> s
         price = prices.of(getattr(system, "model", None))
         if price is None:
             return f"not known: no price for {getattr(system, 'model', None)!r}"
-        dollars += price.cost({"prompt_tokens": total.tokens, "completion_tokens": reply * total.requests}) or 0.0
+        dollars += price.dollars(total.tokens, reply * total.requests)
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["destination", "notes", "tell"]
+__all__ = ["destination", "notes", "tell", "tell_stops"]
 
 
 @contextlib.contextmanager
@@ -129,10 +129,17 @@ def tell(result: Any) -> None:
             _say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
     if result.config.get("reused"):
         _say(f"{result.config['reused']:,} rows were known already, with the latencies of their first run")
-    if result.config.get("stopped"):
-        _say(f"stopped early: {result.config['stopped']}")
+    tell_stops(result)
     if result.config.get("run"):
         _say(f"recorded as run {result.config['run']}")
+
+
+def tell_stops(result: Any, *, systems: bool = False) -> None:
+    """Why the run stopped early, and with `systems` why single ones did, which a warning has said otherwise."""
+    for name, reason in result.config.get("stopped_systems", {}).items() if systems else ():
+        _say(f"{name} was stopped after its first request: {reason}")
+    if result.config.get("stopped"):
+        _say(f"stopped early: {result.config['stopped']}")
 
 
 def _broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:

@@ -17,7 +17,7 @@ example:
 
 _EXIT_CODES = (
     "exit codes: 0 done, 1 a check of conformance failed, 2 wrong usage or input, "
-    "3 too many errors, a limit reached or nothing scored, 130 interrupted"
+    "3 too many errors, a limit reached, a system stopped or nothing scored, 130 interrupted"
 )
 
 STORE = ".context-bench"
@@ -251,8 +251,13 @@ def _add_limits(parser: Parser) -> None:
         metavar="FILE",
         help="dollars per million tokens by model: input, output, cached_input (TOML or JSON)",
     )
-    add("--max-cost", type=amount, metavar="USD", help="stop when so much is spent; needs --prices")
-    add("--max-total-tokens", type=positive, metavar="N", help="stop when so many tokens are used")
+    add("--max-cost", type=amount, metavar="USD", help="stop before more than that is spent; needs --prices")
+    add("--max-total-tokens", type=positive, metavar="N", help="stop before more tokens than that are used")
+    add(
+        "--no-preflight",
+        action="store_true",
+        help="go on with a system whose first request says that all others will fail (wrong key, model or path)",
+    )
 
 
 def add_tap(group: Any) -> None:

@@ -43,7 +43,24 @@ def _shown(arguments: Sequence[str]) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from context_bench.cli.build import build_metrics, build_scorer, build_system_list
+    import sys
+    from contextlib import redirect_stdout
+
+    from context_bench.cli.build import build_metrics
+
+    with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
+        systems, datasets, scorer = _build(options)
+        metrics = [] if options.dry_run else build_metrics(options, datasets.tags, len(systems))
+    if options.dry_run:
+        from context_bench.cli.dry_run import dry_run
+
+        return dry_run(options, systems, datasets)
+    return _measure(options, systems, datasets, scorer, metrics)
+
+
+def _build(options: argparse.Namespace) -> tuple[list[Any], Any, Any]:
+    """The systems, the datasets, and what scores them."""
+    from context_bench.cli.build import build_scorer, build_system_list
     from context_bench.datasets.files import parse_mapping
     from context_bench.datasets.load import Choices, open_datasets
     from context_bench.errors import UsageError
@@ -68,18 +85,12 @@ def _run(options: argparse.Namespace) -> int:
         mapping=parse_mapping(options.map) if options.map else None,
     )
     datasets = open_datasets(options.dataset, choices)
-    scorer = build_scorer(options, datasets.tags)
-    if options.dry_run:
-        from context_bench.cli.dry_run import dry_run
-
-        return dry_run(options, systems, datasets)
-    metrics = build_metrics(options, datasets.tags, len(systems))
-    return _measure(options, systems, datasets, scorer, metrics)
+    return systems, datasets, build_scorer(options, datasets.tags)
 
 
 def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any]) -> int:
     from context_bench.caveats import find_unscored
-    from context_bench.cli.output import destination, tell
+    from context_bench.cli.output import destination, tell, tell_stops
     from context_bench.engine.limits import Limits
     from context_bench.errors import DataError, Interrupted, StoreError
     from context_bench.registry import registry
@@ -98,9 +109,12 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
             raise failure  # nothing was done: there is nothing to report
         write(reporter.render(result))
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
+    stopped = result.config.get("stopped") or result.config.get("stopped_systems")
     unscored = find_unscored(result.summary, result.notes, result.config)
-    code = 3 if result.config.get("stopped") or tolerated.exceeded(result.summary) or unscored else 0
-    if not options.quiet:
+    code = 3 if stopped or unscored or tolerated.exceeded(result.summary) else 0
+    if options.quiet:
+        tell_stops(result, systems=True)
+    else:
         tell(result)
     if failure is not None:
         raise failure
@@ -136,6 +150,7 @@ def _evaluate(
             tokenizer=options.tokenizer,
             repeats=options.repeats,
             limits=limits,
+            preflight=not options.no_preflight,
             prices=Prices.from_file(options.prices) if options.prices else None,
             score_field=None if options.score_field == "auto" else options.score_field,
             config={

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 from context_bench.caveats import find_unscored
@@ -52,32 +54,38 @@ def main(arguments: Sequence[str]) -> int:
     add_store(parser, reuse=False)
     add_report(parser)
     options = parser.parse_args(arguments[1:])
-    for code in options.imports:
-        import_code(code)
     with Store(options.cache_dir or STORE, create=False) as store, destination(options.out) as write:
-        before = store.run(options.run)
-        config = load_result(store, before).config
-        if options.score_field is None:
-            options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
-        config["threshold_given"] = config.get("threshold_given", False) or options.threshold is not None
-        if options.threshold is None:
-            options.threshold = _threshold(config)
-        config["threshold"] = options.threshold
-        measured = {metric["name"] for metric in config["metrics"]}
-        options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
-        options.upstream_cost = any(
-            metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in config["metrics"]
-        )
-        scorer = build_scorer(options, list(config["datasets"]))
-        metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
-        config["metrics"] = [describe_metric(metric) for metric in metrics]
-        config["score_field"] = "score" if options.score_field == "auto" else options.score_field
-        result = _scored_again(store, before, config, scorer, metrics)
+        with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
+            result = _score(options, store)
         write(registry.get("reporter", options.output)().render(result))
     unscored = find_unscored(result.summary, result.notes, result.config)
     for sentence in (*unscored, f"recorded as run {result.config['run']}"):
         print(f"context-bench: {printable(sentence)}", file=sys.stderr)
     return 3 if unscored else 0
+
+
+def _score(options: argparse.Namespace, store: Store) -> EvalResult:
+    """Score the answers of a run anew, as the flags say."""
+    for code in options.imports:
+        import_code(code)
+    before = store.run(options.run)
+    config = load_result(store, before).config
+    if options.score_field is None:
+        options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
+    config["threshold_given"] = config.get("threshold_given", False) or options.threshold is not None
+    if options.threshold is None:
+        options.threshold = _threshold(config)
+    config["threshold"] = options.threshold
+    measured = {metric["name"] for metric in config["metrics"]}
+    options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
+    options.upstream_cost = any(
+        metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in config["metrics"]
+    )
+    scorer = build_scorer(options, list(config["datasets"]))
+    metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
+    config["metrics"] = [describe_metric(metric) for metric in metrics]
+    config["score_field"] = "score" if options.score_field == "auto" else options.score_field
+    return _scored_again(store, before, config, scorer, metrics)
 
 
 def _threshold(config: dict[str, Any]) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from context_bench.conformance import crowd, failures, fields, streams, texts, tools
 from context_bench.conformance.anthropic_form import Anthropic
@@ -16,6 +15,7 @@ from context_bench.conformance.forms import Form
 from context_bench.conformance.openai_form import OpenAI
 from context_bench.conformance.upstream import Upstream
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
+from context_bench.http.paths import find_api_root
 from context_bench.tap.answering import Dialect
 from context_bench.tap.replies import Answer
 
@@ -117,7 +117,7 @@ async def examine(
     """
     form: Form = _FORMS[api]()
     form.model = model or form.model
-    async with Client(_base(proxy), timeout, headers) as client:
+    async with Client(find_api_root(proxy), timeout, headers) as client:
         bench = Bench(form, client, upstream)
         try:
             await _reach(bench, tap)
@@ -130,18 +130,6 @@ async def examine(
         except ConnectionFailed as error:
             raise UsageError(str(error)) from error
     return Findings(proxy, api, outcomes, bench.all_notes())
-
-
-def _base(url: str) -> str:
-    """A proxy's URL without `/v1`; UsageError when it is none."""
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT")
-    return url.rstrip("/").removesuffix("/v1")
 
 
 async def _reach(bench: Bench, tap: str) -> None:

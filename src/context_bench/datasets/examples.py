@@ -5,14 +5,17 @@ An `id` (text or whole number) that is unique within its dataset tag, and a `con
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from context_bench.errors import DataError
 
-__all__ = ["ExampleCheck", "copy_example"]
+__all__ = ["MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields"]
 
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
+MAX_DEPTH = 100
+"""Levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it."""
+
 _FROZEN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -54,6 +57,27 @@ class ExampleCheck:
         for item in example.get("documents") or ():
             if not isinstance(item, Mapping) or "id" not in item or not isinstance(item.get("text"), str):
                 raise DataError(f"{where}: each of the 'documents' must be an object with 'id' and 'text'")
+
+
+def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
+    """The fields that are nested too deep to be sent or written down."""
+    return [key for key, value in example.items() if type(value) not in _FROZEN and _is_too_deep(value)]
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether there are more than MAX_DEPTH levels, found level by level, as recursion would itself end somewhere."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for each in level for item in _members(each) if type(item) not in _FROZEN]
+        if not level:
+            return False
+    return True
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
-from context_bench.datasets.examples import copy_example
+from context_bench.datasets.examples import MAX_DEPTH, copy_example, find_deep_fields
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.errors import BadOutput, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
@@ -47,7 +47,8 @@ class Outcome:
     """What a call gave: the processed dict, or an error.
 
     `latency` leaves out what our own client waited. `returns` is "context" when the system put out what a
-    model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run.
+    model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run, `cause`
+    is the exception behind `error`.
     """
 
     processed: Example = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Outcome:
     started: float = 0.0
     ended: float = 0.0
     known: bool = False
+    cause: BaseException | None = None
 
 
 def is_endpoint(system: System) -> bool:
@@ -85,7 +87,7 @@ async def call_system(
         raised = unwrapped(error)
         outcome.ended = outcome.ended or clock()
         outcome.started = outcome.started or outcome.ended
-        outcome.error = describe(raised)
+        outcome.error, outcome.cause = describe(raised), raised
         facts = getattr(raised, "metadata", None)
         outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
         if getattr(system, "own_client", False) and getattr(raised, "tapped", None):
@@ -115,6 +117,9 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
         raw = {"context": raw}
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
+    if deep := find_deep_fields(raw):
+        problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
+        raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
     processed = dict(raw)
     if processed.get("documents") is not None:
         if not _are_documents(processed["documents"]):

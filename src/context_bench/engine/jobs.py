@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from context_bench.datasets.examples import MAX_DEPTH, find_deep_fields
 from context_bench.types import Example, System
 
 __all__ = ["Item", "Job", "Keys"]
@@ -12,15 +13,21 @@ __all__ = ["Item", "Job", "Keys"]
 class Item:
     """An example, with what is worked out of it once for all systems.
 
-    `kept` is its id in the store; `counted` says that a row of it has come.
+    Attributes:
+        kept: Its id in the store.
+        counted: Whether it was counted for its dataset.
+        fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
+            question.
     """
 
-    __slots__ = ("counted", "digests", "example", "kept", "tag", "tokens")
+    __slots__ = ("counted", "digests", "example", "fault", "kept", "tag", "tokens")
 
     def __init__(self, example: Example) -> None:
-        self.example = example
-        self.tag = str(example.get("dataset") or "")
         self.counted = False
+        deep = find_deep_fields(example)
+        self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep" if deep else None
+        self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
+        self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None

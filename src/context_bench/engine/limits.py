@@ -14,7 +14,7 @@ __all__ = ["Limits", "known_number"]
 
 @dataclass
 class Limits:
-    """Watches rows as they come in and says when it is enough.
+    """How much is enough. Errors are counted here as rows come in; tokens and money by the Budget, before they go.
 
     Attributes:
         max_cost: Dollars, of what this run pays.
@@ -25,8 +25,6 @@ class Limits:
     max_cost: float | None = None
     max_total_tokens: int | None = None
     max_errors: str | None = None
-    spent: float = 0.0
-    tokens: int = 0
     errors: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -41,29 +39,26 @@ class Limits:
     @property
     def given(self) -> bool:
         """Whether there is a limit at all."""
-        return any(limit is not None for limit in (self.max_cost, self.max_total_tokens, self.max_errors))
+        return self.limits_spending or self.max_errors is not None
+
+    @property
+    def limits_spending(self) -> bool:
+        """Whether there is a limit on tokens or money."""
+        return self.max_cost is not None or self.max_total_tokens is not None
 
     def fresh(self) -> Limits:
-        """The same limits for another run, with nothing spent yet."""
+        """The same limits for another run, with nothing counted yet."""
         return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
 
-    def add(self, row: EvalRow, expected: int | None, *, paid: bool = True) -> str | None:
+    def add(self, row: EvalRow, expected: int | None) -> str | None:
         """Take a row in; the reason to stop, if there is one. `expected` is the number of rows of its system."""
-        if row.error is not None:
-            self.errors[row.system] += 1
-            allowed = self._allowed_errors(expected)
-            if allowed is not None and self.errors[row.system] > allowed:
-                return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
-        if self.max_cost is None and self.max_total_tokens is None:
+        if row.error is None:
             return None
-        if paid:
-            self.spent += known_number(row.metadata.get("cost")) or 0.0
-            self.tokens += _tokens(row)
-        if self.max_cost is not None and self.spent >= self.max_cost:
-            return f"the limit of ${self.max_cost:g} is reached (${self.spent:.4f} spent)"
-        if self.max_total_tokens is not None and self.tokens >= self.max_total_tokens:
-            return f"the limit of {self.max_total_tokens:,} tokens is reached ({self.tokens:,} used)"
-        return None
+        self.errors[row.system] += 1
+        allowed = self._allowed_errors(expected)
+        if allowed is None or self.errors[row.system] <= allowed:
+            return None
+        return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
 
     def _allowed_errors(self, expected: int | None) -> float | None:
         if self.max_errors is None:
@@ -84,11 +79,3 @@ class Limits:
 def known_number(value: object) -> float | None:
     """A number that a server or a system told, if it is one."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
-
-
-def _tokens(row: EvalRow) -> int:
-    """What a row used: by the server's own count, else by ours; a call that failed is not known to have used any."""
-    own = known_number(row.metadata.get("total_tokens"))
-    if own is not None:
-        return int(own)
-    return 0 if row.error is not None else row.input_tokens + int(row.metadata["response_tokens"])

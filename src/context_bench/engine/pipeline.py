@@ -12,14 +12,16 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
+from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, call_system, is_endpoint
 from context_bench.engine.jobs import Job
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
-from context_bench.errors import BadOutput, describe
+from context_bench.errors import BadOutput, DataError, describe
 from context_bench.results import EvalRow
+from context_bench.utils.tokens import read_token_count
 
 __all__ = ["Done", "Pipeline"]
 
@@ -38,6 +40,10 @@ _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=T
 """What is said of a row that was found; only to be read."""
 
 
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens")
+"""What an answer has cost, also when it is of no use."""
+
+
 class Pipeline:
     """Turns jobs into rows and hands them to `emit`, as many as there are at once.
 
@@ -47,6 +53,7 @@ class Pipeline:
         emit: Takes finished rows.
         recorder: Finds and keeps results; None keeps nothing.
         threads: For systems that are not asynchronous.
+        budget: Admits requests; None admits all.
         together: The most answers that are gathered; with 1 each is brought to its row before the next request of
             its worker is sent, unless that takes a slow evaluator.
     """
@@ -59,8 +66,10 @@ class Pipeline:
         recorder: Recorder | None,
         threads: Executor,
         *,
+        budget: Budget | None = None,
         together: int = _TOGETHER,
     ) -> None:
+        self._budget = budget
         self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
         self._threads = threads
         self._most = min(together, _TOGETHER)
@@ -116,13 +125,31 @@ class Pipeline:
             recorder.keep_known(job)
         return job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
 
-    async def run(self, job: Job) -> None:
-        """Bring one job to its row, or so far that it comes to it by itself."""
+    async def run(self, job: Job) -> Outcome | None:
+        """Bring one job to its row, or so far that it comes to it by itself.
+
+        Returns:
+            What the system said, if it was asked: the answer may be known, or the budget spent.
+        """
         outcome = self._recorder.known_answer(job) if self._recorder is not None else None
-        if outcome is None:
-            outcome = await call_system(job.system, job.item.example, self._threads)
-        elif job.order % _TOGETHER == 0:
-            await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+        if outcome is not None:
+            if job.order % _TOGETHER == 0:
+                await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+            await self._take(job, outcome)
+            return None
+        if job.item.fault is not None:
+            await self._take(job, Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}"))))
+            return None
+        if self._budget is not None and not await self._budget.reserve(job):
+            return None
+        outcome = await call_system(job.system, job.item.example, self._threads)
+        if self._budget is not None:
+            self._budget.land(job, outcome)
+        await self._take(job, outcome)
+        return outcome
+
+    async def _take(self, job: Job, outcome: Outcome) -> None:
+        """Bring an answer to its row, at once or together with others."""
         if outcome.error is not None or not self._scorer.wiring(job.item.tag, job.item.example).slow:
             if self._most == 1 or not is_endpoint(job.system):
                 self._finish([(job, outcome)])
@@ -190,7 +217,8 @@ class Pipeline:
             self._recorder.keep_answer(job, outcome)
             return True
         except (TypeError, ValueError, RecursionError) as error:
-            outcome.processed, outcome.metadata = {}, {}
+            counts = {key: read_token_count(outcome.metadata.get(key)) for key in _COUNTS}
+            outcome.processed, outcome.metadata = {}, {key: count for key, count in counts.items() if count is not None}
             outcome.error = describe(BadOutput(f"{job.system.name}: what it returned cannot be written down ({error})"))
             return False
 

@@ -39,6 +39,7 @@ class RowMaker:
         self._count, self._text_fields, self._prices = count, text_fields, prices
         self._find_threshold = cache(find_threshold)
         self._unpriced: set[str] = set()
+        self._ignored: set[str] = set()
 
     def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
         """The row of a job."""
@@ -49,8 +50,9 @@ class RowMaker:
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
-        if outcome.error is None:
-            self.price(job, metadata)
+        self.price(job, metadata, failed=outcome.error is not None)
+        if "ignored_usage" in metadata:
+            self._tell_ignored(job)
         if "tapped" in processed and outcome.returns == "response":
             metadata |= tapped_numbers(processed["tapped"], self._count)
         upstream = metadata.pop("upstream_tokens", None)
@@ -98,15 +100,27 @@ class RowMaker:
             item.tokens = count_prompt(item.example, self._count, self._text_fields)
         return item.tokens
 
-    def price(self, job: Job, metadata: dict[str, Any]) -> bool:
-        """Put the cost in by the prices of this run, whatever an earlier one reckoned with; False without prices."""
+    def _tell_ignored(self, job: Job) -> None:
+        """Say once for each system that its server tells numbers that cannot be."""
+        if job.system.name not in self._ignored:
+            self._ignored.add(job.system.name)
+            message = (
+                f"{job.system.name!r} tells token usage that cannot be, which is ignored (`ignored_usage` in its rows)"
+            )
+            warnings.warn(message, stacklevel=2)
+
+    def price(self, job: Job, metadata: dict[str, Any], *, failed: bool = False) -> bool:
+        """Put the cost in by the prices of this run, whatever an earlier one reckoned with; False without prices.
+
+        What failed has cost what its usage says, if that is known.
+        """
         if self._prices is None:
             return False
         price = self._prices.of(getattr(job.system, "model", None))
         cost = None if price is None else price.cost(metadata)
         if cost is not None:
             metadata["cost"] = cost
-        elif price is not None and is_endpoint(job.system) and job.system.name not in self._unpriced:
+        elif price is not None and not failed and is_endpoint(job.system) and job.system.name not in self._unpriced:
             self._unpriced.add(job.system.name)
             warnings.warn(f"{job.system.name!r} tells no token usage, so what it costs is not known", stacklevel=2)
         return True

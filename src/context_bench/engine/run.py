@@ -14,10 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Done, Pipeline
+from context_bench.engine.preflight import Preflight
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
@@ -56,6 +58,7 @@ class Plan:
     prices: Prices | None = None
     progress: Progress = field(default_factory=lambda: Progress(None, False))
     expected: int | None = None
+    preflight: bool = True
 
 
 class Run:
@@ -63,7 +66,8 @@ class Run:
 
     After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
     anything to be scored against), `returns` (what each system puts out), `seconds` of each system, `error` of the
-    input, and `stopped` with the reason when it did not come to its end.
+    input, `stopped` with the reason when it did not come to its end, and `stopped_systems` with the reason for each
+    system that alone did not.
     """
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
@@ -73,6 +77,8 @@ class Run:
         self._spans: dict[str, list[float]] = {}
         self._feed: Feed | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._budget: Budget | None = None
+        self._preflight: Preflight | None = None
         self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
@@ -103,6 +109,11 @@ class Run:
         if outcome.ended > span[1]:
             span[1] = outcome.ended
 
+    @property
+    def stopped_systems(self) -> dict[str, str]:
+        """Systems that were stopped after their first request, and why."""
+        return self._preflight.stopped if self._preflight is not None else {}
+
     async def execute(self, examples: Iterator[Example]) -> None:
         """Work until the examples end, a limit is reached, or the user stops it."""
         plan = self._plan
@@ -112,8 +123,13 @@ class Run:
         threads = Threads(slots, "context-bench-system")
         maker = RowMaker(plan.count, plan.text_fields, plan.prices, plan.scorer.find_threshold)
         together = 1 if self._limited else slots
-        pipeline = Pipeline(plan.scorer, maker, self._take, self._recorder, threads, together=together)
+        if plan.limits.limits_spending:
+            self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
+        pipeline = Pipeline(
+            plan.scorer, maker, self._take, self._recorder, threads, budget=self._budget, together=together
+        )
         self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
+        self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, feed.drop)
         self._task = asyncio.current_task()
         join_shared_transport()
         try:
@@ -122,7 +138,7 @@ class Run:
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
                 self._prepared = True
-                await pipeline.complete(run_lanes(feed, lanes, pipeline.run))
+                await pipeline.complete(run_lanes(feed, lanes, self._preflight.work))
         except asyncio.CancelledError:
             if not self.interrupted:
                 raise
@@ -158,7 +174,7 @@ class Run:
             self._stretch(row.system, outcome)
         if plan.progress.on:
             plan.progress.add(row)
-        if self._limited and (reason := plan.limits.add(row, plan.expected, paid=not outcome.known)):
+        if self._limited and (reason := plan.limits.add(row, plan.expected)):
             self.stop(reason)
 
     def _put(self, place: int, row: EvalRow) -> None:
@@ -173,6 +189,10 @@ class Run:
             self.stopped = reason
         if self._feed is not None:
             self._feed.stop()
+        if self._preflight is not None:
+            self._preflight.end()
+        if self._budget is not None:
+            self._budget.stop()
 
     def _interrupt(self) -> None:
         """Ctrl-C: once to finish what is in flight, twice to stop now; before anything is in flight once is enough."""

@@ -68,9 +68,21 @@ class Feed:
             lane.pending.clear()
         self._moved.set()
 
+    def drop(self, system: System) -> None:
+        """Hand out no more jobs of one system; a lane that has no other holds nobody up from now on."""
+        for lane in self._lanes:
+            lane.systems = [(place, each) for place, each in lane.systems if each is not system]
+            lane.pending = deque(job for job in lane.pending if job.system is not system)
+        self._lanes = [lane for lane in self._lanes if lane.systems]
+        if self._lanes:
+            self._let_go()
+        self._moved.set()
+
     async def next(self, lane: Lane) -> Job | None:
         """The next job of a lane; None when there is none any more."""
         while (job := self.next_at_once(lane)) is None:
+            if not lane.systems:
+                return None
             if self._must_wait(lane):
                 self._moved.clear()
                 await self._moved.wait()
@@ -82,7 +94,7 @@ class Feed:
 
     def next_at_once(self, lane: Lane) -> Job | None:
         """The next job of a lane, if it does not have to wait for it."""
-        if not lane.pending and not self._must_wait(lane):
+        if not lane.pending and lane.systems and not self._must_wait(lane):
             self._fill(lane)
         return lane.pending.popleft() if lane.pending else None
 
@@ -101,8 +113,9 @@ class Feed:
         for position, item in enumerate(items, lane.position):
             base = position * self._width
             for repeat in range(self._repeats):
-                for place, system in lane.systems:
-                    jobs.append(Job(base + place * self._repeats + repeat, system, item, repeat))
+                jobs += [
+                    Job(base + place * self._repeats + repeat, system, item, repeat) for place, system in lane.systems
+                ]
         lane.position += len(items)
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)

@@ -20,6 +20,7 @@ from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.secrets import check_url
 from context_bench.results import Scores
+from context_bench.utils.tokens import read_token_count
 
 __all__ = ["LLMJudge"]
 
@@ -149,5 +150,6 @@ def _scores(document: Any, model: str) -> Scores:
 
 
 def _tokens(usage: Any) -> dict[str, int]:
-    counted = usage if isinstance(usage, Mapping) else {}
-    return {key: counted[key] for key in ("prompt_tokens", "completion_tokens") if isinstance(counted.get(key), int)}
+    told = usage if isinstance(usage, Mapping) else {}
+    counts = {key: read_token_count(told.get(key)) for key in ("prompt_tokens", "completion_tokens")}
+    return {key: count for key, count in counts.items() if count is not None}

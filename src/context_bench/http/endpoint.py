@@ -26,6 +26,7 @@ __all__ = ["Endpoint", "Exchange"]
 _log = logging.getLogger(__name__)
 
 _SHOWN = 400
+_BYTES_OF_A_TOKEN = 4
 _LEAST_KEY = 12
 """Anything shorter is no real key, and may well be a word of an answer."""
 
@@ -130,7 +131,7 @@ class Endpoint:
         while True:
             try:
                 if not self._gate.enter_at_once():
-                    await self._enter(exchange)
+                    deadline += await self._enter(exchange, deadline)
                 exchange.attempts += 1
                 try:
                     if callable(body):
@@ -154,23 +155,27 @@ class Endpoint:
             except _Retry as again:
                 refused = again.reply is not None and again.reply.status == 429
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
-                out_of_retries = not refused and retries >= self.policy.max_retries
-                if out_of_retries or monotonic() + pause >= deadline or self._gate.closed:
-                    raise self._given_up(again, exchange, monotonic() - started) from None
+                may_retry = self.policy.allows(retries, refused=refused)
+                if not may_retry or monotonic() + pause >= deadline or self._gate.closed:
+                    raise self._given_up(again, exchange, url, monotonic() - started) from None
                 retries += not refused
                 refusals += refused
                 if refused:
                     self._gate.refused(pause)
             except RequestFailed as error:
+                error.url = url
                 error.metadata.update(exchange.facts())
                 raise
             exchange.waited += pause
             await asyncio.sleep(pause)
 
-    async def _enter(self, exchange: Exchange) -> None:
-        before = monotonic()
-        await self._gate.enter()
-        exchange.waited += monotonic() - before
+    async def _enter(self, exchange: Exchange, deadline: float) -> float:
+        """Wait at the gate; the seconds that do not count against the deadline, as our own limits caused them."""
+        before, refusing = monotonic(), self._gate.refusing
+        await self._gate.enter(deadline)
+        seconds = monotonic() - before
+        exchange.waited += seconds
+        return 0.0 if refusing or self._gate.refusing else seconds
 
     def _unanswered(self, error: RequestFailed) -> _Retry:
         if isinstance(error, ConnectionFailed):
@@ -178,7 +183,7 @@ class Endpoint:
         return _Retry(error)
 
     def _heard(self, reply: Reply, verbose: bool) -> None:
-        self._gate.answered()
+        self._gate.answered(served=reply.status != 429)
         if self._secrets:
             self._hide_keys(reply)
         if verbose:
@@ -188,9 +193,15 @@ class Endpoint:
         """The values that must be kept nowhere, for whoever keeps requests."""
         return [value.reveal() for value in self._secrets]
 
-    def settle(self, tokens: int | None) -> None:
-        """Tell how many tokens a request turned out to cost, for the limit of tokens in a minute."""
-        self._gate.spend(tokens or 0)
+    def settle(self, tokens: int | None, *texts: Any) -> None:
+        """Tell how many tokens a request turned out to cost, for the limit of tokens in a minute.
+
+        Where the server told none that can be believed, they are guessed from the size of `texts`: a server cannot
+        switch the limit off.
+        """
+        if self._gate.counts_tokens:
+            guessed = sum(len(encode(text)) for text in texts) // _BYTES_OF_A_TOKEN if tokens is None else tokens
+            self._gate.spend(guessed)
 
     def _hide_keys(self, reply: Reply) -> None:
         """A server that repeats the key must not spread it into rows, reports and logs."""
@@ -203,7 +214,10 @@ class Endpoint:
     def _without_keys(self, document: Any) -> Any:
         """The same for what was put together from a stream, whose pieces may have cut a key in two."""
         for key in self._spelled():
-            text = orjson.dumps(document)
+            try:
+                text = orjson.dumps(document)
+            except TypeError as error:
+                raise ValueError(f"it cannot be written down: {error}") from None
             if key in text:
                 document = orjson.loads(text.replace(key, b"***"))
         return document
@@ -216,24 +230,21 @@ class Endpoint:
             except ValueError as broken:
                 what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
                 problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
-                raise _Retry(RequestFailed(problem, status=reply.status), reply) from None
+                raise _Retry(_refusal(problem, reply), reply) from None
         if 300 <= reply.status < 400:
             target = reply.header("location") or "nowhere"
-            raise RequestFailed(
-                f"{self.place} answered {reply.status}, a redirect to {target}, which is not followed: "
-                "name the right URL",
-                status=reply.status,
-            )
-        error = RequestFailed(f"{self.place} answered {reply.status}: {shown(reply.body)}", status=reply.status)
+            problem = f"a redirect to {target}, which is not followed: name the right URL"
+            raise _refusal(f"{self.place} answered {reply.status}, {problem}", reply)
+        error = _refusal(f"{self.place} answered {reply.status}: {shown(reply.body)}", reply)
         if is_transient(reply.status):
             raise _Retry(error, reply)
         raise error
 
-    def _given_up(self, again: _Retry, exchange: Exchange, seconds: float) -> RequestFailed:
+    def _given_up(self, again: _Retry, exchange: Exchange, url: str, seconds: float) -> RequestFailed:
         error = again.error
+        error.url = url
         if exchange.attempts > 1:
-            text = f"{error} (after {exchange.attempts} attempts in {seconds:.1f} s)"
-            error = type(error)(text, status=error.status)
+            error.args = (f"{error} (after {exchange.attempts} attempts in {seconds:.1f} s)",)
         error.metadata.update(exchange.facts())
         return error
 
@@ -245,6 +256,13 @@ class _Retry(Exception):
         super().__init__(str(error))
         self.error, self.reply = error, reply
         self.asked = retry_after(reply.header("retry-after")) if reply else None
+
+
+def _refusal(problem: str, reply: Reply) -> RequestFailed:
+    """An error with what the server said; where a redirect leads is part of that."""
+    error = RequestFailed(problem, status=reply.status)
+    error.said = reply.header("location") or "" if 300 <= reply.status < 400 else shown(reply.body)
+    return error
 
 
 def encode(body: Any) -> bytes:

@@ -2,14 +2,16 @@
 
 The limit shrinks when the server says 429 and grows back as it answers; a pause holds everyone, not
 only the request that was refused. Twenty failed connections in a row close the gate until somebody answers a probe.
+While the server answers with nothing but 429, nobody waits longer than until its own deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 
-from context_bench.errors import ConnectionFailed
+from context_bench.errors import ConnectionFailed, RequestFailed
 
 __all__ = ["Gate"]
 
@@ -41,6 +43,7 @@ class Gate:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._failed_connections = 0
         self._death: str | None = None
+        self.refusing = False
 
     def enter_at_once(self) -> bool:
         """Go in if nothing stands against it, which costs less than to wait for nothing; leave() goes out."""
@@ -51,36 +54,65 @@ class Gate:
         self._in_flight += 1
         return True
 
-    async def enter(self) -> None:
-        """Go in when there is room and time for it; leave() goes out."""
+    async def enter(self, deadline: float = math.inf) -> None:
+        """Go in when there is room and time for it; leave() goes out.
+
+        Raises:
+            RequestFailed: The deadline, by the loop's clock, has passed while the server refused everything. A wait
+                for our own limits has none.
+        """
         if self._death:
-            raise ConnectionFailed(self._death)
+            raise self._closed_error(self._death)
         loop = asyncio.get_running_loop()
         if self._waiting or self._in_flight >= max(1, int(self._limit)):
-            await self._turn(loop)
+            await self._turn(loop, deadline)
         else:
             self._in_flight += 1
         try:
             while (wait := self._wait(loop.time())) > 0 and not self._death:
+                if self.refusing and loop.time() >= deadline:
+                    raise self._refusing_error()
                 await asyncio.sleep(min(wait, _LOOK_AGAIN))  # it may close meanwhile
             if self._interval:
                 self._next_start = max(self._next_start, loop.time()) + self._interval
             if self._death:
-                raise ConnectionFailed(self._death)
+                raise self._closed_error(self._death)
         except BaseException:
             self.leave()
             raise
 
-    async def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+    @staticmethod
+    def _closed_error(why: str) -> ConnectionFailed:
+        error = ConnectionFailed(why)
+        error.never_connected = True
+        return error
+
+    def _refusing_error(self) -> RequestFailed:
+        return RequestFailed(f"{self.place} refuses all requests (429) until the deadline of this one", status=429)
+
+    async def _turn(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         """Wait until somebody who leaves hands his place over: first come, first served."""
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
+        expiry = loop.call_at(deadline, self._expire, loop, turn) if deadline < math.inf else None
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # the place was handed over already
                 self.leave()
             raise
+        finally:
+            if expiry is not None:
+                expiry.cancel()
+
+    def _expire(self, loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
+        """The deadline of somebody who waits has passed; whether that ends the wait may be decided later."""
+        if turn.done():
+            return
+        if self.refusing:
+            turn.set_exception(self._refusing_error())
+        else:
+            loop.call_later(_LOOK_AGAIN, self._expire, loop, turn)
 
     def _wait(self, now: float) -> float:
         return max(self._open_at, self._next_start) - now
@@ -100,10 +132,16 @@ class Gate:
 
     def refused(self, pause: float) -> None:
         """The server said 429: halve what it gets, and hold everyone for a while."""
+        self.refusing = True
         now = asyncio.get_running_loop().time()
         if now >= self._open_at:  # replies to one and the same burst count once
             self._limit = max(1.0, min(self._limit, self._in_flight) / 2)
         self._open_at = max(self._open_at, now + pause)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether there is a limit of tokens in a minute."""
+        return self._token_seconds > 0
 
     def spend(self, tokens: int) -> None:
         """So many tokens were spent: the next request waits until they fit into the rate."""
@@ -111,9 +149,12 @@ class Gate:
             now = asyncio.get_running_loop().time()
             self._next_start = max(self._next_start, now) + tokens * self._token_seconds
 
-    def answered(self) -> None:
-        """The server answered: it is alive, and may get a little more."""
+    def answered(self, *, served: bool = True) -> None:
+        """The server answered: it is alive, and may get a little more unless it refused (`served=False`)."""
         self._failed_connections = 0
+        if not served:
+            return
+        self.refusing = False
         if self._limit < self._ceiling:
             self._limit = min(self._ceiling, self._limit + 1 / self._limit)
             self._wake()

@@ -39,7 +39,8 @@ class RetryPolicy:
     """How often and how patiently.
 
     Attributes:
-        max_retries: Attempts after the first; a 429 uses up none.
+        max_retries: Attempts after the first. A 429 uses up none, and is waited out until the deadline; with 0 it is
+            not tried again either.
         base_delay: Seconds before the first retry; doubled each time.
         max_delay: The longest wait, whatever the server asks for.
         deadline: Seconds for one example, all attempts and waits together.
@@ -49,6 +50,10 @@ class RetryPolicy:
     base_delay: float = 1.0
     max_delay: float = 60.0
     deadline: float = 300.0
+
+    def allows(self, retries: int, *, refused: bool) -> bool:
+        """Whether there may be another attempt after so many retries; `refused` says that this one met a 429."""
+        return self.max_retries > 0 if refused else retries < self.max_retries
 
     def delay(self, retry: int, asked: float | None, jitter: Callable[[], float] = random.random) -> float:
         """Seconds before retry number `retry` (from 0); the server's wish is a lower bound."""

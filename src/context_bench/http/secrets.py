@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -18,12 +19,15 @@ __all__ = ["Secret", "check_url", "find_key", "is_loopback"]
 
 
 class Secret:
-    """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle."""
+    """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle.
 
-    __slots__ = ("_text",)
+    `variable` is the environment variable that it came from, None where it was given as it is.
+    """
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    __slots__ = ("_text", "variable")
+
+    def __init__(self, text: str, variable: str | None = None) -> None:
+        self._text, self.variable = text, variable
 
     def reveal(self) -> str:
         """The text itself, for the one place that sends it."""
@@ -46,12 +50,26 @@ def check_url(url: str) -> str:
     except ValueError:
         parts, port_ok = urlsplit(""), False
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or any(c.isspace() for c in url):
-        raise UsageError(f"{url!r} is no URL of a server: write http://HOST:PORT or https://HOST")
+        suggestion = _with_scheme(url) or "http://HOST:PORT or https://HOST"
+        raise UsageError(f"{url!r} is not the URL of a server: write {suggestion}")
     if parts.query or parts.fragment:
         raise UsageError(f"{url!r} is no base URL: it ends before the first ? or #")
     if parts.username or parts.password:
         raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
     return url.rstrip("/")
+
+
+def _with_scheme(url: str) -> str | None:
+    """What a host that was given without `http://` or `https://` probably means; None where it is not one."""
+    try:
+        parts = urlsplit(f"//{url}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return None
+    if "://" in url or parts.username or not re.fullmatch(r"[\w.-]+|\[?[0-9a-f:]+\]?", host):
+        return None
+    local = is_loopback(f"http://{parts.netloc}") or port not in (None, 443)
+    return f"{'http' if local else 'https'}://{url}" if local or "." in host else None
 
 
 def is_loopback(url: str) -> bool:
@@ -77,17 +95,18 @@ def find_key(
         if not given:
             raise UsageError(f"the environment variable {variable}, named for the key, is not set")
     if given:
-        given = _usable(given, urlsplit(url).hostname)
+        given = _usable(given, urlsplit(url).hostname, variable)
         if urlsplit(url).scheme != "https" and not is_loopback(url):
             warnings.warn(f"the key for {urlsplit(url).hostname} travels over plain http", stacklevel=2)
         return given
     key = environment.get(fallback, "").strip()
-    return _usable(key, fallback) if key and (urlsplit(url).scheme == "https" or is_loopback(url)) else None
+    allowed = urlsplit(url).scheme == "https" or is_loopback(url)
+    return _usable(key, fallback, fallback) if key and allowed else None
 
 
-def _usable(key: str | Secret, where: str | None) -> Secret:
+def _usable(key: str | Secret, where: str | None, variable: str | None) -> Secret:
     """A key as it can stand in a header; the line end that files and shells leave behind is no part of it."""
     text = (key.reveal() if isinstance(key, Secret) else key).strip()
     if not all("!" <= char <= "~" for char in text):
         raise UsageError(f"the key for {where} cannot be sent: it holds a space, a line end or a letter beyond ASCII")
-    return Secret(text)
+    return Secret(text, variable or (key.variable if isinstance(key, Secret) else None))

@@ -99,7 +99,7 @@ class Transport:
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(timeout * 1000)))
             await multi.add_handle(curl)
         except pycurl.error as error:
-            raise ConnectionFailed(f"{url.split('?', 1)[0]}: {error.args[1]}") from None
+            raise _unreachable(f"{url.split('?', 1)[0]}: {error.args[1]}") from None
         finally:
             _drop(curl, multi)
 
@@ -199,13 +199,19 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
     code, message = error.args[0], str(error.args[1])
     place = url.split("?", 1)[0]
     if code in _TIMEOUTS and not handle.connected:
-        return ConnectionFailed(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
+        return _unreachable(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
         heard = f" ({handle.size} bytes of the reply had come)" if handle.size else ""
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
     if code in _TOO_LARGE and (handle.size > MAX_BODY or code == pycurl.E_FILESIZE_EXCEEDED):
         return RequestFailed(f"the reply of {place} is larger than {MAX_BODY // 2**20} MB")
-    return ConnectionFailed(f"{place}: {message}")
+    return ConnectionFailed(f"{place}: {message}") if handle.connected else _unreachable(f"{place}: {message}")
+
+
+def _unreachable(problem: str) -> ConnectionFailed:
+    error = ConnectionFailed(problem)
+    error.never_connected = True
+    return error
 
 
 def _drop(curl: pycurl.Curl, multi: Any) -> None:

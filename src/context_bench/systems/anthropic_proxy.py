@@ -12,9 +12,11 @@ from context_bench.errors import BadOutput, UsageError
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
+from context_bench.http.paths import describe_path, split_api_url
+from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.systems.conversation import answer_turns
 from context_bench.systems.prompts import Message, build_messages, text_of
-from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
+from context_bench.systems.sampling import anthropic_usage, check_settings, describe_document, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["AnthropicProxy"]
@@ -27,7 +29,7 @@ class AnthropicProxy:
     """Sends each example to `/v1/messages` and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`.
+        base_url: The server, with or without `/v1`; one that ends in `/messages` is asked exactly there.
         model: Sent as it is.
         name: `host:port` by default.
         api_key: Without one, `ANTHROPIC_API_KEY` is used over https or on this machine.
@@ -71,6 +73,7 @@ class AnthropicProxy:
         check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
         check_settings(may_be_zero=False, timeout=timeout, deadline=deadline, max_tokens=max_tokens)
         check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
+        base_url, path = split_api_url(base_url, "/messages")
         key = find_key(base_url, api_key, fallback="ANTHROPIC_API_KEY")
         own: dict[str, str | Secret] = {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
         self._headers = check_headers(headers)
@@ -89,7 +92,8 @@ class AnthropicProxy:
         self.system_prompt = system_prompt
         self.temperature, self.max_tokens = temperature, max_tokens
         self.extra_body = dict(extra_body or {})
-        self._path = "/messages" if self.endpoint.base_url.endswith("/v1") else "/v1/messages"
+        self._path = path
+        self._asked = Asked(model, key, "ANTHROPIC_API_KEY", list(self._headers))
 
     def __repr__(self) -> str:
         return f"AnthropicProxy({self.endpoint.base_url!r}, model={self.model!r}, name={self.name!r})"
@@ -107,6 +111,7 @@ class AnthropicProxy:
             max_tokens=self.max_tokens,
             extra_body=self.extra_body,
             headers=changing_headers(self._headers),
+            **describe_path(self.endpoint.base_url, self._path),
         )
 
     def request_body(self, example: Example) -> dict[str, Any]:
@@ -132,13 +137,18 @@ class AnthropicProxy:
 
     async def aprocess(self, example: Example) -> Example:
         """Send one example and return its reply, with usage and timings in `metadata`."""
-        exchange = await self.endpoint.post(self._path, self.request_body(example))
+        body = self.request_body(example)
+        exchange = await self.endpoint.post(self._path, body)
         result = _result(exchange.document, self.endpoint.place)
-        self.endpoint.settle(result["metadata"].get("total_tokens"))
+        self.endpoint.settle(result["metadata"].get("total_tokens"), body["messages"], result["response"])
         result["metadata"].update(exchange.facts())
         if exchange.tapped is not None:
             result["tapped"] = exchange.tapped
         return result
+
+    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """Why no other example needs to be sent after this one, if that is so."""
+        return explain_refusal(failure, self._asked)
 
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
@@ -211,14 +221,16 @@ def _tools_used(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def _result(document: Any, place: str) -> Example:
+    usage = anthropic_usage(document.get("usage")) if isinstance(document, dict) else {}
     try:
         blocks = list(document["content"])
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
     except (KeyError, TypeError):
-        seen = orjson.dumps(document)[:200].decode("utf-8", "replace")
-        raise BadOutput(f"{place} answered with JSON that is no message: {seen}") from None
-    metadata: dict[str, Any] = dict(anthropic_usage(document.get("usage")))
+        error = BadOutput(f"{place} answered with JSON that is no message: {describe_document(document)}", usage)
+        error.wrong_form = not isinstance(document, dict) or not document.keys() & {"content", "error"}
+        raise error from None
+    metadata: dict[str, Any] = dict(usage)
     if document.get("stop_reason"):
         metadata["finish_reason"] = document["stop_reason"]
     return {"response": text, "metadata": metadata, **({"tool_calls": calls} if calls else {})}

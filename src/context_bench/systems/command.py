@@ -15,7 +15,7 @@ import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
 from context_bench.results import dump_json
-from context_bench.systems.programs import end, start
+from context_bench.systems.programs import end, start, wait_for_end
 from context_bench.systems.sampling import check_settings, settings_fingerprint
 from context_bench.types import Example
 
@@ -23,6 +23,8 @@ __all__ = ["Command"]
 
 MAX_LINE = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
+_PATIENCE = 2.0
+"""Seconds between the end of a program's output and its own end."""
 
 
 class Command:
@@ -123,9 +125,7 @@ class _Program:
         while b"\n" not in answer[-_CHUNK:]:
             chunk = self._hear(deadline, timeout)
             if not chunk and not answer:
-                code = self.end()
-                failure = SystemFailure if code else _Left
-                raise failure(f"the program ended (exit code {code}) without an answer")
+                raise self._left()
             if not chunk:
                 break
             answer += chunk if answer else chunk.lstrip()
@@ -134,6 +134,15 @@ class _Program:
         said, _, more = bytes(answer).partition(b"\n")
         self._refuse(more)
         return said
+
+    def _left(self) -> SystemFailure:
+        """Why nothing more comes: its own exit code, which may take a moment after its last word."""
+        code = wait_for_end(self._process, _PATIENCE)
+        self.end()
+        if code is None:
+            return SystemFailure("the program closed its output without an answer, and was ended")
+        failure = SystemFailure if code else _Left
+        return failure(f"the program ended (exit code {code}) without an answer")
 
     @staticmethod
     def _refuse(more: bytes) -> None:
@@ -159,12 +168,11 @@ class _Program:
         while not self._said.empty() and (chunk := self._next(0.0)):
             yield chunk
 
-    def end(self) -> int:
-        """Kill it, and let both threads go; its exit code."""
-        code = end(self._process)
+    def end(self) -> None:
+        """Kill it, and let both threads go."""
+        end(self._process)
         self._to_say.put(None)
         list(self._waiting())
-        return code
 
 
 class _Left(SystemFailure):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from context_bench.errors import BadOutput
+from context_bench.errors import BadOutput, SystemFailure
 from context_bench.systems.prompts import Message, is_open, open_turns
 from context_bench.types import Example
 
@@ -42,7 +42,11 @@ async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns:
     for turn, after in zip(turns, [*turns[1:], None]):
         sent.append(dict(turn))
         if is_open(turn, after):
-            result = await reply_to({"turns": sent})
+            try:
+                result = await reply_to({"turns": sent})
+            except SystemFailure as error:
+                _add_numbers(error.metadata, replies)
+                raise
             reply = {"role": "assistant", "content": result["response"]}
             sent.append(reply)
             seen = {"tapped": result["tapped"]} if "tapped" in result else {}
@@ -61,6 +65,14 @@ def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[
             prompts.append({"turns": list(sent)})
             sent.append({"role": "assistant", "content": next(left, "")})
     return prompts
+
+
+def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) -> None:
+    """Add what the turns before a failed one have cost: that was paid for."""
+    for reply in replies:
+        for key, value in reply["metadata"].items():
+            if key in _SUMS:
+                total[key] = total.get(key, 0) + value
 
 
 def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:

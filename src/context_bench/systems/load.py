@@ -16,9 +16,11 @@ __all__ = ["build_systems"]
 
 
 def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
-    """The system that a reference names, called by that text; several when it is a sweep."""
+    """The system that a reference names, called by that text or by its `name=`; several when it is a sweep."""
     for ref in parse("system", text):
-        yield named(adapt(_built(ref, resolve("system", ref), seed)), ref.text)
+        found = resolve("system", ref)
+        built = adapt(_built(ref, found, seed))
+        yield named(built, built.name if "name" in ref.parameters and isinstance(found, type) else ref.text)
 
 
 def _built(ref: Ref, found: Any, seed: int | None) -> Any:

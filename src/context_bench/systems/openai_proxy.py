@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from context_bench.errors import BadOutput, RequestFailed
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
+from context_bench.http.paths import describe_path, split_api_url
+from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.systems.chat_stream import read_stream
 from context_bench.systems.conversation import answer_turns
 from context_bench.systems.prompts import Message, build_messages, text_of
-from context_bench.systems.sampling import check_settings, settings_fingerprint, usage_numbers
+from context_bench.systems.sampling import check_settings, describe_document, settings_fingerprint, usage_numbers
 from context_bench.types import Example
 
 __all__ = ["OpenAIProxy"]
@@ -25,7 +25,7 @@ class OpenAIProxy:
     """Sends each example as a chat completion and returns the reply.
 
     Args:
-        base_url: The server, with or without `/v1`.
+        base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is asked exactly there.
         model: Sent as it is.
         name: `host:port` by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
@@ -73,6 +73,7 @@ class OpenAIProxy:
         check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
         check_settings(may_be_zero=False, timeout=timeout, deadline=deadline, max_tokens=max_tokens)
         check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
+        base_url, path = split_api_url(base_url, "/chat/completions")
         key = find_key(base_url, api_key)
         secret = {"Authorization": Secret(f"Bearer {key.reveal()}")} if key else {}
         self._headers = check_headers(headers)
@@ -93,7 +94,8 @@ class OpenAIProxy:
         self.extra_body = dict(extra_body or {})
         self._build_messages = build_messages
         self._limit_field = "max_tokens"
-        self._path = "/chat/completions" if self.endpoint.base_url.endswith("/v1") else "/v1/chat/completions"
+        self._path = path
+        self._asked = Asked(model, key, "OPENAI_API_KEY", list(self._headers))
 
     def __repr__(self) -> str:
         return f"OpenAIProxy({self.endpoint.base_url!r}, model={self.model!r}, name={self.name!r})"
@@ -112,6 +114,7 @@ class OpenAIProxy:
             extra_body=self.extra_body,
             stream=self.stream,
             headers=changing_headers(self._headers),
+            **describe_path(self.endpoint.base_url, self._path),
         )
 
     def request_body(self, example: Example) -> dict[str, Any]:
@@ -151,7 +154,7 @@ class OpenAIProxy:
             exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
             exchange.attempts += error.metadata.get("attempts", 0)
         message, metadata = _reply(exchange.document, self.endpoint.place)
-        self.endpoint.settle(metadata.get("total_tokens"))
+        self.endpoint.settle(metadata.get("total_tokens"), body["messages"], message.get("content"))
         metadata |= exchange.facts()
         result: Example = {"response": text_of(message.get("content")), "metadata": metadata}
         if message.get("tool_calls"):
@@ -168,6 +171,10 @@ class OpenAIProxy:
         self._limit_field = "max_completion_tokens"
         return True
 
+    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """Why no other example needs to be sent after this one, if that is so."""
+        return explain_refusal(failure, self._asked)
+
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
         return run_sync(self.aprocess(example))
@@ -182,15 +189,17 @@ class OpenAIProxy:
 
 
 def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The message and the numbers in a chat completion; BadOutput when it is none."""
+    """The message and the numbers in a chat completion; BadOutput when it is none, with the usage that it tells."""
+    usage = usage_numbers(document.get("usage")) if isinstance(document, dict) else {}
     try:
         choice = document["choices"][0]
         message = dict(choice["message"])
-        metadata: dict[str, Any] = usage_numbers(document.get("usage"))
-        metadata |= document.get("timings_of_stream", {})
+        metadata: dict[str, Any] = usage | document.get("timings_of_stream", {})
         if finish := choice.get("finish_reason"):
             metadata["finish_reason"] = finish
         return message, metadata
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        seen = orjson.dumps(document)[:200].decode("utf-8", "replace")
-        raise BadOutput(f"{place} answered with JSON that is no chat completion: {seen}") from None
+        seen = describe_document(document)
+        error = BadOutput(f"{place} answered with JSON that is no chat completion: {seen}", usage)
+        error.wrong_form = not isinstance(document, dict) or not document.keys() & {"choices", "error"}
+        raise error from None

@@ -11,10 +11,12 @@ from typing import Any
 import orjson
 
 from context_bench.errors import UsageError
+from context_bench.utils.tokens import read_token_count
 
-__all__ = ["anthropic_usage", "check_settings", "settings_fingerprint", "usage_numbers"]
+__all__ = ["anthropic_usage", "check_settings", "describe_document", "settings_fingerprint", "usage_numbers"]
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_SHOWN = 40
 _PARTS = (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details"))
 
 
@@ -50,29 +52,54 @@ def _is_plain(function: Any) -> bool:
     return all(value is None or inspect.ismodule(value) or isinstance(value, type) for value in used)
 
 
-def usage_numbers(usage: Any) -> dict[str, int]:
-    """Token counts as OpenAI's API reports them, cached prompt tokens included."""
-    if not isinstance(usage, dict):
+def usage_numbers(usage: Any) -> dict[str, Any]:
+    """Token counts as OpenAI's API reports them, cached prompt tokens included.
+
+    What cannot be a number of tokens is left out, and named in `ignored_usage`.
+    """
+    if not isinstance(usage, Mapping):
         return {}
-    numbers = {key: value for key in _COUNTS if isinstance(value := usage.get(key), int)}
+    told = {key: usage.get(key) for key in _COUNTS}
     for name, part in _PARTS:
         details = usage.get(part)
-        if isinstance(details, dict) and isinstance(details.get(name), int):
-            numbers[name] = details[name]
-    return numbers
+        told[name] = details.get(name) if isinstance(details, Mapping) else None
+    numbers, ignored = _split_counts(told)
+    return {**numbers, **ignored}
 
 
-def anthropic_usage(usage: Any) -> dict[str, int]:
+def anthropic_usage(usage: Any) -> dict[str, Any]:
     """The same from Anthropic's form, which counts cached tokens apart: a prompt is all three together."""
-    if not isinstance(usage, Mapping) or not isinstance(usage.get("input_tokens"), int):
+    if not isinstance(usage, Mapping):
         return {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    new, read, written, completion = (value if isinstance(value := usage.get(name), int) else 0 for name in names)
-    prompt = new + read + written
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "cached_tokens": read,
-        "cache_creation_tokens": written,
-    }
+    counts, ignored = _split_counts({name: usage.get(name) for name in names})
+    if "input_tokens" not in counts:
+        return ignored
+    new, read, written = (counts.get(name, 0) for name in names[:3])
+    numbers = {"prompt_tokens": new + read + written, "cached_tokens": read, "cache_creation_tokens": written}
+    if "output_tokens" in ignored.get("ignored_usage", {}):
+        return {**numbers, **ignored}
+    completion = counts.get("output_tokens", 0)
+    total = numbers["prompt_tokens"] + completion
+    return {**numbers, "completion_tokens": completion, "total_tokens": total, **ignored}
+
+
+def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+    """The counts that can be believed, and the others under `ignored_usage` as text."""
+    counts: dict[str, int] = {}
+    ignored: dict[str, str] = {}
+    for name, value in told.items():
+        count = read_token_count(value)
+        if count is not None:
+            counts[name] = count
+        elif value is not None:
+            ignored[name] = repr(value)[:_SHOWN] if isinstance(value, int | float | str) else type(value).__name__
+    return counts, {"ignored_usage": ignored} if ignored else {}
+
+
+def describe_document(document: Any) -> str:
+    """The start of a server's answer as text, however deep it is nested."""
+    try:
+        return orjson.dumps(document)[:200].decode("utf-8", "replace")
+    except TypeError:  # more levels than can be written
+        return f"a {type(document).__name__} of too many levels"

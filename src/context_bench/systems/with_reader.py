@@ -51,6 +51,16 @@ class WithReader:
         """What its answers depend on."""
         return [self.compressor, self.reader]
 
+    def request_body(self, example: Example) -> Any:
+        """The most that the reader is sent for an example: it is asked with what the compressor leaves of it."""
+        return self.reader.request_body(example) if hasattr(self.reader, "request_body") else None
+
+    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:
+        """Why the reader need not be asked again, if that is so and the reader is one of ours."""
+        own = getattr(self.reader, "own_client", False)
+        reason: str | None = self.reader.stop_reason(failure, answer) if own else None
+        return reason
+
     async def prepare(self) -> None:
         """Find out whether the reader is there."""
         if hasattr(self.reader, "prepare"):

@@ -39,6 +39,7 @@ class Control:
         self._maker = CONTROLS[name]()
         self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
         self.prepare, self.finish = reader.prepare, reader.finish
+        self.stop_reason, self.request_body = reader.stop_reason, reader.request_body
 
     def report(self, count: Tokenizer) -> dict[str, Any]:
         """What is to be said of the run beside its rows."""

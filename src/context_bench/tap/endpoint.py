@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +19,10 @@ from context_bench.tap.exchanges import asks, is_answered
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
-from context_bench.tap.vendors import claim_headers
+from context_bench.tap.vendors import claim_headers, says_cache_hit
 
 __all__ = ["WatchedEndpoint", "gather_exchanges"]
 
-_HIT = re.compile(r"\W*(hit|true)\b", re.IGNORECASE)
 
 _PATIENCE = 0.5
 """Seconds to wait for the tap to note the end of a reply that has already come."""
@@ -68,7 +66,8 @@ class WatchedEndpoint:
         self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
         self.probe, self.settle = endpoint.probe, endpoint.settle
         self._in_flight: set[_Sending] = set()
-        self._told = False
+        self.last_was_cached = False
+        self._answers = 0
 
     def __repr__(self) -> str:
         return f"WatchedEndpoint({self.base_url!r})"
@@ -106,8 +105,10 @@ class WatchedEndpoint:
         exchange.tapped = [self._record(path, body, exchange, sending)]
         if (gathered := _gathered.get()) is not None:
             gathered += exchange.tapped
-        if not self._matcher.seen and not exchange.tapped[0]["cache_hit"] and not self._told:
-            self._told = True
+        self.last_was_cached = exchange.tapped[0]["cache_hit"]
+        self._answers += 1
+        # The first one may have stopped the run already.
+        if not self._matcher.seen and not self.last_was_cached and self._answers == 2:
             warnings.warn(
                 f"{self.place} has answered, but nothing has reached the tap: set the upstream of the proxy to the "
                 "address of the tap",
@@ -144,7 +145,7 @@ class WatchedEndpoint:
             "alone": sending.alone,
             "first_token": _first_token(exchange.document),
             "claims": claim_headers(headers),
-            "cache_hit": _tells_of_a_hit(headers),
+            "cache_hit": says_cache_hit(headers),
             "returned": None if returned is None else returned.as_dict(),
             "calls": _stored(last.calls, since),
             "lost_calls": [call for call in _stored(before, since) if asks(call) and is_answered(call)],
@@ -201,11 +202,6 @@ async def _ended(ticket: Ticket) -> float:
 def _first_token(document: Any) -> float | None:
     timings = document.get("timings_of_stream") if isinstance(document, Mapping) else None
     return timings.get("time_to_first_token") if timings else None
-
-
-def _tells_of_a_hit(headers: Mapping[str, str]) -> bool:
-    """Whether a reply says that it came from a cache, as in `x-cache: HIT` or `x-cache-hit: true`."""
-    return any("cache" in name and _HIT.match(value) for name, value in headers.items())
 
 
 def _headers(raw: bytes) -> dict[str, str]:

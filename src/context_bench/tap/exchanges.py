@@ -7,6 +7,7 @@ from typing import Any
 
 from context_bench.tap.completions import Completion, find_sources, read_completion, read_events
 from context_bench.tap.prompt import Prompt, read_document, read_prompt
+from context_bench.utils.tokens import read_token_count
 
 __all__ = [
     "asks",
@@ -119,8 +120,8 @@ def _usages(reply: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
-    if isinstance(usage.get("prompt_tokens"), int):
-        return int(usage["prompt_tokens"])
+    if (told := read_token_count(usage.get("prompt_tokens"))) is not None:
+        return told
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic counts them apart
-    counts = [usage[name] for name in names if isinstance(usage.get(name), int)]
-    return sum(counts) if isinstance(usage.get("input_tokens"), int) else None
+    counts = [read_token_count(usage.get(name)) for name in names]
+    return None if counts[0] is None else sum(count or 0 for count in counts)

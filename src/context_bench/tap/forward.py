@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from context_bench.errors import MissingExtra, UsageError, describe
-from context_bench.http.secrets import check_url, is_loopback
+from context_bench.http.paths import find_api_root
+from context_bench.http.secrets import is_loopback
 from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.matching import MARK, MARK_HEADER
 from context_bench.tap.replies import error_reply
@@ -58,7 +59,7 @@ class Forward:
     def __init__(self, url: str, *, timeout: float = 600.0) -> None:
         if "@" in urlsplit(url).netloc:
             raise UsageError("the URL to forward to holds a password: the key that goes there is the client's own")
-        self.url = check_url(url).removesuffix("/v1").rstrip("/")
+        self.url = find_api_root(url)
         self.timeout = timeout
         self.fingerprint = f"forward {self.url}"
         self._proxy = _proxy_for(self.url)

@@ -9,8 +9,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import UsageError
+from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
+from context_bench.http.refusals import is_about_example
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
 from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges
@@ -25,6 +26,8 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["Launch", "Tapped"]
+
+_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Tapped:
         # A proxy that we start is the same one at whatever port it gets.
         known_as = known_as or (launch.known_as if launch else None)
         self._secrets = secrets = system.endpoint.reveal_secrets()
-        system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
+        self._watched = system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
         self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets)
         self.max_workers: int | None = getattr(system, "max_workers", None)
         self.local = False
@@ -135,6 +138,19 @@ class Tapped:
     def unmatched(self) -> Sequence[Call]:
         """Requests at the tap that fit no single example."""
         return self._matcher.unmatched
+
+    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:
+        """Why no other example needs to be sent: none would be answered, or none would be seen by the tap."""
+        reason: str | None = self.system.stop_reason(failure, answer)
+        if reason is not None or self._matcher.seen or self._watched.last_was_cached:
+            return reason
+        if failure is not None and (not isinstance(failure, RequestFailed | BadOutput) or is_about_example(failure)):
+            return None
+        said = str(failure or answer.get("response") or "")[:_SHOWN]
+        return (
+            f"nothing has reached the tap at {self.tap.url}: set the upstream of the proxy to that address "
+            f"(the answer of the proxy: {said!r})"
+        )
 
     async def prepare(self) -> None:
         """Open the tap, start the proxy if that is ours to do, and see whether it is there."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
 
-__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "find_program", "recipe"]
+__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "find_program", "recipe", "says_cache_hit"]
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 
@@ -181,6 +181,13 @@ def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
     lower = {name.lower(): value for name, value in headers.items()}
     return {name: value for name, value in lower.items() if _CLAIM.search(name) and not _LIMIT.search(name)}
+
+
+def says_cache_hit(headers: Mapping[str, str]) -> bool:
+    """Whether a proxy says that it answered from a cache of its own, as in `x-cache: HIT` or `age: 30`."""
+    lower = {name.lower(): value.strip().lower() for name, value in headers.items()}
+    told = any(re.search(r"\bhit\b|^(?:true|1|yes)$", value) for name, value in lower.items() if "cache" in name)
+    return told or bool(lower.get("age", "").strip("0"))
 
 
 def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:

@@ -25,6 +25,9 @@ _MARKED = frozenset({"cl100k_base", "o200k_base"})
 PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 """The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
 
+MAX_TOKEN_COUNT = 100_000_000
+"""The most tokens that one request is believed to have: ten times the longest context of any model."""
+
 _current: str | Tokenizer = DEFAULT_ENCODING
 _count: Tokenizer | None = None
 
@@ -93,6 +96,11 @@ def current_tokenizer() -> str | Tokenizer:
 def count_tokens(text: str, tokenizer: str | Tokenizer | None = None) -> int:
     """Count the tokens of one text."""
     return get_tokenizer(tokenizer)(text) if text else 0
+
+
+def read_token_count(value: object) -> int | None:
+    """A number of tokens that somebody else told, if it can be one: a whole number, not negative, not absurd."""
+    return value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None
 
 
 def asks_beside_turns(example: Mapping[str, Any]) -> bool:

@@ -1,0 +1,75 @@
+"""The first request of each endpoint goes alone: what fails for it alone tells whether all others would fail too.
+
+It is an ordinary example and an ordinary row, not a probe: nothing is paid twice, and nothing is sent when nothing is
+left to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.jobs import Job
+from context_bench.errors import printable
+from context_bench.types import System
+
+__all__ = ["Preflight"]
+
+
+class Preflight:
+    """Holds the jobs of a system back until its first request is answered, and stops the system if that is no use.
+
+    Args:
+        systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
+        run: Brings a job to its row; gives the outcome when the system was really asked.
+        stop: Called with a system of which nothing more is to be sent.
+    """
+
+    def __init__(
+        self,
+        systems: Sequence[System],
+        run: Callable[[Job], Awaitable[Outcome | None]],
+        stop: Callable[[System], None],
+    ) -> None:
+        self._run, self._stop = run, stop
+        self._undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
+        self._over = False
+        self.stopped: dict[str, str] = {}
+
+    def end(self) -> None:
+        """Start nothing more: jobs that are held back are dropped."""
+        self._over = True
+
+    async def work(self, job: Job) -> None:
+        """Run a job, alone if it is the first of its system."""
+        turn = self._undecided.get(job.system.name)
+        if turn is not None and not await self._first(job, turn):
+            return
+        await self._run(job)
+
+    async def _first(self, job: Job, turn: asyncio.Lock) -> bool:
+        """Run the job if nothing was asked of its system yet; whether it is still to be run."""
+        name = job.system.name
+        async with turn:
+            if name not in self._undecided or self._over:
+                return not self._over and name not in self.stopped
+            outcome = await self._run(job)
+            if outcome is not None:
+                del self._undecided[name]
+                self._judge(job.system, outcome)
+            return False
+
+    def _judge(self, system: Any, outcome: Outcome) -> None:
+        reason = system.stop_reason(outcome.cause, outcome.processed)
+        if reason is not None:
+            self.stopped[system.name] = printable(reason)
+            self._stop(system)
+            warnings.warn(f"{system.name} was stopped after its first request: {printable(reason)}", stacklevel=2)
+
+
+def _can_explain(system: Any) -> bool:
+    own = is_endpoint(system) and getattr(system, "own_client", False)
+    return bool(own) and callable(getattr(system, "stop_reason", None))

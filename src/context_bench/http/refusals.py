@@ -1,0 +1,118 @@
+"""Whether a failed request means that every other one will fail too, and what to do about it.
+
+A wrong key, an unknown model or a wrong path fails for each example alike; a time-out, a rate limit, a fault of the
+server or a prompt that is too long may not. The first request of a run goes alone so that this can be told.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed
+from context_bench.http.secrets import Secret, is_loopback
+
+__all__ = ["Asked", "explain_refusal", "is_about_example"]
+
+_LASTING = {401, 402, 403, 404, 405, 407, 410, 415, 426}
+_BAD_REQUEST = {400, 422}
+
+_ABOUT_CONTENT = re.compile(
+    r"context.{0,20}(?:length|window)|too (?:long|large|big|many)|maximum.{0,40}tokens|moderat|flagged"
+    r"|content.{0,10}(?:policy|filter)|safety",
+    re.IGNORECASE,
+)
+_ABOUT_MODEL = re.compile(
+    r"model_not_found|invalid_model"
+    r"|\bmodels?\b(?:[^.]|\.\b){0,100}?(?:not found|not exist|n't exist|unknown|not supported|unsupported|not available"
+    r"|unavailable|invalid|not valid|not a valid|not allowed|not loaded|deprecated|decommissioned)"
+    r"|(?:unknown|invalid|unsupported|no such|not a valid|unrecogni[sz]ed)\b.{0,20}\bmodel\b",
+    re.IGNORECASE,
+)
+_ABOUT_SETTING = re.compile(
+    r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected)\b.{0,20}\b(?:parameter|argument|field|value)"
+    r"|extra (?:inputs|fields) (?:are )?not permitted",
+    re.IGNORECASE,
+)
+_LOOKS_LIKE_JSON = ("{", "[", "data:", "event:", ":")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What requests are made with, as far as a message must tell.
+
+    Attributes:
+        model: The name that is sent.
+        key: The key that is sent, if any.
+        variable: Where a key is looked for by default.
+        headers: Names of headers that the user added.
+    """
+
+    model: str | None
+    key: Secret | None
+    variable: str
+    headers: Sequence[str] = ()
+
+
+def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:
+    """Tell of a failure that every request would meet: URL, status, the server's words, what to do; else None."""
+    if isinstance(failure, BadOutput):
+        return f"{failure}: check the URL of the server" if getattr(failure, "wrong_form", False) else None
+    if not isinstance(failure, RequestFailed):
+        return None
+    if isinstance(failure, ConnectionFailed):
+        return f"{failure}: {_mend_connection(str(failure))}" if failure.never_connected else None
+    status, url = failure.status or 0, failure.url or ""
+    advice = _advise(status, url, failure.said, asked)
+    if advice is None:
+        return None
+    words = f"a redirect to {failure.said or 'nowhere'}" if 300 <= status < 400 else failure.said
+    return f"{url} answered {status}: {words.rstrip('.')}: {advice}"
+
+
+def is_about_example(failure: BaseException) -> bool:
+    """Whether a server refused what this one example holds, which says nothing of the others."""
+    return isinstance(failure, RequestFailed) and failure.status in (*_BAD_REQUEST, 413)
+
+
+def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
+    """What to do about a refusal; None for one that another example may not meet."""
+    if 300 <= status < 400:
+        return "redirects are not followed, so give the URL that it leads to"
+    if 200 <= status < 300:
+        is_other = not said.startswith(_LOOKS_LIKE_JSON)
+        return "that is not JSON, so check that this is the URL of the API" if is_other else None
+    if _ABOUT_CONTENT.search(said) or status not in _LASTING | _BAD_REQUEST:
+        return None
+    if _ABOUT_MODEL.search(said):
+        return f"{asked.model!r} was asked for, so give a model that the server has by --model"
+    if status in _BAD_REQUEST:
+        return "change what is sent (--temperature none, --extra-body)" if _ABOUT_SETTING.search(said) else None
+    if status in (401, 403, 407):
+        return _mend_key(url, asked)
+    if status == 402:
+        return "see to the account that the key belongs to"
+    return f"nothing answers at {urlsplit(url).path}, so check the URL: one that ends in /v1 is taken as it is"
+
+
+def _mend_key(url: str, asked: Asked) -> str:
+    if asked.key is not None:
+        which = f"the key in {asked.key.variable}" if asked.key.variable else "the key that was given"
+        return f"{which} is not accepted, so set the right one, or name its variable by --api-key-env"
+    own = [name for name in asked.headers if name.lower() in ("authorization", "x-api-key", "api-key")]
+    if own:
+        return f"the header {own[0]} is not accepted, so give the right one"
+    if os.environ.get(asked.variable) and urlsplit(url).scheme != "https" and not is_loopback(url):
+        return (
+            f"no key was sent, as {asked.variable} goes over https only: --api-key-env {asked.variable} sends it here"
+        )
+    return f"no key was sent, so set {asked.variable}, or name the variable with the key by --api-key-env"
+
+
+def _mend_connection(problem: str) -> str:
+    if re.search(r"certificate|SSL|TLS", problem, re.IGNORECASE):
+        return "check the certificate, and whether the server speaks https at all"
+    return "check that the server runs, and its host and port"
