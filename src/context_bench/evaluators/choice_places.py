@@ -193,7 +193,8 @@ _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "n
 _NOUN = re.compile(r"\b(?:option|choice|alternative|one)\b(?! of\b)", re.IGNORECASE)
 # "the second option", "2nd option" at the start of a sentence; not "the drug of first choice"
 _ORDINAL_BEFORE = re.compile(
-    rf"(?:\bthe |(?<![\w,] )(?<!\w))(?P<place>(?:very )?(?:{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th)) (?:listed |answer )?)$",
+    r"(?:\bthe |(?<![\w,] )(?<!\w))(?P<place>(?:very )?"
+    rf"(?:{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th)) (?:listed |answer )?)$",
     re.IGNORECASE,
 )
 _NUMBER_AFTER = re.compile(
