@@ -95,12 +95,9 @@ def _weigh(text: str, mentions: Sequence[Mention], letters: str, exception: bool
 
 
 def _names_letters(mentions: Sequence[Mention]) -> bool:
-    """Whether the reply speaks of options by letter or position, or claims several."""
+    """Whether the reply names options, or claims some, that it does not rule out."""
     rejected = _rejected(mentions)
-    return any(
-        {*each.letters} - rejected and (each.weight >= Weight.SUGGESTED or each.weight is Weight.NAMED)
-        for each in mentions
-    )
+    return any({*each.letters} - rejected and each.weight >= Weight.NAMED for each in mentions)
 
 
 def _least(mentions: Sequence[Mention]) -> str | None:
