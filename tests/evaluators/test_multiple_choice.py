@@ -478,6 +478,11 @@ def test_details_tell_the_letter_that_was_read() -> None:
         "x" * 1_000_000,
         "\n" * 200_000,
         "<answer>" * 20_000,
+        "the second option " * 20_000,
+        "thirty-six or twelve " * 20_000,
+        "- A. late (no)\n" * 20_000,
+        "all of these but " * 20_000 + "C",
+        "So the best step " * 10_000 + ": C",
     ],
 )
 def test_hostile_replies_take_no_time(reply: str) -> None:

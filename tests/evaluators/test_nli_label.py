@@ -215,6 +215,110 @@ def test_no_verdict(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "reply",
+    [
+        "As an AI, I cannot determine the legal effect of this agreement. Please consult a lawyer.",
+        "I can't verify medical claims. For health questions, please see a professional.",
+        "I can't say, because I'm not a lawyer.",
+        "I'm just a chatbot and can't judge scientific evidence.",
+        "My knowledge ends in 2023, so I can't comment on this claim.",
+        "I'm unable to determine whether this is supported, as I'm not qualified to interpret it.",
+        "I cannot tell you whether this applies; that's a matter for your attorney.",
+        "Evaluating health claims isn't something I'm able to do, so I can't determine whether it's true.",
+        "I can't confirm or deny medical claims.",
+        "I prefer to remain neutral on this topic and won't answer.",
+        "As a neutral observer I'd rather not judge this.",
+        "My answer is that I cannot determine this: I'm not permitted to analyse contracts.",
+        "No abstract was included in your message, so I cannot determine whether the claim holds.",
+        "The contract text did not come through, so I can't tell.",
+    ],
+)
+def test_a_refusal_is_not_the_neutral_verdict(reply: str) -> None:
+    assert verdict(reply) is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot determine this from the contract.",
+        "I'm not a lawyer, but the contract makes no mention of audit rights.",
+        "I'm an AI, so take this with a grain of salt, but the NDA is silent on arbitration.",
+        "Although I can't offer legal advice, the text contains no provision on exclusivity.",
+        "Based on the abstract alone, I can't tell.",
+        "We can't know from this sentence.",
+        "We simply don't know whether he is married.",
+        "Nothing in the NDA deals with this point.",
+        "Nowhere does the agreement talk about arbitration.",
+        "I went through the NDA twice and found nothing on arbitration.",
+        "There isn't any language in the contract that covers this.",
+        "The topic never comes up in the agreement.",
+        "The claim can be neither confirmed nor refuted on the basis of this abstract.",
+        "It gives us no grounds to accept or reject the claim.",
+        "The hypothesis might be true, but the premise doesn't guarantee it.",
+        "The hypothesis cannot be ruled out.",
+    ],
+)
+def test_what_the_text_does_not_say_is_neutral(reply: str) -> None:
+    assert verdict(reply) == "neutral"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Though I'm not a lawyer, Section 2 clearly entails the statement.", "entailment"),
+        ("While I can't give legal advice, clause 12 contradicts the hypothesis.", "contradiction"),
+        ("As an AI I can't advise you, but the label is NotMentioned.", "neutral"),
+    ],
+)
+def test_a_disclaimer_does_not_undo_a_verdict(reply: str, expected: str) -> None:
+    assert verdict(reply) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "It could be Contradiction or NotMentioned; I can't settle on one.",
+        "To decide whether the hypothesis is entailed, contradicted or not mentioned, we look at Section 1, which",
+        "Inference is a task where one decides whether a premise entails, contradicts or is neutral towards a claim.",
+    ],
+)
+def test_labels_that_are_only_weighed_are_not_given(reply: str) -> None:
+    assert verdict(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (
+            "| Label | Fits? |\n|---|---|\n| Entailment | Yes |\n| Contradiction | No |\n| NotMentioned | No |",
+            "entailment",
+        ),
+        ("Entailment: ❌\nContradiction: ✅\nNeutral: ❌", "contradiction"),
+        ("- Entailment? No, it is not said.\n- Contradiction? No, it may be.\n- Neutral? Yes.", "neutral"),
+    ],
+)
+def test_the_one_label_that_is_ticked(reply: str, expected: str) -> None:
+    assert verdict(reply) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Far from contradicting the claim, the study backs it up.", "entailment"),
+        ("The trial's findings bear the claim out.", "entailment"),
+        ("There is ample evidence in the abstract for the claim.", "entailment"),
+        ("It can be determined from the text that the deposit is refundable.", "entailment"),
+        ("Clause 3 says so.", "entailment"),
+        ("The data run counter to the claim.", "contradiction"),
+        ("The claim is at odds with what the authors found.", "contradiction"),
+        ("The hypothesis is ruled out by Section 4.", "contradiction"),
+    ],
+)
+def test_wordings_that_lean_towards_a_verdict(reply: str, expected: str) -> None:
+    assert verdict(reply) == expected
+
+
+@pytest.mark.parametrize(
     ("example", "response", "expected"),
     [
         ({"answer": "Entailment"}, "Yes, this is true.", {"nli_accuracy": 1.0}),
@@ -249,6 +353,11 @@ def test_an_unknown_gold_label_is_not_scored() -> None:
         "wait " * 50_000,
         "(" * 100_000,
         "neither supports nor " * 20_000,
+        "I cannot determine, as an AI " * 10_000,
+        "no clause " * 30_000,
+        "whether entailed or neutral " * 10_000,
+        "Neutral: no\n" * 20_000,
+        "the contract the contract was not " * 10_000,
     ],
 )
 def test_hostile_replies_take_no_time(reply: str) -> None:

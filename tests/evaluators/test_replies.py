@@ -1,7 +1,8 @@
 """Replies as language models write them, each with the verdict a careful reader would give.
 
 The cases live in ``replies/*.jsonl``, one per line: ``example``, ``response``, ``expected`` (0 or 1) and ``why``.
-They were written without sight of the extractors.
+They were written without sight of the extractors; those of ``*_holdout.jsonl`` were written after the
+extractors, and run only when all of them were written.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def check(evaluator: str, key: str, case: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("case", cases("multiple_choice.jsonl"))
+@pytest.mark.parametrize(
+    "case",
+    [*cases("multiple_choice.jsonl"), *cases("multiple_choice_today.jsonl"), *cases("multiple_choice_holdout.jsonl")],
+)
 def test_multiple_choice(case: dict[str, Any]) -> None:
     check("multiple-choice-accuracy", "mc_accuracy", case)
 
@@ -50,6 +54,6 @@ def test_math(case: dict[str, Any]) -> None:
     check("math-equivalence", "math_equiv", case)
 
 
-@pytest.mark.parametrize("case", cases("nli.jsonl"))
+@pytest.mark.parametrize("case", [*cases("nli.jsonl"), *cases("nli_today.jsonl"), *cases("nli_holdout.jsonl")])
 def test_nli(case: dict[str, Any]) -> None:
     check("nli-label-match", "nli_accuracy", case)

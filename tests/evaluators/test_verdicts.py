@@ -52,3 +52,17 @@ def test_sentence_around() -> None:
     assert sentence_around(text, 11, 14) == " Is it two?"
     assert sentence_around(text, 16, 21) == " Three\n"
     assert sentence_around(text, 22, 26) == "four"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"$20\%$", "20%"),
+        (r"$240\ \text{N}$", "240 N"),
+        (r"$10\,g$", "10 g"),
+        ("$1{,}500$", "1,500"),
+        ("a {b} c", "a {b} c"),
+    ],
+)
+def test_spaces_and_signs_of_latex_become_plain_ones(text: str, expected: str) -> None:
+    assert plain(text) == expected

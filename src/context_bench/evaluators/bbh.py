@@ -29,7 +29,7 @@ class BBHScore:
     """Scores `bbh_accuracy`: 1.0 when the reply's answer is the target of the task."""
 
     name = "bbh"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("bbh_accuracy",)
 

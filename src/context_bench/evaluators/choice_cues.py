@@ -10,7 +10,10 @@ import re
 
 __all__ = [
     "ABANDONED",
+    "ALL_BUT",
     "CONNECTIVE",
+    "EARLIER",
+    "EXCEPTION_ASKED",
     "HYPOTHETICAL",
     "NAMED_BEFORE",
     "REJECTED_AFTER",
@@ -49,11 +52,14 @@ STATED_BEFORE = re.compile(
         r"\b(?:correct|final|best|right|my|chosen|selected)\s+(?:answer|choice|option)(?:\s+here)?",
         r"\b(?:choos(?:e|es|ing)|chose|pick(?:s|ed|ing)?|select(?:s|ed|ing)?|go(?:es|ing)?\s+(?:with|for)|went\s+with"
         r"|opt(?:s|ed|ing)?\s+for|settl(?:e|es|ed|ing)\s+(?:on|for)|vot(?:e|ing)\s+for|stick(?:ing)?\s+with"
-        r"|commit(?:ting)?\s+to|lean(?:ing)?\s+towards?|answer(?:ing)?\s+with)\b",
+        r"|commit(?:ting)?\s+to|lean(?:ing)?\s+towards?|answer(?:ing)?\s+with|circle|tick"
+        r"|(?<!question )(?<!check )mark)\b",
         r"\b(?:I|we)(?:'d|'ll|'m)?(?:\s+\w+){0,3}?\s+(?:answer|say|guess|bet(?:\s+on)?|conclude)\b(?:\s+that)?",
         r"\b(?:correct|right)\s+one\s+is",
+        r"\bfinal[ \t]*(?::|–|—|->|→)",
         r"\b(?:respuesta|réponse|antwort|resposta|risposta|correcta|correcte|correta|ответ)\b(?:[ \t]+\w+){0,4}?"
-        r"\s*(?::|[–—-]|\b(?:es|est|ist|é|è|is)\b)\s*(?:(?:la|le|el|die|der|das|a|o|opción|option|lettre|letra)\b)?",
+        r"\s*(?::|[–—-]|\b(?:es|est|ist|é|è|is)\b)\s*"
+        r"(?:(?:la|le|el|die|der|das|a|o|opción|opção|opzione|option|lettre|letra|lettera|buchstabe)\b\s*)*",
         r"(?:答案|正确选项|正解|答え|정답)(?:应该)?[是为选は은는:]*|选择?",
     )
     + _LEAD,
@@ -69,15 +75,25 @@ SUGGESTED_BEFORE = re.compile(
         r"\b(?:so|therefore|thus|hence|consequently|definitely|certainly|clearly|probably|obviously)\b",
         r"\b(?:leaving|leaves|left\s+with|remaining|remains|narrow\w*\s+(?:\w+\s+){0,3}to)(?:\s+(?:us|me|only|with))*",
         r"\b(?:match(?:es|ing)?|correspond(?:s|ing)?\s+to|points?\s+to|supports|favou?rs?|prefer|equals?|we\s+get"
-        r"|gives(?:\s+us)?|believe|think|suggests|indicates|means|yes)\b(?:\s+(?:that|it's|it\s+is))*",
+        r"|gives(?:\s+us)?|believe|think|suggests|indicates|means|makes|making|yes)\b(?:\s+(?:that|it's|it\s+is))*",
+        r"\b(?:odd\s+(?:one|man)\s+out|exception|outlier|odd\s+one)\b[^.;\n]{0,30}?(?::|\bis\b|\bwould\s+be\b)",
+        r"\b(?:text|passage|article|story|author|evidence|context|document)\b(?:\s+\w+){0,2}?\s+"
+        r"(?:states?|says?|identif(?:y|ies)|specif(?:y|ies)|indicates?|shows?)(?:\s+that)?(?:\s+it(?:'s|\s+is|\s+was))?",
         r"\bnot\b[^.;\n]{0,60}\bbut(?:\s+rather)?|而是",
         r"\b(?:no[,.!]|actually,?|sorry,?|mean|meant|make\s+(?:that|it)|correction:?)",
-        r"[→⇒✓✅✔]",
+        r"[→⇒✓✅✔☑]\ufe0f?",
     )
     + _LEAD,
     re.IGNORECASE,
 )
 """The letter that follows is where an argument arrives."""
+
+ALL_BUT = re.compile(
+    r"\b(?:all|every\w*|each)\b[^.,;:\n]{0,50}?\b(?:except(?:\s+for)?|but|apart\s+from|other\s+than|save(?:\s+for)?)"
+    + _LEAD,
+    re.IGNORECASE,
+)
+"""The letter that follows is the exception: "all of these but C are mammals", "every option except C is wrong"."""
 
 REJECTED_BEFORE = re.compile(
     _any(
@@ -91,6 +107,12 @@ REJECTED_BEFORE = re.compile(
         r"|select|go\s+with|agree\s+with|support)(?:\s+(?:that|it's|it\s+is|the\s+answer\s+is))*",
         r"不是|并非|不选|排除|ではなく|\bno\s+es(?:\s+la)?|\bn'est\s+pas(?:\s+la)?|\bist\s+nicht|\bdescart\w+",
         r"\bdoubt(?:\s+(?:that|it's|it\s+is|the\s+answer\s+is))*",
+        r"\b(?:lured|fooled|tempted|misled|tricked|distracted|confused|caught\s+out|put\s+off)\s+(?:by|into)"
+        r"(?:\s+(?:choosing|picking|selecting|answering))?",
+        r"\bany\w*(?:\s+\w+)?\s+but",
+        r"\bwhy\s+not\b[\s:,–—-]*",
+        r"\b(?:incorrect|wrong|eliminated?|rejected|ruled\s+out|distractors?|traps?)\s*:",
+        r"(?:^|\n)[^\w\n❌✗✘✖]*[❌✗✘✖]\ufe0f?[^\w\n✓✅✔☑]*",
     )
     + r"(?:\s+(?:the|option|options|choice|choices|answer|answers|letter|statement|either|both|be|necessarily|is|are"
     r"|really|actually|quite))*[\s:\"'(\[«]*$",
@@ -113,8 +135,10 @@ REJECTED_AFTER = re.compile(
         rf"(?:is|are|was|were|seems?|looks?|sounds?|appears?(?:\s+to\s+be)?|would\s+be|must\s+be|can\s+be)\s+{_ADVERBS}{_BAD}",
         r"(?:is|are|was|were|do|does|did|ca|wo|would|could|should|must|has|have)n't\b",
         r"(?:can\s?not|does\s+not|do\s+not|did\s+not|will\s+not|would\s+not|could\s+not|fails?|contradicts?|misses|ignores)\b",
+        r"(?:has|have|had)\s+none\b",
         r"(?:incorrect|wrong|no|not)\b(?=\s*(?:[.,;:!)–—-]|because|since|$))",
         r"(?:❌|✗|✘|✖)",
+        r"why\s+(?:not\b|(?:it|this|that)(?:'s|\s+is|\s+isn't)?\s+(?:wrong|incorrect|out|not)|it\s+fails)",
     ),
     re.IGNORECASE,
 )
@@ -129,7 +153,7 @@ STATED_AFTER = re.compile(
     _CLOSE + _any(rf"{_IS}(?:\s+to\s+be)?", r"looks\s+like", "as") + rf"\s+{_ADVERBS}(?:the|my|our)\s+"
     r"(?:(?:most|correct|right|best|only|final|likely|appropriate|accurate|suitable|logical|reasonable|probable"
     r"|plausible|valid|proper|true|closest|better|clear|single|possible|remaining)\s+){0,3}"
-    r"(?:answer|choice|option|pick|selection)\b",
+    r"(?:answer|choice|option|pick|selection|exception|odd\s+(?:one|man)\s+out|outlier)\b",
     re.IGNORECASE,
 )
 """The letter before is said to be the answer."""
@@ -144,7 +168,10 @@ SUGGESTED_AFTER = re.compile(
         r"makes?\s+(?:the\s+)?(?:most\s+|more\s+)?sense",
         r"(?:is|does|are)\s*(?:[.,;!]|$)",
         r"(?:correct|right|yes)\b",
-        r"(?:✓|✅|✔)",
+        r"it\s+is\b(?=\s*(?:[.,;!–—-]|then|$))",
+        r"the\s+(?:one|only\s+one|odd\s+one|exception|outlier)\b",
+        r"why\s+(?:yes|(?:it|this|that)(?:'s|\s+is)?\s+(?:right|correct|works|fits))\b",
+        r"(?:✓|✅|✔|☑)",
     ),
     re.IGNORECASE,
 )
@@ -166,15 +193,35 @@ HYPOTHETICAL = re.compile(
 ABANDONED = re.compile(r"\bwould(?:\s+have)?\s+(?:be|been)\b", re.IGNORECASE)
 """Together: "if it had asked for the largest, the answer would be A" says nothing about this question."""
 
+EARLIER = re.compile(
+    r"\b(?:was|were)\s+(?:going|tempted|inclined|about|ready)\s+to\b|\b(?:initially|originally|at\s+first(?:\s+glance)?)\b"
+    r"|\b(?:might|may|could)\s+(?:be\s+tempted|think|say|pick|choose|guess|seem|look)\b|\btempting\s+to\b"
+    r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b",
+    re.IGNORECASE,
+)
+"""What was thought before, or by others: "initially I was going to say C", "many students pick A"."""
+
+EXCEPTION_ASKED = re.compile(
+    r"\b(?-i:NOT|EXCEPT|LEAST|FALSE|INCORRECT)\b|\b(?:has|have|had|with|is|are|shows?)\s+(?-i:NO)\b"
+    r"|\bexcept\b|\bodd\s+(?:one|man)\s+out\b|\b(?:does\s+not|doesn't|do\s+not|don't)\s+(?:belong|fit)\b"
+    r"|\bwhich\b[^.?!]{0,80}?\b(?:is|are|was|were|does|do|did|can|could|would|has|have)(?:\s+not|n't)\b"
+    r"|\bwhich\b[^.?!]{0,60}?\b(?:is|are)\s+(?:false|incorrect|untrue|wrong)\b",
+    re.IGNORECASE,
+)
+"""A question that asks for the option of which something is not true."""
+
 CONNECTIVE = re.compile(
     r"\s+(?:because|since|as|and|or|but|due|given|for|though|while|based|which|where|by|rather\s+than|instead\s+of|not|over|to|through)\b",
     re.IGNORECASE,
 )
 """Words that can follow a letter, but not the article `a` or the pronoun `I`."""
 
-VERB_AFTER_A = re.compile(
-    r"\s+(?:is|are|was|were|isn't|aren't|wasn't|seems|looks|sounds|appears|would|wouldn't|must|can|can't|cannot|does"
-    r"|doesn't|did|didn't|fits|matches|makes|remains|works|fails|should|could|has|will|won't|contradicts|holds|best)\b"
+_THIRD_PERSON = (
+    r"(?!(?:lens|series|species|means|news|always|sometimes|perhaps|process|less)\b)[a-z]+(?<![suia])s\b(?!-)"
 )
-VERB_AFTER_I = re.compile(r"\s+(?:is|isn't|does|doesn't|fits|matches|seems|looks|makes|remains|works|fails|has)\b")
+VERB_AFTER_A = re.compile(
+    r"\s+(?:is|are|was|were|isn't|aren't|wasn't|would|wouldn't|must|can|can't|cannot|does|doesn't|did|didn't|should|could"
+    rf"|has|will|won't|it\s+is|best\b(?!\s+(?:\w+\s+)?(?:is|practice|way|guess|answer|choice|option))|{_THIRD_PERSON})"
+)
+VERB_AFTER_I = re.compile(rf"\s+(?:is|isn't|does|doesn't|has|it\s+is|{_THIRD_PERSON})\b")
 """Verbs that can follow the letter A, but not the article, and the letter I, but not the pronoun."""

@@ -1,24 +1,21 @@
-"""Where a reply names an option, and what each place is worth.
+"""What each place where a reply names an option is worth, by the words and the layout around it.
 
-An option is named by its letter or by its text. English has words that look like letters: "a" and "I"
-count only where they cannot be the article or the pronoun, and small letters only where something says
-that a letter is meant. Wordings are in `choice_cues`.
+Places are found by `choice_places`; wordings are in `choice_cues`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 
 from context_bench.evaluators import choice_cues as cues
-from context_bench.evaluators.verdicts import plain, sentence_around
+from context_bench.evaluators.choice_places import REACH, Place, find_places, is_word, option_key
+from context_bench.evaluators.verdicts import sentence_around
 
 __all__ = ["Mention", "Weight", "find_mentions"]
 
-_REACH = 160
 _FIRST, _LAST = 20, 400
 """A reply that names more options than this is read at both ends only: it is no answer, or a hostile one."""
 
@@ -36,213 +33,145 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class Mention:
-    """One place where options are named: which ones, where, and what it is worth."""
+    """One place where options are named: which ones, where, what it is worth, and whether by their text."""
 
     start: int
     end: int
     letters: tuple[str, ...]
     weight: Weight
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A place that may name options; `token` is the text there, with its brackets."""
-
-    start: int
-    end: int
-    letters: tuple[str, ...]
-    token: str
     quoted: bool = False
 
-    @property
-    def small(self) -> bool:
-        return not self.quoted and self.token.strip("()[]{}\"'«»<>")[:1].islower()
 
-    @property
-    def bare(self) -> bool:
-        return len(self.token) == 1
+def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[Mention]:
+    """All mentions of options in a text that `plain` has been through, in their order.
 
-
-def find_mentions(text: str, letters: str, options: Sequence[str]) -> list[Mention]:
-    """All mentions of options in a text that `plain` has been through, in their order."""
-    quotes = list(_quotes(text, letters, options))
-    free = [quote for quote in quotes if not _labelled(text, quote)]
-    places = sorted([*free, *_letter_places(text, letters, quotes)], key=lambda place: place.start)
+    Args:
+        text: The text.
+        letters: The letters that exist.
+        options: Their texts, where known.
+        bold: What the reply set in bold.
+    """
+    places, quotes = find_places(text, letters, options)
     if len(places) > _FIRST + _LAST:
         places = [*places[:_FIRST], *places[-_LAST:]]
-    page = _Page(text, quotes)
+    page = _Page(text, quotes, bold)
     found = ((place, page.weight(place)) for place in places)
-    return [Mention(place.start, place.end, place.letters, weight) for place, weight in found if weight is not None]
+    return [
+        Mention(place.start, place.end, place.letters, weight, place.quoted)
+        for place, weight in found
+        if weight is not None
+    ]
 
-
-# ---- letters ---------------------------------------------------------------------------------------------------------
-
-_SEPARATOR = re.compile(
-    r"\s*(?:,\s*(?:and|or)?|/|&|\b(?:and|or|nor|to|through)\b)\s*(?:(?:options?|choices?)\s+)?", re.IGNORECASE
-)
-_SINGULAR = re.compile(r"\s+(?:is|was|isn't|wasn't|does|doesn't|has|cannot|can't|seems|would|fits|matches)\b")
-_WORD_FOLLOWS = re.compile(r"\s+[A-Za-z]")
-_WORDLIKE = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"  # Chinese, Japanese, Korean: no space before a letter
-
-
-@lru_cache(maxsize=32)
-def _letter_pattern(letters: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<!{_WORDLIKE})(?<!°)(?<!\w')(?<!\w[(\[{{])(?<!\b[A-Za-z]\.)(?<!\b[Nn]/)"
-        rf"[(\[{{\"'«<]{{0,4}}[{letters}{letters.lower()}][)\]}}\"'»>]{{0,4}}"
-        rf"(?!{_WORDLIKE})(?!'\w)(?!-\w)(?!\.[A-Za-z]\b)(?!\+\+|\#)(?!\s*[=+^×≈≤≥<>]\s*[\w(\\-])"
-    )
-
-
-def _letter_places(text: str, letters: str, quotes: Sequence[_Place]) -> Iterator[_Place]:
-    """Letters outside quoted options; a list such as "A, B and C" is one place."""
-    inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
-    group: _Place | None = None
-    for match in _letter_pattern(letters).finditer(text):
-        if match.start() in inside or match.end() - 1 in inside:
-            continue
-        token = _Place(match.start(), match.end(), (match[0].strip("()[]{}\"'«»<>").upper(),), match[0])
-        if group and len(group.letters) < len(letters) and _joins(text, group, token):
-            group = _Place(group.start, token.end, (*group.letters, *token.letters), group.token)
-            continue
-        if group:
-            yield group
-        group = token
-    if group:
-        yield group
-
-
-def _joins(text: str, group: _Place, token: _Place) -> bool:
-    """Whether a letter goes on a list: "A and B", but not "B, I think" or "B, A is wrong"."""
-    between = text[group.end : token.start]
-    if not between.strip() or not _SEPARATOR.fullmatch(between) or group.small is not token.small:
-        return False
-    after = text[token.end : token.end + _REACH]
-    if _SINGULAR.match(after) and "or" not in between.lower():
-        return False
-    return not (token.bare and token.letters[0] in "AI" and _is_word(token, after))
-
-
-def _is_word(place: _Place, after: str) -> bool:
-    """Whether a bare A or I is the article or the pronoun, by what follows."""
-    return bool(_WORD_FOLLOWS.match(after)) and not cues.CONNECTIVE.match(after) and not _verb_follows(place, after)
-
-
-def _verb_follows(place: _Place, after: str) -> bool:
-    verbs = cues.VERB_AFTER_I if place.letters[-1] == "I" else cues.VERB_AFTER_A
-    return bool(verbs.match(after))
-
-
-# ---- texts of options ------------------------------------------------------------------------------------------------
-
-
-def _quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[_Place]:
-    """Where the text of an option stands by itself; of options that nest, the longest."""
-    owners: dict[str, list[str]] = {}
-    for letter, option in zip(letters, options):
-        key = _key(plain(option))
-        if len(key) > 1 or (key.isalnum() and not key.isalpha()):
-            owners.setdefault(key, []).append(letter)
-    if not owners:
-        return
-    for match in _option_pattern(tuple(sorted(owners, key=len, reverse=True))).finditer(text):
-        owner = owners.get(_key(match[0]))
-        if owner:
-            yield _Place(match.start(), match.end(), tuple(owner), match[0], quoted=True)
-
-
-def _key(option: str) -> str:
-    return " ".join(option.lower().split()).strip(" .;,:«»\"'")
-
-
-@lru_cache(maxsize=256)
-def _option_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
-    texts = "|".join(r"\s+".join(map(re.escape, key.split())) for key in keys)
-    return re.compile(rf"(?<!\w)(?<!\d[.,])(?<![-−]\b)(?:{texts})(?!\w)(?![.,]\d)(?!\s?%)", re.IGNORECASE)
-
-
-_LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$")
-
-
-def _labelled(text: str, quote: _Place) -> bool:
-    """Whether a letter stands before the text as its label, and so speaks for it."""
-    label = _LABEL.search(text, max(0, quote.start - 12), quote.start)
-    return bool(label and (label[1] in quote.letters or label[2].strip()))
-
-
-# ---- weighing --------------------------------------------------------------------------------------------------------
 
 _LINE_LABEL = re.compile(
-    r"^[^\w\n]{0,12}(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}([A-Z])[)\]».:]", re.MULTILINE | re.IGNORECASE
+    r"^[^\w\n]{0,12}(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}([A-Z])(?:[)\]».:]|[ \t]+[–—-][ \t])",
+    re.MULTILINE | re.IGNORECASE,
 )
-_LABEL_END = re.compile(r"[.):\]»]|\s*[–—-]\s|\s*$|\s*\n")
+_LINE_VERDICT = re.compile(
+    r"(?:[.;:,(|–—✓✅✔❌✗✘✖]|\s-|\s=>?|→)\s*(?:(?:so|therefore|hence|thus|this|that|it|is|was)\s+){0,3}"
+    r"(?:(?P<bad>not\s+correct|incorrect|wrong|eliminated?|ruled\s+out|no|not\s+this|❌|✗|✘|✖)"
+    r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
+    re.IGNORECASE,
+)
+_LABEL_END = re.compile(r"[.):\]»]|\s*[–—-]\s|\s*\(|\s*$|\s*\n")
+_HEADING = re.compile(
+    r"[^\n:?\"]*\b(?:best|most|correct|right|likely|appropriate|result|solution|verdict|final|therefore|so|thus|hence)\b"
+    r"[^\n:?\"]{0,60}:[^\w\n]*",
+    re.IGNORECASE,
+)
 _TEXT_END = re.compile(r"\s*[.:;!](?=\s)|\s+[–—-]\s|,\s+(?:because|since|as|although|not)\b")
 _ANSWER_LINE = re.compile(r"(?:^|[.!?\n])\W*(?:final\s+)?answer\W*$", re.IGNORECASE)
 _LINE_END = re.compile(r"[.!)\s]*(?:\n|$)")
 _ENDS = re.compile(r"\s*(?:[.!,;:?)]|$|\n)")
-
-
+_SENTENCE_STARTS = re.compile(r"(?:^|[.!?][\"')»]?\s|\n)[^\w\n]*$")
+_COLON = re.compile(r":[^\w\n]*$")
 _CLAUSE = re.compile(r"[,;.!?\n]|\b(?:although|though|but|while|whereas)\b", re.IGNORECASE)
+_SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
 
 
 class _Page:
     """A text and what has to be known of the whole of it to weigh one place."""
 
-    def __init__(self, text: str, quotes: Sequence[_Place]) -> None:
+    def __init__(self, text: str, quotes: Sequence[Place], bold: Collection[str]) -> None:
         self.text = text
         self.quotes = {quote.start: quote for quote in quotes}
-        self.labels = [letter.upper() for letter in _LINE_LABEL.findall(text)]
+        labels = list(_LINE_LABEL.finditer(text))
+        self.labels = [label[1].upper() for label in labels]
         self.bold = set(re.findall(r"«([A-Z])»", text))
+        self.bold_texts = {quote.letters for quote in quotes if option_key(quote.token) in bold} if bold else set()
+        self.verdicts = self._line_verdicts(labels)
 
-    def weight(self, place: _Place) -> Weight | None:
+    def _line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
+        """Lines that judge the option that they start with ("B. Oranges - correct"), by where its name ends."""
+        ends = [label.end(1) for label in labels]
+        ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
+        found: list[tuple[int, bool]] = []
+        for start in ends[:_LAST] if len(ends) > 1 else ():
+            end = self.text.find("\n", start)
+            verdict = _LINE_VERDICT.search(self.text, start, len(self.text) if end < 0 else end)
+            if verdict:
+                found.append((start, bool(verdict["good"])))
+        only_one_good = sum(good for _, good in found) == 1
+        return {
+            place: Weight.SUGGESTED if good else Weight.REJECTED for place, good in found if only_one_good or not good
+        }
+
+    def _opens_line(self, place: Place) -> bool:
+        line = self.text[max(self.text.rfind("\n", 0, place.start) + 1, place.start - 12) : place.start]
+        return not re.search(r"\w", line)
+
+    def weight(self, place: Place) -> Weight | None:
         """What the place is worth; None when no option is meant."""
-        before, after = self.text[max(0, place.start - _REACH) : place.start], self._after(place)
+        before, after = self.text[max(0, place.start - REACH) : place.start], self._after(place)
         if not self._means_option(place, before, after):
             return None
+        if cues.ALL_BUT.search(before):
+            return Weight.SUGGESTED
         if cues.REJECTED_BEFORE.search(before) or cues.REJECTED_AFTER.match(after):
             return Weight.REJECTED
         claim = self._claim(place, before, after)
-        if claim > Weight.NAMED and self._unreal(place):
+        if claim > Weight.NAMED and self._unreal(place, before):
             return Weight.QUOTED if place.quoted else Weight.NAMED
         if claim is Weight.PASSING and not _ENDS.match(self.text[place.end : place.end + 8]):
             return None
+        if claim is Weight.NAMED and place.kind == "position" and place.token.lower().endswith("one"):
+            return None  # "the first one" may be anything
         return claim
 
-    def _after(self, place: _Place) -> str:
+    def _after(self, place: Place) -> str:
         """What follows, with the option's own text passed over: "B) Oranges is right" says that B is right."""
         end = place.end
         gap = re.match(r"[)\].:,\s–—-]*", self.text[end : end + 8])
         quote = self.quotes.get(end + (gap.end() if gap else 0))
         if quote and not place.quoted and quote.letters == place.letters:
             end = quote.end
-        return self.text[end : end + _REACH]
+        return self.text[end : end + REACH]
 
-    def _means_option(self, place: _Place, before: str, after: str) -> bool:
-        if place.quoted or not place.bare:
+    def _means_option(self, place: Place, before: str, after: str) -> bool:
+        if place.kind != "letter" or not place.bare:
             return True
-        if place.letters[0] in "CF" and re.search(r"\d\s?$", before):  # degrees
-            return False
-        ambiguous = len(place.letters) == 1 and place.letters[0] in "AI"
+        word = len(place.letters) == 1 and is_word(self.text, place)
+        own_text_follows = after != self.text[place.end : place.end + REACH]
         if place.small:
-            return self._small_letter(place, before, ambiguous and _is_word(place, after))
-        if ambiguous and _is_word(place, self.text[place.end : place.end + _REACH]):
-            own_text_follows = after != self.text[place.end : place.end + _REACH]
+            return self._small_letter(place, before, word and not own_text_follows)
+        if word:
             return own_text_follows or (place.letters == ("A",) and bool(cues.STATED_BEFORE.search(before)))
         return True
 
-    def _small_letter(self, place: _Place, before: str, word: bool) -> bool:
-        if cues.NAMED_BEFORE.search(before):
-            return True
-        if word:
+    def _small_letter(self, place: Place, before: str, word: bool) -> bool:
+        if word:  # "to answer a question"
             return False
-        if cues.STATED_BEFORE.search(before) or self._layout(place) is not None:
+        if cues.NAMED_BEFORE.search(before) or cues.STATED_BEFORE.search(before) or self._layout(place) is not None:
             return True
         ends = _ENDS.match(self.text[place.end : place.end + 8])
         return bool(ends and place.letters[0] not in "AI" and cues.SUGGESTED_BEFORE.search(before))
 
-    def _claim(self, place: _Place, before: str, after: str) -> Weight:
+    def _claim(self, place: Place, before: str, after: str) -> Weight:
         if cues.STATED_BEFORE.search(before) or cues.STATED_AFTER.match(after):
             return Weight.STATED
+        end = place.start + len(place.token.rstrip(")]}\"'»>")) if place.kind == "letter" else place.end
+        if end in self.verdicts:
+            return self.verdicts[end]
         layout = self._layout(place)
         if layout is not None:
             return layout
@@ -251,24 +180,26 @@ class _Page:
         if telling and (cues.SUGGESTED_BEFORE.search(before) or cues.SUGGESTED_AFTER.match(after)):
             return Weight.SUGGESTED
         if place.quoted:
-            return Weight.QUOTED
+            return Weight.SUGGESTED if self.bold_texts == {place.letters} else Weight.QUOTED
         if "«" in place.token:
             return Weight.SUGGESTED if len(self.bold) == 1 else Weight.NAMED
         if _ANSWER_LINE.search(before) and _LINE_END.match(after):
             return Weight.STATED
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
-    def _layout(self, place: _Place) -> Weight | None:
-        """A letter alone on a line, or as the label that opens the reply or its last line."""
+    def _layout(self, place: Place) -> Weight | None:
+        """A letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
         line_end = len(text) if line_end < 0 else line_end
-        if re.search(r"\w", text[line_start : place.start]):
-            return None
         opens, closes = not text[:line_start].strip(), not text[line_end:].strip()
+        if re.search(r"\w", text[line_start : place.start]):
+            return (
+                self._end_of_line(place, text[max(line_start, place.start - REACH) : place.start]) if closes else None
+            )
         if not re.search(r"\w", text[place.end : line_end]):
             return Weight.STATED if opens or closes else Weight.SUGGESTED
-        after = text[place.end : place.end + _REACH]
+        after = text[place.end : place.end + REACH]
         if place.quoted:
             return Weight.STATED if opens and _TEXT_END.match(after) else None
         label = _LABEL_END.match(after) or _LABEL_END.match(place.token[-1])
@@ -280,16 +211,37 @@ class _Page:
             return Weight.STATED
         return None
 
-    def _lists_to_the_end(self) -> bool:
-        return len(self.labels) > 1 and self.labels[-2] < self.labels[-1]
+    def _end_of_line(self, place: Place, before: str) -> Weight | None:
+        """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
+        after = self.text[place.end : place.end + REACH]
+        alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
+        if alone and not re.search(r"\w", self.text[place.end :]):
+            return Weight.STATED
+        own_text = self._after(place) != after
+        if _HEADING.fullmatch(before) and place.kind == "letter" and (_LABEL_END.match(after) or own_text):
+            return Weight.STATED
+        return None
 
-    def _unreal(self, place: _Place) -> bool:
-        """Whether the sentence asks, or speaks of another case than the one at hand."""
+    def _lists_to_the_end(self) -> bool:
+        return len(self.labels) > 1 and self.labels[-1] not in self.labels[:-1]
+
+    def _unreal(self, place: Place, before: str) -> bool:
+        """Whether the sentence asks, quotes, or speaks of another case than the one at hand."""
         sentence = sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
         if sentence.endswith("?"):
             return True
+        clause = re.split(_CLAUSE, before)[-1]
+        if cues.EARLIER.search(clause) or self._in_speech(place, before):
+            return True
         if not cues.HYPOTHETICAL.search(sentence):
             return False
-        clause = re.split(_CLAUSE, self.text[max(0, place.start - _REACH) : place.start])[-1]
-        rest = re.split(_CLAUSE, self.text[place.end : place.end + _REACH])[0]
+        rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH])[0]
         return bool(cues.ABANDONED.search(f"{clause} {rest}"))
+
+    def _in_speech(self, place: Place, before: str) -> bool:
+        """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
+        line = before.rpartition("\n")[2]
+        speech = _SPEECH.search(line) if line.count('"') % 2 else None
+        return bool(
+            speech and re.search(r"\w", line[: speech.start()]) and '"' in self.text[place.end : place.end + REACH]
+        )

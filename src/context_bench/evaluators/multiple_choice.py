@@ -21,12 +21,12 @@ class MultipleChoiceAccuracy:
     """Scores `mc_accuracy`: 1.0 when the reply chooses the correct letter, and no other.
 
     Only letters that exist are looked for: as many as there are `choices`, A to J where none are given. A
-    reply that gives the text of exactly one option chooses it. Without a `correct_letter` the letter is
+    reply that gives the text or the value of exactly one option chooses it. Without a `correct_letter` the letter is
     that of the choice which equals the `answer`. The details hold the letter that was read.
     """
 
     name = "multiple-choice-accuracy"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("mc_accuracy",)
 
@@ -37,7 +37,9 @@ class MultipleChoiceAccuracy:
         if correct is None:
             return Scores(reason="no correct_letter, and no answer that is one of the choices")
         count = len(options) or max(_USUAL, ascii_uppercase.index(correct) + 1)
-        chosen = read_choice(response_text(processed), ascii_uppercase[:count], options)
+        chosen = read_choice(
+            response_text(processed), ascii_uppercase[:count], options, str(original.get("question") or "")
+        )
         return Scores({"mc_accuracy": float(chosen == correct)}, details={"letter": chosen})
 
 

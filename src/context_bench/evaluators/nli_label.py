@@ -15,11 +15,11 @@ class NLILabelMatch:
     """Scores `nli_accuracy`: 1.0 when the reply gives the gold verdict.
 
     Gold labels come in the spellings of Contract NLI, SciFact and their kin, and map to three classes:
-    entailment, contradiction, neutral. The details hold the class that was read.
+    entailment, contradiction, neutral. A refusal is none of them. The details hold the class that was read.
     """
 
     name = "nli-label-match"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("nli_accuracy",)
 

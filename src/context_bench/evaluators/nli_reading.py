@@ -3,7 +3,8 @@
 Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough
 info: two wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the
 labels in the reasoning, and those outrank hints and a plain yes or no. A negated label is no label; what
-"neither entails nor contradicts" is neutral.
+"neither entails nor contradicts" is neutral. That the writer cannot or will not judge is no verdict; that the
+text does not say is neutral.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 from context_bench.evaluators import nli_cues as cues
 from context_bench.evaluators.nli_cues import Verdict
@@ -61,7 +64,10 @@ def _stated(text: str) -> Verdict | None:
 def _announced(text: str) -> Verdict | None:
     """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
     found: list[tuple[int, Verdict]] = []
+    reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
+    if ticked := _ticked(lines):
+        return ticked
     if lines:
         opening = _opening(lines[0], alone=len(lines) == 1)
         closing = _whole_line(lines[-1])
@@ -70,10 +76,18 @@ def _announced(text: str) -> Verdict | None:
     for cue in list(cues.LABEL_NOUN.finditer(text))[-_MOST_CUES:]:
         rest = text[cue.end() : cue.end() + 240].lstrip()
         sentence = next(_sentences(rest), "")
-        verdict = None if _asks(sentence) else _whole_line(sentence) or _Reading(sentence).settled()
+        verdict = None if _asks(sentence) else _whole_line(sentence) or _Reading(sentence, reply).settled()
         if verdict:
             found.append((cue.start(), verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _ticked(lines: Sequence[str]) -> Verdict | None:
+    """The one label with a yes, where the lines of a list or table answer each label with yes or no."""
+    rows = [row for line in lines if (row := cues.TICK.fullmatch(line))]
+    verdicts = [(verdict, bool(row["yes"])) for row in rows if (verdict := label_verdict(row["label"]))]
+    yes = {verdict for verdict, ticked in verdicts if ticked}
+    return yes.pop() if len(verdicts) > 1 and len(yes) == 1 else None
 
 
 def _whole_line(line: str) -> Verdict | None:
@@ -101,11 +115,29 @@ def _asks(sentence: str) -> bool:
     return sentence.rstrip("\"') »").endswith("?")
 
 
+class _Reply:
+    """What has to be known of a whole reply to read one sentence of it; worked out when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def refuses(self) -> bool:
+        """Whether the writer somewhere refuses the task."""
+        return bool(cues.REFUSAL.search(self._text))
+
+    @cached_property
+    def lacks_input(self) -> bool:
+        """Whether the writer was not given what it should judge."""
+        return bool(cues.NO_INPUT.search(self._text))
+
+
 @dataclass
 class _Reading:
     """What one sentence says: labels given, labels ruled out."""
 
     sentence: str
+    reply: _Reply
     given: list[tuple[int, Verdict]] = field(init=False)
     ruled_out: set[Verdict] = field(init=False)
 
@@ -118,20 +150,32 @@ class _Reading:
             self.ruled_out.add(Verdict.ENTAILMENT)
 
     def _labels(self) -> Iterator[tuple[int, Verdict]]:
-        for match in cues.LABELS[Verdict.NEUTRAL].finditer(self.sentence):
-            before = self.sentence[max(0, match.start() - 80) : match.start()]
-            if not cues.SET_ASIDE.search(before) and not cues.ALTERNATIVES.search(before):
-                yield match.end(), Verdict.NEUTRAL
-        for verdict in (Verdict.ENTAILMENT, Verdict.CONTRADICTION):
-            for match in cues.LABELS[verdict].finditer(self.sentence):
-                if cues.ALTERNATIVES.search(self.sentence[max(0, match.start() - 80) : match.start()]):
-                    continue
-                if cues.NEGATOR.search(self._clause(match.start())) or cues.LACKING.match(self.sentence, match.end()):
-                    self.ruled_out.add(verdict)
-                else:
+        """The labels that are given, by where they end; those that are negated are ruled out."""
+        for match, verdict in self._not_weighed():
+            if verdict is Verdict.NEUTRAL:
+                if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
                     yield match.end(), verdict
+            elif cues.NEGATOR.search(self.clause(match.start())) or cues.LACKING.match(self.sentence, match.end()):
+                self.ruled_out.add(verdict)
+            else:
+                yield match.end(), verdict
 
-    def _clause(self, end: int) -> str:
+    def _not_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
+        """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
+        found = [(match, verdict) for verdict in Verdict for match in cues.LABELS[verdict].finditer(self.sentence)]
+        found.sort(key=lambda pair: pair[0].start())
+        gaps = [self.sentence[one.end() : other.start()] for (one, _), (other, _) in pairwise(found)]
+        weighed = False
+        for index, (match, verdict) in enumerate(found):
+            before = self.sentence[max(0, match.start() - 80) : match.start()]
+            goes_on = weighed and bool(cues.LISTED.fullmatch(gaps[index - 1]))
+            either = bool(cues.POSSIBLE.search(before)) and index < len(gaps) and bool(cues.OR.fullmatch(gaps[index]))
+            weighed = goes_on or either or bool(cues.ALTERNATIVES.search(before))
+            if not weighed:
+                yield match, verdict
+
+    def clause(self, end: int) -> str:
+        """What stands in the same clause before a place."""
         start = max(0, end - 200)
         for stop in cues.CLAUSE_BREAK.finditer(self.sentence, start, end):
             start = stop.end()
@@ -144,13 +188,27 @@ class _Reading:
             return max(self.given, key=lambda pair: pair[0])[1]
         return Verdict.NEUTRAL if len(self.ruled_out) > 1 else None
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the text is said not to settle the question; that the writer cannot is another matter."""
+        return any(not self.is_refused(match) for match in cues.UNDECIDED.finditer(self.sentence))
+
+    def is_refused(self, match: re.Match[str]) -> bool:
+        """Whether some words are about what the writer, who refuses the task, cannot or will not say."""
+        if self.reply.lacks_input:
+            return True
+        if not self.reply.refuses or cues.FROM_THE_TEXT.search(self.sentence):
+            return False
+        return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
+
     def settled(self) -> Verdict | None:
         """All that the sentence says, its hints and yes or no included."""
-        return self.label or _hinted([self]) or _yes_or_no(self.sentence)
+        return self.label or _hinted([self]) or _last_word(cues.WORDS, self)
 
 
 def _readings(text: str) -> list[_Reading]:
-    return [_Reading(sentence) for sentence in _sentences(text) if not _asks(sentence)]
+    reply = _Reply(text)
+    return [_Reading(sentence, reply) for sentence in _sentences(text) if not _asks(sentence)]
 
 
 def _labelled(readings: Sequence[_Reading]) -> Verdict | None:
@@ -167,6 +225,8 @@ def _argued(text: str) -> Verdict | None:
         return label
     if len(set().union(*(reading.ruled_out for reading in readings))) > 1:
         return Verdict.NEUTRAL
+    if readings and readings[0].reply.lacks_input:
+        return None
     first = cues.FIRST_WORD.match(text)
     if first and first[1].lower() != "no":
         return label_verdict(first[1])
@@ -175,7 +235,7 @@ def _argued(text: str) -> Verdict | None:
 
 def _hinted(readings: Sequence[_Reading]) -> Verdict | None:
     """What the wording leans towards, where no label is given."""
-    if any(cues.UNDECIDED.search(reading.sentence) for reading in readings):
+    if any(reading.undecided for reading in readings):
         return Verdict.NEUTRAL
     for reading in reversed(readings):
         verdict = _last_word(cues.HINTS, reading)
@@ -185,12 +245,8 @@ def _hinted(readings: Sequence[_Reading]) -> Verdict | None:
 
 
 def _last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
-    verdicts = [verdict for reading in readings if (verdict := _yes_or_no(reading.sentence))]
+    verdicts = [verdict for reading in readings if (verdict := _last_word(cues.WORDS, reading))]
     return verdicts[-1] if verdicts else None
-
-
-def _yes_or_no(sentence: str) -> Verdict | None:
-    return _last_word(cues.WORDS, _Reading(sentence))
 
 
 def _last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
@@ -198,7 +254,10 @@ def _last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> V
     found: list[tuple[int, Verdict]] = []
     for verdict, pattern in words.items():
         for match in pattern.finditer(reading.sentence):
-            negated = bool(cues.NEGATOR.search(reading._clause(match.start())))
+            clause = reading.clause(match.start())
+            if reading.is_refused(match) or cues.WHETHER.search(clause):
+                continue
+            negated = bool(cues.NEGATOR.search(clause))
             found.append((match.start(), _opposite(verdict) if negated else verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 

@@ -70,7 +70,8 @@ _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}|\\boxed\s+(
 _ANSWER_TAG = re.compile(r"<(?:final[_ ]?)?answer>([^<]{0,2000})</(?:final[_ ]?)?answer>", re.IGNORECASE)
 _HTML = re.compile(r"</?(?:b|strong|i|em|u|p|br|span|div|code|mark)\s*/?>", re.IGNORECASE)
 _BOLD_LETTER = re.compile(r"(?:\*\*|__)\s*[(\[]?([A-Z])(?:(?:[)\]]?[.:]?\s*(?:\*\*|__))|(?=[).:\]]\s))")
-_MATH = re.compile(r"\\[()\[\]]|\$+|\\[,;! ]")
+_MATH_SPACE = re.compile(r"\\[,; ]")
+_MATH = re.compile(r"\\[()\[\]]|\$+|\\!|\\(?=%)|(?<=\d)\{(?=,\})|(?<=\d\{,)\}")
 _EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)|(?m:^[ \t]*(?:#{1,6}|>)[ \t]+)")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "′": "'", "、": ","})
 
@@ -78,15 +79,19 @@ _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "′": 
 def plain(text: str) -> str:
     """The text without Markdown, HTML and LaTeX dress; a letter in bold keeps the marks «B»."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
-    for _ in range(3):  # wrappers nest: \mathbf{\text{B}}
+    latex = "\\" in text
+    for _ in range(3 if latex else 0):  # wrappers nest: \mathbf{\text{B}}
         text, changed = _WRAPPER.subn(r"\1", text)
         if not changed:
             break
-    text = _BOXED.sub(lambda box: f" answer: {(box[1] or box[2] or '').strip()} ", text)
+    if latex:
+        text = _BOXED.sub(lambda box: f" answer: {(box[1] or box[2] or '').strip()} ", text)
     if "</" in text:
         text = _ANSWER_TAG.sub(lambda tag: f" answer: {tag[1].strip()} \n", _HTML.sub(" ", text))
     text = _BOLD_LETTER.sub(r"«\1»", text)
-    return _EMPHASIS.sub("", _MATH.sub("", text))
+    if latex or "$" in text or "{" in text:
+        text = _MATH.sub("", _MATH_SPACE.sub(" ", text))
+    return _EMPHASIS.sub("", text)
 
 
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')»]|$)|\n")
