@@ -12,6 +12,7 @@ ContextBenchError
     ├── BadOutput               it returned something that is no result
     └── RequestFailed           an HTTP request did not succeed; carries status and body
         ├── ConnectionFailed    no connection, or it was cut
+        ├── LocalShortage       this machine had no file or port left for a connection
         └── TimedOut            no answer within the deadline
 
 Interrupted                     Ctrl-C during a run; a KeyboardInterrupt that carries what was finished
@@ -32,6 +33,7 @@ __all__ = [
     "ContextBenchError",
     "DataError",
     "Interrupted",
+    "LocalShortage",
     "MissingExtra",
     "RequestFailed",
     "ScoreClash",
@@ -141,6 +143,10 @@ class ConnectionFailed(RequestFailed):
     """
 
     never_connected = False
+
+
+class LocalShortage(RequestFailed):
+    """No file descriptor, port or buffer was left here for a connection; it says nothing of the server."""
 
 
 class TimedOut(RequestFailed):

@@ -166,14 +166,15 @@ def answering(request: Any) -> Any:
     return stream(chunk("v1"), chunk(None, "stop"), usage, b"data: [DONE]\n\n")
 
 
-TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-reply", "start", "vendor", "controls"}
+TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "vendor", "controls"}
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
 
 def test_a_tap_by_a_file(run: Run) -> None:
     command = f"{sys.executable} {TOYS} passes --port {{port}} --upstream {{tap}}"
     done = run(
-        f"start = [{json.dumps(command)}]\ntap = '127.0.0.1:{free_port()}'\ntap-reply = 'echo'\ncontrols = true\n"
+        f"start = [{json.dumps(command)}]\ntap = '127.0.0.1:{free_port()}'\ntap-reply = 'echo'\n"
+        "controls = true\ntap-host = ['tap.internal']\n"
         "name = ['toy']\ndataset = ['data.jsonl']\noutput = 'json'\n"
     )
     assert done.code == 0, done.err

@@ -31,13 +31,12 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "What is the capi
 class Process:
     """A tap in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, host: str = "") -> None:
+    def __init__(self, folder: Path, *arguments: str, host: str = "", **options: Any) -> None:
         self.port = free_port()
         self._err = (folder / "stderr.txt").open("w+b")
         command = [sys.executable, "-m", "context_bench", "tap", "--listen", f"{host}:{self.port}", *arguments]
-        self._process = subprocess.Popen(
-            command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._err
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": self._err}
+        self._process = subprocess.Popen(command, cwd=folder, env=environment(), **pipes, **options)
         deadline = time.monotonic() + 20
         while not self._answers():
             assert self._process.poll() is None, self.err
@@ -79,8 +78,8 @@ class Process:
 
 
 @contextmanager
-def tapping(folder: Path, *arguments: str, host: str = "") -> Iterator[Process]:
-    process = Process(folder, *arguments, host=host)
+def tapping(folder: Path, *arguments: str, host: str = "", **options: Any) -> Iterator[Process]:
+    process = Process(folder, *arguments, host=host, **options)
     try:
         yield process
     finally:
@@ -177,7 +176,7 @@ def test_nothing_is_kept_or_shown_when_nobody_asked_for_it(tmp_path: Path) -> No
 def test_a_client_that_left_is_told_apart(tmp_path: Path) -> None:
     with Server(completion(delay=20)) as server, tapping(tmp_path, "--forward", server.url, "--verbose") as tap:
         with socket.create_connection(("127.0.0.1", tap.port)) as client:
-            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
             while not server.chats:
                 time.sleep(0.01)
         deadline = time.monotonic() + 10
@@ -226,3 +225,29 @@ def test_a_taken_port_is_one_sentence_and_no_run(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
     with Store(tmp_path / ".context-bench", readonly=True) as store:
         assert store.runs() == []
+
+
+def test_a_full_disk_is_told_at_once_and_nothing_is_said_to_be_recorded_that_is_not(tmp_path: Path) -> None:
+    """A file that may not grow does as a full disk does."""
+    import resource
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    body = {"model": "m", "messages": [{"role": "user", "content": os.urandom(10_000).hex()}]}
+    with tapping(tmp_path, "--reply", "text:Paris", preexec_fn=small) as tap:
+        sent, deadline = 0, time.monotonic() + 20
+        while "not recorded any more" not in tap.err:
+            assert time.monotonic() < deadline, tap.err
+            assert tap.post({**body, "n": sent})[0] == 200
+            sent += 1
+        assert tap.post(BODY)[0] == 200, "it still answers"
+        code, _ = tap.end()
+        lines = tap.err.splitlines()
+    assert code == 2
+    assert sum("not recorded any more" in line for line in lines) == 1
+    (kept,) = (int(found[1]) for line in lines if (found := re.search(r"only (\d+) of the requests recorded", line)))
+    with Store(tmp_path / ".context-bench", readonly=True) as store:
+        assert len(list(store.run_requests(store.run("last")))) == kept
+    assert 0 < kept < sent
+    assert not any(re.search("tokens, recorded as run", line) for line in lines)

@@ -168,3 +168,36 @@ def test_before_the_first_example(tmp_path: Path) -> None:
             _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "Traceback" not in err
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", *range(100))
+    with Server(late(0.4, first=20)) as server:
+        run = ("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--max-workers", "4")
+        process = start(*run, "--output", "json", cwd=tmp_path)
+        wait_for(server, 22)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 130, err
+        assert err.splitlines()[-1] == "context-bench: interrupted"
+        done = [row["example_id"] for row in json.loads(out)["rows"]]
+        assert done == sorted(asked(server)), "what was asked was waited for, and nothing more was asked"
+        assert "interrupted" in called("runs", "list", cwd=tmp_path).stdout
+
+
+def test_sigterm_waits_for_seconds_and_no_longer(tmp_path: Path) -> None:
+    """A container is killed ten seconds after it was asked to stop: the report must be out by then."""
+    write(tmp_path / "data.jsonl", *range(60))
+    with Server(late(60.0, first=20)) as server:
+        process = start(
+            *("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--timeout", "90", "--output", "json"),
+            cwd=tmp_path,
+        )
+        wait_for(server, 24)
+        time.sleep(0.1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+        assert time.monotonic() - started < 9
+    assert process.returncode == 130, err
+    assert [row["example_id"] for row in json.loads(out)["rows"]] == list(range(20))

@@ -379,3 +379,8 @@ def test_an_endpoint_shows_no_key() -> None:
 )
 def test_everything_can_be_sent(body: Any, sent: str) -> None:
     assert encode(body).decode() == sent
+
+
+def test_a_byte_order_mark_before_a_body_is_no_part_of_it() -> None:
+    with Server(raw(b'\xef\xbb\xbf{"a": 1}')) as server:
+        assert post(server).document == {"a": 1}

@@ -76,3 +76,10 @@ def test_one_huge_event_in_many_pieces_takes_no_time() -> None:
     (event,) = events(*pieces)
     assert len(event) == 20_000_000
     assert time.process_time() - before < 2
+
+
+def test_a_byte_order_mark_costs_no_event() -> None:
+    whole = b"\xef\xbb\xbf" + STREAM
+    assert events(whole) == SAID
+    assert [place for place in range(12) if events(whole[:place], whole[place:]) != SAID] == []
+    assert events(STREAM + b"\xef\xbb\xbf" + STREAM) == [*SAID, *SAID[1:]], "only in front"

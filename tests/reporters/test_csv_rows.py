@@ -66,3 +66,17 @@ def test_a_lone_surrogate_can_be_written() -> None:
 
 def test_no_rows_are_a_header() -> None:
     assert CsvReporter().render(EvalResult([], {})).count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://evil")', "-"]
+)
+def test_a_text_that_a_spreadsheet_would_run_is_made_a_text(text: str) -> None:
+    (row,) = read(EvalRow(text, text, {}, 1, 1, response=text, error=text, dataset=text))
+    for name in ("system", "example_id", "response", "error", "dataset"):
+        assert row[name] == f"'{text}"
+
+
+def test_numbers_stay_numbers() -> None:
+    (row,) = read(EvalRow("s", "-5", {"a": -1.5}, 1, 1, latency=-0.25, response="+3.5e-7"))
+    assert (row["example_id"], row["score:a"], row["latency"], row["response"]) == ("-5", "-1.5", "-0.25", "+3.5e-7")

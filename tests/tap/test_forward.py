@@ -358,7 +358,7 @@ def test_nothing_in_a_request_changes_where_it_goes(line: str) -> None:
     async def test(server: Server) -> None:
         async with Through(server.url) as through:
             reader, writer = await asyncio.open_connection("127.0.0.1", through.tap.port)
-            more = "Host: evil.invalid\r\nX-Forwarded-Host: evil.invalid\r\nContent-Length: 2\r\nConnection: close"
+            more = "Host: 127.0.0.2:80\r\nX-Forwarded-Host: evil.invalid\r\nContent-Length: 2\r\nConnection: close"
             writer.write(f"{line}\r\n{more}\r\n\r\n{{}}".encode())
             assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
             writer.close()

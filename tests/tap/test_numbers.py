@@ -260,6 +260,8 @@ MESSAGE = (
         ([STREAM], 13),
         ([MESSAGE], 7),
         ([OPENAI, OPENAI], 22),
+        (["\ufeff" + OPENAI], 11),
+        (['\ufeffdata: {"usage": {"prompt_tokens": 17}}\n\ndata: [DONE]\n\n'], 17),
         ([OPENAI, "{}"], None),
         (["nonsense"], None),
     ],

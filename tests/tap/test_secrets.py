@@ -68,7 +68,13 @@ def test_what_we_know_to_be_a_secret_is_hidden_by_any_name() -> None:
     assert hidden.text(b"it is hunter2-hunter2") == "it is ***"
 
 
-@pytest.mark.parametrize("name", ["api_key", "apiKey", "password", "client_secret", "Authorization", "access_token"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("api_key", "apiKey", "password", "client_secret", "Authorization", "access_token"),
+        *("token", "bearer", "x-api-key", "key"),
+    ],
+)
 def test_a_field_of_a_body_that_says_a_key(name: str) -> None:
     assert Hidden({}).text(f'{{"{name}": "abcdefgh1234", "n": 1}}'.encode()) == f'{{"{name}": "***", "n": 1}}'
 
@@ -76,3 +82,19 @@ def test_a_field_of_a_body_that_says_a_key(name: str) -> None:
 def test_the_password_of_basic_credentials_and_the_second_of_two_keys() -> None:
     hidden = Hidden({"authorization": "Basic dXNlcjpwYXNzd29yZDEyMw==, Bearer second-key-1234"})
     assert hidden.text(b"password123 and second-key-1234") == "*** and ***"
+
+
+def test_a_key_deep_in_a_body_is_hidden_and_the_prompt_is_kept_as_it_is() -> None:
+    body = b'{"messages": [{"content": [{"input": {"token": "abcdefgh1234"}}]}], "extra": [{"token": "zyxwvuts9876"}]}'
+    assert Hidden({}).text(body).encode() == body.replace(b"zyxwvuts9876", b"***")
+
+
+def test_the_tokens_of_a_reply_are_words() -> None:
+    plain = b'{"choices": [{"logprobs": {"content": [{"token": "Certainly"}]}, "message": {"content": "Certainly"}}]}'
+    assert Hidden({}).text(plain).encode() == plain
+    stream = b'data: {"choices": [{"logprobs": {"content": [{"token": "Certainly"}]}}]}\n\n'
+    assert Hidden({}).text(stream).encode() == stream
+
+
+def test_a_key_that_json_escapes() -> None:
+    assert Hidden({}).text(rb'{"bearer": "abcd\"efgh1234", "n": "x"}') == '{"bearer": "***", "n": "x"}'

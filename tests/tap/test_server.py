@@ -195,7 +195,7 @@ def test_a_stream_that_breaks_off_never_ends_cleanly() -> None:
 
     async def test() -> None:
         async with running(Answering(lambda _: Outgoing(200, EVENTS, chunks()))) as at:
-            line = b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            line = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
             said = await talk(at.tap.port, line)
             assert said.endswith(b"\r\n\r\n9\r\ndata: 1\n\n\r\n")  # and no chunk of length 0
             with pytest.raises(ConnectionResetError):  # where a closed connection is the end of a reply
@@ -365,7 +365,12 @@ def test_what_is_no_path_reaches_nobody(target: bytes) -> None:
         answerer = Answering()
         async with running(answerer) as at:
             method = b"CONNECT" if b":" in target else b"POST"
-            request = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            request = (
+                method
+                + b" "
+                + target
+                + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            )
             assert (await talk(at.tap.port, request)).startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 40"))
         assert answerer.asked == []
 

@@ -48,6 +48,10 @@ _MODULES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one sentence, never a traceback."""
+    if argv is None and os.getpid() == 1:
+        from context_bench.cli.init_process import stand_in_as_init
+
+        stand_in_as_init()
     code = _run(list(sys.argv[1:] if argv is None else argv))
     if argv is None and "datasets" in sys.modules:
         # Its threads may still read a stream ahead, and would abort the interpreter on its way out.
@@ -58,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    from context_bench.cli.streams import keep_streams_usable
+
+    keep_streams_usable()
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -17,6 +17,7 @@ from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
+from context_bench.http.masking import mask_text
 from context_bench.http.secrets import check_url
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
@@ -85,7 +86,7 @@ def _extra_body(text: str | None) -> dict[str, Any]:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise UsageError(f"--extra-body {text!r} is no JSON object")
+        raise UsageError(f"--extra-body {mask_text(text)!r} is no JSON object")
     return body
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from context_bench.cli.answerers import choose_answerer
 from context_bench.errors import UsageError
+from context_bench.http.masking import mask_command
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 
 __all__ = ["build_tapped", "proxy_names", "wants_tap"]
@@ -52,13 +53,13 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
         url = url or f"http://127.0.0.1:{free_port()}"
         server = build_server(url, options, name or (_program(start) if start and not options.proxy else None))
         launch = Launch(start, port_of(url)) if start else None
-        systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch))
+        systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch, hosts=options.tap_host))
     for vendor, name in zip(recipes, names[len(urls) :]):
         port = free_port()
         server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name, vendor.headers)
         launch = Launch(vendor.command, port, vendor.env, vendor.describe())
-        tapped = Tapped(server, answerer, host=host, port=next(ports), launch=launch, known_as=vendor.known_as)
-        systems.append(tapped)
+        more = {"launch": launch, "known_as": vendor.known_as, "hosts": options.tap_host}
+        systems.append(Tapped(server, answerer, host=host, port=next(ports), **more))
     systems += _read_systems(options, answerer, build_server)
     if options.controls:
         systems += _controls(options, answerer, build_server)
@@ -133,7 +134,7 @@ def _program(command: str) -> str:
     try:
         words: Sequence[str] = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"--start {command!r} cannot be read as a command: {error}") from None
+        raise UsageError(f"--start {mask_command(command)!r} cannot be read as a command: {error}") from None
     names = [PurePath(word).name for word in words]
     scripts = [name for name in names[1:] if name.endswith((".py", ".js", ".sh"))]
-    return (scripts or names or [command])[0]
+    return mask_command((scripts or names or [command])[0])

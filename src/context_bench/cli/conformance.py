@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, amount
+from context_bench.cli.parser import Parser, add_tap_host, amount
 from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("--proxy", metavar="URL", help="the proxy; where it is started here: where it will listen")
     add("--tap", metavar="[HOST]:PORT", help="where the checks answer as the proxy's upstream, such as :9100")
+    add_tap_host(parser)
     add("--start", metavar="COMMAND", help="start the proxy, with its {port} and the address of its {tap} filled in")
     help_vendor = "a proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
@@ -123,7 +124,7 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
 
     host, port = parse_listen(options.tap or ":0")
     upstream = Upstream()
-    tap = Tap(upstream, host=host, port=port)
+    tap = Tap(upstream, host=host, port=port, hosts=options.tap_host)
     name = f"{vendor.name} " if vendor else ""
     async with AsyncExitStack() as stack:
         await tap.start()

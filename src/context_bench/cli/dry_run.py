@@ -13,6 +13,7 @@ from context_bench.cli.datasets import shortened
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.call import is_endpoint
+from context_bench.http.masking import PROMPT_FIELDS, mask_document
 from context_bench.pricing import Prices
 from context_bench.reporters.layout import plain_table
 from context_bench.systems.prompts import build_messages, open_turns
@@ -99,5 +100,8 @@ def _first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: st
     for system in endpoints:
         sender = getattr(system, "reader", system)
         if hasattr(sender, "request_body"):
-            return sender.request_body(example)
+            body = sender.request_body(example)
+            return {
+                name: body[name] if name in PROMPT_FIELDS else mask_document({name: body[name]})[name] for name in body
+            }
     return build_messages(example, system_prompt)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from context_bench._version import __version__
 from context_bench.cli import COMMANDS
 
-__all__ = ["Parser", "add_data", "add_import", "add_judge", "add_report", "add_store", "run_parser"]
+__all__ = ["Parser", "add_data", "add_import", "add_judge", "add_report", "add_store", "add_tap_host", "run_parser"]
 
 _EXAMPLE = """\
 example:
@@ -36,8 +36,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         from context_bench.errors import printable
+        from context_bench.http.masking import mask_command
 
-        self.exit(2, f"context-bench: {printable(message)}{self._meant(message)} (see {self.prog} --help)\n")
+        self.exit(
+            2, f"context-bench: {printable(mask_command(message))}{self._meant(message)} (see {self.prog} --help)\n"
+        )
 
     def _meant(self, message: str) -> str:
         """The flag that a mistyped one is most like."""
@@ -269,6 +272,7 @@ def add_tap(group: Any) -> None:
         help="a recording upstream for the first proxy, at the next port for the second, and so on "
         "(default with --start or --vendor: any free port)",
     )
+    add_tap_host(group)
     add("--tap-forward", metavar="URL", help="the tap passes requests on to this server, key and all")
     add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
     add("--tap-reply", metavar="SCRIPT", help="the tap answers by a script: extract, echo, text:ANSWER or a file")
@@ -290,6 +294,18 @@ def add_tap(group: Any) -> None:
         "--controls",
         action="store_true",
         help="also ask the model with no context (floor), the evidence only (ceiling) and everything (direct)",
+    )
+
+
+def add_tap_host(group: Any) -> None:
+    """`--tap-host`, for every command that opens a tap."""
+    group.add_argument(
+        "--tap-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also answer requests that call the tap by this name, as from a container: host.docker.internal "
+        "(repeatable; addresses and localhost need none)",
     )
 
 

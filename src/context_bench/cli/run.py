@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from context_bench.cli.masking import mask_arguments
 from context_bench.cli.parser import MODELS, STORE, run_parser
 
 __all__ = ["main"]
@@ -18,7 +19,7 @@ TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 def main(arguments: Sequence[str], run_file: str | None = None) -> int:
     """Run what the flags say; `run_file` is the text of the file that they came from."""
     options = run_parser().parse_args(arguments)
-    options.command = _shown(arguments)
+    options.command = mask_arguments(arguments)
     options.run_file = run_file
     options.model = options.model or MODELS[options.api]
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
@@ -26,20 +27,6 @@ def main(arguments: Sequence[str], run_file: str | None = None) -> int:
 
     with notes(options):
         return _run(options)
-
-
-def _shown(arguments: Sequence[str]) -> list[str]:
-    """The command line as it is recorded: without values of headers, and of a proxy's flags, that may be secrets."""
-    shown: list[str] = []
-    for place, argument in enumerate(arguments):
-        if argument.startswith("--header=") or (place and arguments[place - 1] == "--header"):
-            argument = argument.partition(":")[0] + ":***"
-        if argument.startswith("--start=") or (place and arguments[place - 1] == "--start"):
-            from context_bench.tap.secrets import mask_flags
-
-            argument = mask_flags(argument)
-        shown.append(argument)
-    return shown
 
 
 def _run(options: argparse.Namespace) -> int:

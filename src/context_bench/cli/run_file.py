@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli import COMMANDS, run
+from context_bench.cli.masking import mask_run_file
 from context_bench.cli.parser import Parser, run_parser
 from context_bench.errors import UnknownName, UsageError
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
-    return run.main([*_flags(path, values), *arguments[2:]], run_file=_shown(text, values))
+    return run.main([*_flags(path, values), *arguments[2:]], run_file=mask_run_file(text, values))
 
 
 def _flags(path: Path, values: dict[str, Any]) -> list[str]:
@@ -75,13 +76,3 @@ def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[st
             form = "a text or a list of texts" if repeatable else "one text or number"
             raise UsageError(f"{where} is {form}, not {item!r}")
     return [f"--{name}={item}" for item in items]
-
-
-def _shown(text: str, values: dict[str, Any]) -> str | None:
-    """The file as it is recorded: without the values of headers, which may be secrets."""
-    headers = values.get("header", [])
-    for header in [headers] if isinstance(headers, str) else headers:
-        if header not in text:  # written with escapes: better no record than one that tells
-            return None
-        text = text.replace(header, f"{header.partition(':')[0]}:***")
-    return text

@@ -8,12 +8,14 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.answerers import choose_answerer
-from context_bench.cli.parser import STORE, Parser, add_store
+from context_bench.cli.masking import mask_arguments
+from context_bench.cli.parser import STORE, Parser, add_store, add_tap_host
 
 if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store
@@ -45,11 +47,13 @@ def main(arguments: Sequence[str]) -> int:
     answerer = choose_answerer(options.forward, options.model, options.reply)
     loop = new_event_loop()
     try:
-        with notes(argparse.Namespace(quiet=False, verbose=False)), _opened(options) as store:
-            log = Log(store, shown=options.verbose or sys.stderr.isatty())
-            loop.run_until_complete(
-                _serve(Tap(answerer, host=host, port=port, on_end=log.take), answerer, log, arguments)
-            )
+        with (
+            notes(argparse.Namespace(quiet=False, verbose=False)),
+            closing(Log(_open_store(options), shown=options.verbose or sys.stderr.isatty())) as log,
+        ):
+            secrets = getattr(answerer, "secrets", ())
+            tap = Tap(answerer, host=host, port=port, on_end=log.take, secrets=secrets, hosts=options.tap_host)
+            loop.run_until_complete(_serve(tap, answerer, log, arguments))
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
@@ -65,6 +69,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--listen", default=":9100", metavar="[HOST]:PORT", help="where (default: %(default)s of this machine alone)"
     )
+    add_tap_host(parser)
     modes = parser.add_mutually_exclusive_group(required=True)
     modes.add_argument("--forward", metavar="URL", help="pass requests on to this server, key and all")
     modes.add_argument(
@@ -79,10 +84,10 @@ def _parser() -> Parser:
     return parser
 
 
-def _opened(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+def _open_store(options: argparse.Namespace) -> Store | None:
     from context_bench.store import Store
 
-    return nullcontext() if options.no_store else Store(options.cache_dir or STORE)
+    return None if options.no_store else Store(options.cache_dir or STORE)
 
 
 async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
@@ -100,9 +105,9 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
         while not stopped.is_set():  # on Windows a signal is heard of only when something else happens
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(stopped.wait(), 1.0)
+            log.watch_store()
     finally:
         await tap.stop()
-        log.end()
 
 
 def _signalled() -> asyncio.Event:
@@ -124,16 +129,17 @@ class Log:
         self._run: RunInfo | None = None
         self._since = time.perf_counter()
         self._requests = self._tokens = 0
+        self._failed = self._began = False
 
     def begin(self, command: Sequence[str], answers: str) -> None:
         """The tap listens: a run begins."""
         from context_bench._version import __version__
         from context_bench.utils.tokens import current_tokenizer
 
-        self._since = time.perf_counter()
+        self._since, self._began = time.perf_counter(), True
         config: dict[str, Any] = {
             "kind": "tap",
-            "command": ["context-bench", *command],
+            "command": ["context-bench", *mask_arguments(command)],
             "version": __version__,
             "tokenizer": current_tokenizer(),
             "answers": answers,
@@ -153,21 +159,55 @@ class Log:
         prompt = read_prompt(request.body)
         tokens = prompt.tokens(get_tokenizer()) if prompt else 0
         self._tokens += tokens
-        if self._store and self._run:
+        self.watch_store()
+        if self._store and self._run and not self._failed:
             self._store.put_request(self._run, self._requests, {**call.as_dict(self._since), "tokens": tokens})
         self._requests += 1
         if self._shown:
             _print(_line(call, tokens, len(prompt.tools) if prompt else 0))
 
-    def end(self) -> None:
-        """Say what came together, and close the run."""
-        recorded = ""
-        if self._store and self._run:
-            from context_bench.results import EvalResult
+    def watch_store(self) -> None:
+        """Tell as soon as nothing more is recorded: requests are still answered."""
+        failure = self._store.failure if self._store else None
+        if failure and not self._failed:
+            self._failed = True
+            _say(f"requests are not recorded any more: {failure}")
 
-            self._store.end_run(self._run, "done", EvalResult([], {}, {}, self._run.config))
-            recorded = f", recorded as run {self._run.id}"
-        _say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
+    def close(self) -> None:
+        """Close the run and the store, then say what came together and how much of it is kept.
+
+        Raises:
+            StoreError: Not all of it is.
+        """
+        from context_bench.errors import StoreError
+
+        failure, recorded = None, ""
+        if self._store:
+            try:
+                self._end_run(self._store)
+                self._store.close()
+                recorded = f", recorded as run {self._run.id}" if self._run else ""
+            except StoreError as error:
+                failure, recorded = error, self._count_kept(self._store.directory)
+        if self._began:
+            _say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
+        if failure:
+            raise failure
+
+    def _end_run(self, store: Store) -> None:
+        from context_bench.results import EvalResult
+
+        if self._run:
+            store.end_run(self._run, "done", EvalResult([], {}, {}, self._run.config))
+
+    def _count_kept(self, directory: Path) -> str:
+        from context_bench.store import Store
+
+        if self._run is None:
+            return ""
+        with Store(directory, readonly=True, create=False) as store:
+            kept = sum(1 for _ in store.run_requests(self._run))
+        return f", only {kept:,} of the requests recorded as run {self._run.id}"
 
 
 def _line(call: Call, tokens: int, tools: int) -> str:

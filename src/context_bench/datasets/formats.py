@@ -1,7 +1,8 @@
 """Records from the bytes of a file: JSON Lines, JSON, CSV, TSV and Parquet, each read as a stream.
 
 A reader takes an open file and what to call it in errors, and gives (line or record number, record).
-Nothing is held in memory beyond the record at hand; what cannot be parsed is a DataError with file and line.
+Nothing is held in memory beyond the record at hand, which is limited in size, as a small packed file may hold a line of
+gigabytes; what cannot be parsed is a DataError with file and line.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, AnyStr, BinaryIO, TextIO
 
 import orjson
 
@@ -24,11 +25,15 @@ Numbered = Iterator[tuple[int, Any]]
 _CHUNK = 1 << 16
 _BUFFER = 1 << 20
 _BATCH = 256
+MAX_RECORD = 128 << 20
+"""Bytes of one line or record: a context of 30 million tokens."""
+MAX_PARQUET = 1 << 30
+"""Bytes of a Parquet file that has to be read as a whole, since its source cannot seek."""
 
 
 def read_jsonl(source: BinaryIO, where: str) -> Numbered:
     """One JSON value a line; blank lines are passed over."""
-    for number, line in enumerate(source, 1):
+    for number, line in enumerate(_read_lines(source, where), 1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line.strip():
@@ -44,10 +49,24 @@ def read_jsonl(source: BinaryIO, where: str) -> Numbered:
         yield number, value
 
 
+def _read_lines(source: IO[AnyStr], where: str) -> Iterator[AnyStr]:
+    """The lines of a file; DataError for one that is longer than a record may be."""
+    number = 0
+    while line := source.readline(MAX_RECORD + 1):
+        number += 1
+        if len(line) > MAX_RECORD:
+            raise _too_long(where, number)
+        yield line
+
+
+def _too_long(where: str, line: int) -> DataError:
+    return DataError(f"{where}, line {line}: a record is longer than {MAX_RECORD >> 20} MB; split it into smaller ones")
+
+
 def read_json(source: BinaryIO, where: str, *, series: bool = False) -> Numbered:
     """A JSON list, element by element; with `series` also objects one after another, as some `.json` files hold."""
     with io.TextIOWrapper(source, encoding="utf-8-sig") as lines:
-        yield from _elements(_Window(lines), where, series)
+        yield from _elements(_Window(lines, where), where, series)
 
 
 def _elements(text: _Window, where: str, series: bool) -> Numbered:
@@ -86,10 +105,12 @@ class _Window:
 
     _decoder = json.JSONDecoder()
 
-    def __init__(self, source: TextIO) -> None:
-        self._source, self._text, self.line = source, "", 1
+    def __init__(self, source: TextIO, where: str) -> None:
+        self._source, self._where, self._text, self.line = source, where, "", 1
 
     def _more(self) -> bool:
+        if len(self._text) > MAX_RECORD:
+            raise _too_long(self._where, self.line)
         # Twice as much each time: an element that spans many chunks is not parsed from its start too often.
         chunk = self._source.read(max(_CHUNK, len(self._text)))
         self._text += chunk
@@ -130,9 +151,9 @@ class _Window:
 
 def read_csv(source: BinaryIO, where: str, *, delimiter: str = ",") -> Numbered:
     """Rows under a header, every cell as text."""
-    csv.field_size_limit(2**31 - 1)
+    csv.field_size_limit(MAX_RECORD)
     with io.TextIOWrapper(source, encoding="utf-8-sig", newline="") as lines:
-        yield from _rows(csv.DictReader(lines, strict=True, delimiter=delimiter), where)
+        yield from _rows(csv.DictReader(_read_lines(lines, where), strict=True, delimiter=delimiter), where)
 
 
 def _rows(reader: csv.DictReader[str], where: str) -> Numbered:
@@ -156,7 +177,7 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
     except ImportError as error:
         raise MissingExtra(f"{where}: reading parquet", "parquet") from error
     try:
-        seekable = source if source.seekable() else io.BytesIO(source.read())
+        seekable = source if source.seekable() else _read_whole(source, where)
         # By default whole columns of all row groups are read before the first row is there.
         table = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         number = 0
@@ -166,6 +187,13 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
                 yield number, record
     except (OSError, ValueError) as error:
         raise DataError(f"{where}: broken parquet file ({printable(str(error))})") from error
+
+
+def _read_whole(source: BinaryIO, where: str) -> BinaryIO:
+    content = source.read(MAX_PARQUET + 1)
+    if len(content) > MAX_PARQUET:
+        raise DataError(f"{where}: larger than {MAX_PARQUET >> 30} GB; unpack it first")
+    return io.BytesIO(content)
 
 
 def _batch_size(metadata: Any) -> int:

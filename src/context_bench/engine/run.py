@@ -40,6 +40,9 @@ __all__ = ["Plan", "Run"]
 _COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
 
+_TERM_GRACE = 5.0
+"""Seconds between SIGTERM and the end of what is in flight."""
+
 
 @dataclass
 class Plan:
@@ -252,21 +255,31 @@ def _fewer_collections() -> Iterator[None]:
 
 @contextmanager
 def _interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `act` on the loop meanwhile; only in the main thread, and only over Python's own handler."""
-    usual = threading.current_thread() is threading.main_thread() and (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if not usual:
-        yield
-        return
+    """Ctrl-C and SIGTERM call `act` on the loop meanwhile; only in the main thread, and only over the usual handlers.
+
+    Whoever sends SIGTERM kills soon after, as container runtimes do: what is in flight then gets seconds, and no more.
+    """
     loop = asyncio.get_running_loop()
-    try:
-        loop.add_signal_handler(signal.SIGINT, act)  # it wakes the loop whichever thread the signal comes to
-    except NotImplementedError:  # Windows
-        signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
+    timers: list[asyncio.TimerHandle] = []
+
+    def terminate() -> None:
+        act()
+        timers.append(loop.call_later(_TERM_GRACE, act))
+
+    main = threading.current_thread() is threading.main_thread()
+    wanted = ((signal.SIGINT, signal.default_int_handler, act), (signal.SIGTERM, signal.SIG_DFL, terminate))
+    taken = [each for each in wanted if main and signal.getsignal(each[0]) == each[1]]
+    for number, _, handler in taken:
+        try:
+            loop.add_signal_handler(number, handler)  # it wakes the loop whichever thread the signal comes to
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_, handler=handler: loop.call_soon_threadsafe(handler))
     try:
         yield
     finally:
-        with suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for timer in timers:
+            timer.cancel()
+        for number, usual, _ in taken:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, usual)

@@ -18,6 +18,7 @@ from context_bench.evaluators.judge_prompt import PROMPT, content_text, judge_me
 from context_bench.evaluators.judge_reply import read_verdict
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
+from context_bench.http.masking import find_secrets, mask_text
 from context_bench.http.secrets import check_url
 from context_bench.results import Scores
 from context_bench.utils.tokens import read_token_count
@@ -72,6 +73,7 @@ class LLMJudge:
             policy=RetryPolicy(max_retries, retry_base_delay, deadline=10 * timeout),
             limit=max_connections,
             max_rpm=max_rpm,
+            secrets=find_secrets(extra_body),
         )
         self.base_url = self._endpoint.base_url
         self.model = model
@@ -81,7 +83,7 @@ class LLMJudge:
         self._path = "/chat/completions" if self.base_url.endswith("/v1") else "/v1/chat/completions"
 
     def __repr__(self) -> str:
-        return f"LLMJudge({self.base_url!r}, model={self.model!r})"
+        return f"LLMJudge({mask_text(self.base_url)!r}, model={self.model!r})"
 
     @property
     def fingerprint(self) -> str:

@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed, TimedOut
+from context_bench.http.events import BOM
 from context_bench.http.gate import Gate
 from context_bench.http.headers import merge_headers
+from context_bench.http.masking import find_url_secrets, mask_text
 from context_bench.http.retry import RetryPolicy, is_transient, retry_after
 from context_bench.http.secrets import Secret, check_url
 from context_bench.http.transport import Reply, shared_transport
@@ -63,6 +65,7 @@ class Endpoint:
         limit: The most requests in flight.
         max_rpm: The most requests in a minute.
         max_tpm: The most tokens in a minute, by the server's own count.
+        secrets: Values in the bodies that will be sent which must be shown and kept nowhere.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Endpoint:
         limit: int | None = None,
         max_rpm: float | None = None,
         max_tpm: float | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         self.base_url = check_url(base_url)
         self.place = urlsplit(self.base_url).netloc
@@ -82,6 +86,7 @@ class Endpoint:
         self.policy = policy or RetryPolicy()
         self._headers = merge_headers({"Content-Type": "application/json", "Expect": ""}, headers or {})
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
+        self._secrets += [Secret(value) for value in (*find_url_secrets(self.base_url), *secrets)]
         # Made once, and kept where no dump of this object's attributes shows them.
         self._lines = cache(lambda: tuple(f"{name}: {_revealed(value)}" for name, value in self._headers.items()))
         self._spelled = cache(lambda: tuple(_spellings(self._secrets)))
@@ -89,7 +94,7 @@ class Endpoint:
         self._look: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.base_url!r})"
+        return f"Endpoint({mask_text(self.base_url)!r})"
 
     async def probe(self) -> None:
         """Find out whether anybody listens, which costs no request. A dead server stays dead.
@@ -106,6 +111,8 @@ class Endpoint:
             await asyncio.sleep(pause)
             try:
                 await shared_transport().connect(self.base_url, min(self.timeout, 3.0))
+            except LocalShortage:
+                return  # it says nothing of the server: requests wait for connections, and will find out
             except RequestFailed as error:
                 last = error
                 continue
@@ -140,11 +147,13 @@ class Endpoint:
                     exchange.sent = monotonic()
                     timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
                     if verbose := _log.isEnabledFor(logging.DEBUG):
-                        _log.debug("> POST %s %s", url, _for_log(payload))
+                        _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
                     reply = await shared_transport().request(
                         "POST", url, headers, payload, timeout, timed=parse is not None
                     )
-                except (ConnectionFailed, TimedOut) as error:
+                    exchange.waited += reply.queued
+                    exchange.sent += reply.queued
+                except (ConnectionFailed, LocalShortage, TimedOut) as error:
                     raise self._unanswered(error) from None
                 finally:
                     self._gate.leave()
@@ -153,9 +162,10 @@ class Endpoint:
                 exchange.raw_headers = reply.raw_headers
                 return exchange
             except _Retry as again:
-                refused = again.reply is not None and again.reply.status == 429
+                short = isinstance(again.error, LocalShortage)  # ours to wait for, and no fault of the server
+                refused = short or (again.reply is not None and again.reply.status == 429)
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
-                may_retry = self.policy.allows(retries, refused=refused)
+                may_retry = short or self.policy.allows(retries, refused=refused)
                 if not may_retry or monotonic() + pause >= deadline or self._gate.closed:
                     raise self._given_up(again, exchange, url, monotonic() - started) from None
                 retries += not refused
@@ -188,6 +198,19 @@ class Endpoint:
             self._hide_keys(reply)
         if verbose:
             _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
+
+    def add_secrets(self, values: Iterable[str]) -> None:
+        """Learn of more values that must be shown and kept nowhere."""
+        self._secrets += map(Secret, values)
+        self._spelled.cache_clear()
+
+    def hide_secrets(self, body: bytes) -> bytes:
+        """A body of ours as it may be shown and kept."""
+        for secret in self._secrets:
+            body = body.replace(orjson.dumps(secret.reveal()), b'"***"')
+        for key in self._spelled():
+            body = body.replace(key, b"***")
+        return body
 
     def reveal_secrets(self) -> list[str]:
         """The values that must be kept nowhere, for whoever keeps requests."""
@@ -226,7 +249,7 @@ class Endpoint:
         """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
         if 200 <= reply.status < 300:
             try:
-                return orjson.loads(reply.body) if parse is None else self._without_keys(parse(reply))
+                return orjson.loads(reply.body.removeprefix(BOM)) if parse is None else self._without_keys(parse(reply))
             except ValueError as broken:
                 what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
                 problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"

@@ -7,7 +7,10 @@ from typing import Any
 
 import orjson
 
-__all__ = ["DONE", "read_events"]
+__all__ = ["BOM", "DONE", "read_events"]
+
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark that some servers put before a stream or a body."""
 
 DONE = "[DONE]"
 """What is yielded for the event that ends OpenAI's streams, which is no JSON."""
@@ -16,14 +19,16 @@ DONE = "[DONE]"
 def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:
     """The JSON of each event, and the moment of the chunk that completed it.
 
-    Chunks may end anywhere. Comments and other fields than `data` are passed over.
+    Chunks may end anywhere. Comments, other fields than `data` and a byte order mark in front are passed over.
 
     Raises:
         ValueError: An event is no JSON, or ends in the middle.
     """
     data: list[bytes] = []
     completed = 0.0
-    for moment, line in _lines(chunks):
+    for number, (moment, line) in enumerate(_lines(chunks)):
+        if not number:
+            line = line.removeprefix(BOM)
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
             completed = moment

@@ -16,6 +16,8 @@ from context_bench.errors import ConnectionFailed, RequestFailed
 __all__ = ["Gate"]
 
 DEAD_AFTER = 20
+MAX_IN_FLIGHT = 1024
+"""To one endpoint, where nobody says otherwise: more would use up the ports of this machine."""
 _LOOK_AGAIN = 0.25
 
 
@@ -24,7 +26,7 @@ class Gate:
 
     Args:
         place: The endpoint's name, for messages.
-        limit: The most requests in flight; None sets no bound of its own.
+        limit: The most requests in flight; None is MAX_IN_FLIGHT.
         max_rpm: The most requests started in a minute.
         max_tpm: The most tokens spent in a minute.
     """
@@ -33,7 +35,7 @@ class Gate:
         self, place: str, limit: int | None = None, max_rpm: float | None = None, max_tpm: float | None = None
     ) -> None:
         self.place = place
-        self._ceiling = float(limit or 100_000)
+        self._ceiling = float(limit or MAX_IN_FLIGHT)
         self._limit = self._ceiling
         self._interval = 60.0 / max_rpm if max_rpm else 0.0
         self._token_seconds = 60.0 / max_tpm if max_tpm else 0.0

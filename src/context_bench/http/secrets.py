@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
+from context_bench.http.masking import mask_text
 
 __all__ = ["Secret", "check_url", "find_key", "is_loopback"]
 
@@ -51,9 +52,9 @@ def check_url(url: str) -> str:
         parts, port_ok = urlsplit(""), False
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok or any(c.isspace() for c in url):
         suggestion = _with_scheme(url) or "http://HOST:PORT or https://HOST"
-        raise UsageError(f"{url!r} is not the URL of a server: write {suggestion}")
+        raise UsageError(f"{mask_text(url)!r} is not the URL of a server: write {mask_text(suggestion)}")
     if parts.query or parts.fragment:
-        raise UsageError(f"{url!r} is no base URL: it ends before the first ? or #")
+        raise UsageError(f"{mask_text(url)!r} is no base URL: it ends before the first ? or #")
     if parts.username or parts.password:
         raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
     return url.rstrip("/")

@@ -11,14 +11,16 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from time import monotonic
 from typing import Any
 
 import pycurl
 
-from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
+from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed, TimedOut
+from context_bench.http.masking import mask_text
 from context_bench.http.multi import open_multi
+from context_bench.http.open_files import SHORTAGES, connection_limit, is_out_of_files, warn_of_few_files
 
 __all__ = ["Reply", "Transport"]
 
@@ -31,13 +33,17 @@ _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
 
 @dataclass(slots=True)
 class Reply:
-    """What came back: status, body, raw headers, and the seconds from the request to the last byte."""
+    """What came back: status, body, raw headers, and the seconds from the request to the last byte.
+
+    `queued` are the seconds before that in which the request waited for a connection of ours to be free.
+    """
 
     status: int
     body: bytes
     raw_headers: bytes
     seconds: float
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
+    queued: float = 0.0
 
     def header(self, name: str) -> str | None:
         """One header by name, in any case; the last one where it is repeated."""
@@ -52,13 +58,14 @@ class Transport:
     """Connections to any number of hosts.
 
     Args:
-        max_connections: How many may be open to one host at once.
+        max_connections: How many may be open at once; by default as many as this process may have files for.
     """
 
-    def __init__(self, max_connections: int = 1024) -> None:
+    def __init__(self, max_connections: int | None = None) -> None:
         self._multi: Any = None
         self._idle: list[_Handle] = []
         self._max_connections = max_connections
+        self._room = asyncio.Semaphore(1)
         self.runs = 0
 
     async def request(
@@ -73,9 +80,10 @@ class Transport:
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
         multi = self._multi or self._opened()
-        handle = self._idle.pop() if self._idle else _Handle()
-        handle.prepare(method, url, headers, body, timeout, timed)
+        queued = await self._take_room()
         try:
+            handle = self._idle.pop() if self._idle else _Handle()
+            handle.prepare(method, url, headers, body, timeout, timed)
             await multi.add_handle(handle.curl)
         except pycurl.error as error:
             failure = _failure(error, url, timeout, handle)
@@ -84,9 +92,23 @@ class Transport:
         except asyncio.CancelledError:
             _drop(handle.curl, multi)
             raise
+        finally:
+            self._room.release()
         reply = handle.reply()
+        reply.queued = queued
         self._idle.append(handle)
         return reply
+
+    async def _take_room(self) -> float:
+        """Wait until a connection may be opened, and return the seconds that it took.
+
+        libcurl has a queue of its own, but counts the time in it as the server's.
+        """
+        before = monotonic()
+        if self._room.locked():
+            warn_of_few_files()
+        await self._room.acquire()
+        return monotonic() - before
 
     async def connect(self, url: str, timeout: float) -> None:
         """Find out whether somebody listens, TLS included; no request is sent."""
@@ -99,14 +121,17 @@ class Transport:
             curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(timeout * 1000)))
             await multi.add_handle(curl)
         except pycurl.error as error:
-            raise _unreachable(f"{url.split('?', 1)[0]}: {error.args[1]}") from None
+            place = _shown_place(url)
+            raise _shortage(curl, place) or _unreachable(f"{place}: {error.args[1]}") from None
         finally:
             _drop(curl, multi)
 
     def _opened(self) -> Any:
         self._multi = multi = open_multi()
-        multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._max_connections)
-        multi.setopt(pycurl.M_MAXCONNECTS, self._max_connections)
+        most = self._max_connections or connection_limit()
+        self._room = asyncio.Semaphore(most)
+        multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, most)
+        multi.setopt(pycurl.M_MAXCONNECTS, most)
         return multi
 
     async def aclose(self) -> None:
@@ -197,7 +222,7 @@ _no_proxy = _NoProxy()
 
 def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> RequestFailed:
     code, message = error.args[0], str(error.args[1])
-    place = url.split("?", 1)[0]
+    place = _shown_place(url)
     if code in _TIMEOUTS and not handle.connected:
         return _unreachable(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
@@ -205,6 +230,8 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
     if code in _TOO_LARGE and (handle.size > MAX_BODY or code == pycurl.E_FILESIZE_EXCEEDED):
         return RequestFailed(f"the reply of {place} is larger than {MAX_BODY // 2**20} MB")
+    if shortage := _shortage(handle.curl, place):
+        return shortage
     return ConnectionFailed(f"{place}: {message}") if handle.connected else _unreachable(f"{place}: {message}")
 
 
@@ -212,6 +239,21 @@ def _unreachable(problem: str) -> ConnectionFailed:
     error = ConnectionFailed(problem)
     error.never_connected = True
     return error
+
+
+@lru_cache(maxsize=64)
+def _shown_place(url: str) -> str:
+    """A URL as an error may show it: without parameters, and without a key in its path."""
+    return mask_text(url.split("?", 1)[0])
+
+
+def _shortage(curl: pycurl.Curl, place: str) -> LocalShortage | None:
+    """The failure as one of this machine, if it is; libcurl does not tell why it could not open a socket."""
+    number = curl.getinfo(pycurl.OS_ERRNO)
+    if number not in SHORTAGES and not is_out_of_files():
+        return None
+    why = os.strerror(number) if number in SHORTAGES else "too many open files"
+    return LocalShortage(f"this machine has no connection left for {place} ({why}): fewer --max-workers need fewer")
 
 
 def _drop(curl: pycurl.Curl, multi: Any) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_numbers
 
 __all__ = ["CsvReporter"]
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+"""A text that is a number is no formula that could do anything."""
+
 
 class CsvReporter:
     """The fields of a row in their order, then each score as `score:<name>`, then the numbers of `metadata`.
 
-    Nested values are JSON.
+    Nested values are JSON. A text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
 
     name = "csv"
@@ -42,5 +47,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, dict):
         return dump_json(value)
     if isinstance(value, str):  # a lone surrogate cannot be written as UTF-8
-        return value.encode("utf-8", "replace").decode("utf-8")
+        text = value.encode("utf-8", "replace").decode("utf-8")
+        return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
     return "" if value is None else value

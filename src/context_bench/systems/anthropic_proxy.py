@@ -12,6 +12,7 @@ from context_bench.errors import BadOutput, UsageError
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
+from context_bench.http.masking import find_secrets, mask_command
 from context_bench.http.paths import describe_path, split_api_url
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.systems.conversation import answer_turns
@@ -85,6 +86,7 @@ class AnthropicProxy:
             limit=max_connections,
             max_rpm=max_rpm,
             max_tpm=max_tpm,
+            secrets=find_secrets(extra_body),
         )
         self.name = name or urlsplit(base_url).netloc
         self.model = model
@@ -96,7 +98,7 @@ class AnthropicProxy:
         self._asked = Asked(model, key, "ANTHROPIC_API_KEY", list(self._headers))
 
     def __repr__(self) -> str:
-        return f"AnthropicProxy({self.endpoint.base_url!r}, model={self.model!r}, name={self.name!r})"
+        return f"AnthropicProxy({mask_command(self.endpoint.base_url)!r}, model={self.model!r}, name={self.name!r})"
 
     @property
     def fingerprint(self) -> str | None:

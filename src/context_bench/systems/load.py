@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.http.masking import mask_reference
 from context_bench.refs import Ref, call_with, checked_parameters, parse, resolve
 from context_bench.systems.adapt import adapt, named
 from context_bench.types import System
@@ -20,7 +21,8 @@ def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
     for ref in parse("system", text):
         found = resolve("system", ref)
         built = adapt(_built(ref, found, seed))
-        yield named(built, built.name if "name" in ref.parameters and isinstance(found, type) else ref.text)
+        own = "name" in ref.parameters and isinstance(found, type)
+        yield named(built, built.name if own else mask_reference(ref.text))
 
 
 def _built(ref: Ref, found: Any, seed: int | None) -> Any:

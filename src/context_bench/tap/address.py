@@ -6,6 +6,7 @@ import socket
 from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
+from context_bench.http.masking import mask_text
 from context_bench.http.secrets import is_loopback
 
 __all__ = ["free_port", "is_open_to_others", "parse_listen", "port_of", "url_of"]
@@ -52,4 +53,4 @@ def port_of(url: str) -> int:
     try:
         return urlsplit(url).port or 80
     except ValueError:
-        raise UsageError(f"{url!r} is no URL of a proxy: write http://HOST:PORT") from None
+        raise UsageError(f"{mask_text(url)!r} is no URL of a proxy: write http://HOST:PORT") from None

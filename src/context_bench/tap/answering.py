@@ -81,6 +81,11 @@ class Shared:
         return self._answerer.fingerprint
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must be shown and kept nowhere, such as a key in the URL that it asks."""
+        return getattr(self._answerer, "secrets", ())
+
+    @property
     def label(self) -> str | None:
         """What is to be said of every result that it has a part in."""
         return getattr(self._answerer, "label", None)

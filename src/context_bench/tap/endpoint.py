@@ -13,6 +13,7 @@ from typing import Any
 
 from context_bench.errors import RequestFailed
 from context_bench.http.endpoint import Endpoint, Exchange, encode
+from context_bench.http.masking import mask_command
 from context_bench.http.transport import Reply
 from context_bench.tap.completions import read_completion, read_plain
 from context_bench.tap.exchanges import asks, is_answered
@@ -64,13 +65,13 @@ class WatchedEndpoint:
     def __init__(self, endpoint: Endpoint, matcher: Matcher, known_as: str | None = None) -> None:
         self._endpoint, self._matcher = endpoint, matcher
         self.base_url, self.place = known_as or endpoint.base_url, endpoint.place
-        self.probe, self.settle = endpoint.probe, endpoint.settle
+        self.probe, self.settle, self._hide = endpoint.probe, endpoint.settle, endpoint.hide_secrets
         self._in_flight: set[_Sending] = set()
         self.last_was_cached = False
         self._answers = 0
 
     def __repr__(self) -> str:
-        return f"WatchedEndpoint({self.base_url!r})"
+        return f"WatchedEndpoint({mask_command(self.base_url)!r})"
 
     async def post(self, path: str, body: Mapping[str, Any], parse: Callable[[Reply], Any] | None = None) -> Exchange:
         """Send one request of a run. Each attempt has a mark of its own, so that nothing is counted for another."""
@@ -139,7 +140,7 @@ class WatchedEndpoint:
             returned = read_plain(exchange.document) if isinstance(exchange.document, Mapping) else None
         return {
             "path": path,
-            "sent": encode(_marked(body, path, last.mark)).decode("utf-8", "replace"),
+            "sent": self._hide(encode(_marked(body, path, last.mark))).decode("utf-8", "replace"),
             "attempts": len(sending.tickets),
             "seconds": exchange.seconds,
             "alone": sending.alone,
@@ -154,13 +155,12 @@ class WatchedEndpoint:
             "silent": not self._matcher.seen,
         }
 
-    @staticmethod
-    def _failed(path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
+    def _failed(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
         """What is known of a request that came to nothing: all that its attempts set off."""
         calls = [call for ticket in tickets for call in ticket.calls]
         return {
             "path": path,
-            "sent": encode(body).decode("utf-8", "replace"),
+            "sent": self._hide(encode(body)).decode("utf-8", "replace"),
             "attempts": len(tickets),
             "calls": _stored(calls, calls[0].started if calls else 0.0),
             **_unmatched(tickets),

@@ -110,6 +110,7 @@ def _billed(reply: str) -> int | None:
 
 
 def _usages(reply: str) -> Iterator[Mapping[str, Any]]:
+    reply = reply.removeprefix("\ufeff")  # some servers put a byte order mark in front
     documents = [read_document(reply)] if reply.lstrip().startswith("{") else read_events(reply, '"usage"')
     for document in documents:
         message = document.get("message")

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from hashlib import blake2b
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.http.masking import find_url_secrets, mask_text
+from context_bench.http.open_files import SHORTAGES
 from context_bench.http.paths import find_api_root
 from context_bench.http.secrets import is_loopback
 from context_bench.tap.answering import Incoming, Outgoing
@@ -61,7 +64,11 @@ class Forward:
             raise UsageError("the URL to forward to holds a password: the key that goes there is the client's own")
         self.url = find_api_root(url)
         self.timeout = timeout
-        self.fingerprint = f"forward {self.url}"
+        self.secrets = tuple(find_url_secrets(self.url))
+        self._shown = mask_text(self.url)
+        # A key in the path is not shown, but still makes another server.
+        masked = "" if self._shown == self.url else f" {blake2b(self.url.encode(), digest_size=8).hexdigest()}"
+        self.fingerprint = f"forward {self._shown}{masked}"
         self._proxy = _proxy_for(self.url)
         self._session: ClientSession | None = None
 
@@ -95,9 +102,12 @@ class Forward:
         try:
             return await self._ask(request)
         except asyncio.TimeoutError:
-            return error_reply(504, f"{self.url} did not answer within {self.timeout:g} s", request.dialect)
+            return error_reply(504, f"{self._shown} did not answer within {self.timeout:g} s", request.dialect)
         except (aiohttp.ClientError, OSError) as error:
-            return error_reply(502, f"{self.url} does not answer: {describe(error)}", request.dialect)
+            if getattr(error, "errno", None) in SHORTAGES:
+                why = f"the tap has no connection left for {self._shown}: {mask_text(describe(error))}"
+                return error_reply(503, why, request.dialect)
+            return error_reply(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.dialect)
 
     async def _ask(self, request: Incoming) -> Outgoing:
         from yarl import URL
@@ -113,7 +123,7 @@ class Forward:
             proxy=self._proxy,
         )
         headers = _headers_down(response.headers)
-        if _is_streamed(response):
+        if _is_streamed(response) or _may_be_large(response):
             return Outgoing(response.status, headers, _Chunks(response))
         async with response:
             return Outgoing(response.status, headers, await response.read())
@@ -205,6 +215,12 @@ def _named(connection: str | None) -> set[str]:
 def _is_streamed(response: ClientResponse) -> bool:
     chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
     return chunked or response.content_type == "text/event-stream"
+
+
+def _may_be_large(response: ClientResponse) -> bool:
+    """Whether it is to be passed on as it comes, so that the tap can limit what is held of it."""
+    size = response.content_length
+    return size is None or size > _PIECE or "Content-Encoding" in response.headers
 
 
 def _proxy_for(url: str) -> str | None:

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
+from context_bench.http.masking import find_command_secrets, mask_command
 from context_bench.tap import guardian
 from context_bench.tap.secrets import is_secret
 from context_bench.tap.vendors import find_program
@@ -64,13 +65,13 @@ class StartedProxy:
         secrets: Sequence[str] = (),
     ) -> None:
         self.command, self.port, self.timeout, self.log = command, port, timeout, log
-        self.secrets = secrets
+        self.secrets = (*secrets, *find_command_secrets(command))
         self.url = f"http://{HOST}:{port}"
         self.token = uuid.uuid4().hex
         self._filled = {"{port}": str(port), "{host}": HOST, "{tap}": tap_url}
         self._env = dict(env or {})
         self._words = _split(command)
-        self.name = PurePath(self._words[0]).name
+        self.name = mask_command(PurePath(self._words[0]).name)
         self._guardian: subprocess.Popen[bytes] | None = None
         self._output: BinaryIO | None = None
         self._ending = threading.Lock()
@@ -151,9 +152,10 @@ class StartedProxy:
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
         text = self._output.read().decode(errors="replace")
         named = [value for name, value in os.environ.items() if is_secret(name)]
-        for value in (*named, *self.secrets):
-            if len(value) > 7:
+        for value in sorted({*named, *self.secrets}, key=len, reverse=True):
+            if len(value) > 7 or value in self.secrets:
                 text = text.replace(value, "***").replace(value.removeprefix("Bearer "), "***")
+        text = mask_command(text)
         lines = [line for line in map(printable, text.splitlines()) if line][-_TAIL_LINES:]
         return f"{self.name} {what}" + ("; it said: " + " / ".join(lines) if lines else ", and said nothing")
 
@@ -196,7 +198,7 @@ def _split(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+        raise UsageError(f"the command {mask_command(command)!r} cannot be split into words: {error}") from error
     if not words:
         raise UsageError("the command that starts the proxy is empty")
     return words
@@ -212,7 +214,7 @@ def _find(word: str, environment: Mapping[str, str]) -> str:
     found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
     if found is None:
         hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
-        raise UsageError(f"there is no program {word!r} to start{hint}")
+        raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
     return found
 
 

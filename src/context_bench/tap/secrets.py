@@ -13,28 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
-__all__ = ["MASK", "Hidden", "is_secret", "mask_flags"]
+import orjson
 
-MASK = "***"
+from context_bench.http.masking import MASK, PROMPT_FIELDS, find_secrets, is_secret_name
+
+__all__ = ["MASK", "Hidden", "is_secret"]
 
 _MARKS = ("key", "token", "secret", "auth", "cookie", "password", "credential")
-_NAMES = r"api[_-]?key|access[_-]?token|auth[_-]?token|authorization|(?:client[_-]?)?secret(?:[_-]?key)?|password"
-_FIELD = re.compile(rf'("(?:{_NAMES})"\s*:\s*)"[^"\\]{{8,}}"', re.IGNORECASE)
-"""A field of a JSON body that says a key."""
+_FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')
+"""A field of a JSON body with a text that may be a key."""
 
-_MAY = re.compile(r'(?:key|token|secret|authorization|password)"\s*:\s*"', re.IGNORECASE)
-"""What such a field looks like at a glance."""
+_NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
+"""The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
 
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
 
 
 _FLAG = re.compile(r"((?:key|token|secret|password)[=\s]+)[^\s{]\S*", re.IGNORECASE)
-
-
-def mask_flags(command: str) -> str:
-    """A command line as it may be kept: without the values of flags and variables that may be secrets."""
-    return _FLAG.sub(rf"\1{MASK}", command)
 
 
 def is_secret(name: str) -> bool:
@@ -62,7 +58,9 @@ class Hidden:
     def text(self, data: bytes) -> str:
         """A body as it may be kept."""
         text = self.line(data.decode("utf-8", "replace"))
-        return _FIELD.sub(rf'\1"{MASK}"', text) if _MAY.search(text) else text
+        if not any(is_secret_name(found[1]) for found in _NAME.finditer(text)):
+            return text
+        return _mask_fields(text)
 
     def line(self, text: str) -> str:
         """A path or the value of a header as it may be kept."""
@@ -76,6 +74,24 @@ class Hidden:
             name: MASK if is_secret(name) or value in self._known else self.line(value)
             for name, value in headers.items()
         }
+
+
+def _mask_fields(text: str) -> str:
+    """A body without the keys in its fields; in what a model reads, a field of such a name is data, and stays."""
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:  # a stream, whose tokens have names too
+        return _FIELD.sub(lambda found: found[0] if found[1].lower() in ("key", "token") else _mask_field(found), text)
+    secrets = {each for each in find_secrets(document, (*PROMPT_FIELDS, "logprobs")) if len(each) >= _LEAST}
+    text = _FIELD.sub(lambda found: _mask_field(found) if found[3] in secrets else found[0], text)
+    for quoted in {json.dumps(each, ensure_ascii=ascii) for each in secrets for ascii in (True, False)}:
+        if "\\" in quoted:  # the pattern passes it over
+            text = text.replace(quoted, f'"{MASK}"')
+    return text
+
+
+def _mask_field(found: re.Match[str]) -> str:
+    return f'"{found[1]}"{found[2]}"{MASK}"' if is_secret_name(found[1]) else found[0]
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -1,25 +1,30 @@
 """The tap's server: takes requests as a model's API would, has them answered, and keeps what passed.
 
-It listens on this machine alone unless told otherwise. Replies go out as they come in: a stream chunk by
-chunk, a broken one as a broken one. A client that goes away ends what is done for it. What is kept of a
-request holds no secret.
+It listens on this machine alone unless told otherwise, and answers programs alone, not web pages. Replies go out as
+they come in: a stream chunk by chunk, a broken one as a broken one. A client that goes away ends what is done for it,
+and one that takes too long to send or to read is cut. What is kept of a request holds no secret.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import socket
 import struct
 import sys
+import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.http.open_files import warn_of_few_files
+from context_bench.tap.access import find_refusal
 from context_bench.tap.address import LOOPBACK, url_of
-from context_bench.tap.answering import Answerer, Incoming, Outgoing
-from context_bench.tap.open_files import allow_many_files
+from context_bench.tap.answering import Answerer, Incoming, Outgoing, dialect_of
+from context_bench.tap.intake import MAX_BODY, BodyRefused, Budget, Share, limit_seconds, read_body
 from context_bench.tap.record import Call
 from context_bench.tap.replies import error_reply
 from context_bench.tap.secrets import Hidden
@@ -31,8 +36,14 @@ __all__ = ["Tap", "Watcher"]
 
 Watcher = Callable[[Call, Incoming], None]
 
-MAX_BODY = 256 * 1024 * 1024
 _MAX_HEADER = 64 * 1024
+_HEADER_SECONDS = 20.0
+"""From a new connection to the end of its first headers."""
+_IDLE_SECONDS = 75.0
+"""From one request of a connection to the end of the next one's headers."""
+_WRITE_SECONDS = 60.0
+"""For the client to take a chunk of the reply; how long a model takes to write one is another matter."""
+_PIECE = 256 * 1024
 _BACKLOG = 4096
 _GRACE = 0.5
 """Seconds that replies under way get when the tap stops."""
@@ -58,6 +69,7 @@ class Tap:
         on_call: Told of each POST as soon as it is there; the call is filled in later.
         on_end: Told of it again when nothing more will come.
         secrets: Values that are kept nowhere, by whatever name they come.
+        hosts: Names by which programs may call the tap, beside addresses, localhost and `host`.
     """
 
     def __init__(
@@ -69,8 +81,13 @@ class Tap:
         on_call: Watcher | None = None,
         on_end: Watcher | None = None,
         secrets: Sequence[str] = (),
+        hosts: Sequence[str] = (),
     ) -> None:
         self.host, self.port = host, port
+        self._names = frozenset(name.lower().rstrip(".") for name in hosts)
+        self._budget = Budget()
+        self._silent: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+        self._server: asyncio.Server | None = None
         self._secrets = tuple(secrets)
         self._answerer, self._on_call, self._on_end = answerer, on_call, on_end
         self._runner: web.AppRunner | None = None
@@ -86,9 +103,8 @@ class Tap:
             from aiohttp import web
         except ImportError as error:
             raise MissingExtra("the tap", "tap") from error
-        allow_many_files()
-        app = web.Application(client_max_size=MAX_BODY)
-        app.router.add_get("/health", _health)
+        warn_of_few_files()
+        app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(
             app,
@@ -96,27 +112,66 @@ class Tap:
             logger=_log,
             handler_cancellation=True,
             shutdown_timeout=_GRACE,
+            keepalive_timeout=_IDLE_SECONDS,
+            lingering_time=_GRACE,
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
         await self._answerer.open()
         try:
             await self._runner.setup()
-            await web.TCPSite(self._runner, self.host, self.port, backlog=_BACKLOG).start()
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self._connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await self.stop()
             raise UsageError(_explained(error, self.host, self.port)) from error
-        self.port = self._runner.addresses[0][1]
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def _connect(self) -> web.RequestHandler:
+        """Make the protocol of a new connection, which is cut unless a request comes soon."""
+        assert self._runner is not None
+        assert self._runner.server is not None
+        protocol = self._runner.server()
+        loop = asyncio.get_running_loop()
+        self._silent[protocol] = loop.call_later(_HEADER_SECONDS, self._cut_silent, protocol)
+        return protocol
+
+    def _cut_silent(self, protocol: web.RequestHandler) -> None:
+        self._silent.pop(protocol, None)
+        if protocol.transport is not None:
+            protocol.transport.abort()
 
     async def stop(self) -> None:
         """Listen no more; what is under way gets a moment, and is then cut."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        while self._silent:
+            self._silent.popitem()[1].cancel()
         if self._runner is not None:
             runner, self._runner = self._runner, None
             await runner.cleanup()
             await self._answerer.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        incoming = await _read(request)
+        if timer := self._silent.pop(request.protocol, None):
+            timer.cancel()
+        share = Share(self._budget)
+        try:
+            if refusal := find_refusal(request.headers, self.host, self._names):
+                raise BodyRefused(403, refusal)
+            if request.method == "GET" and request.path == "/health":
+                return _health()
+            return await self._record(request, await _read(request, share), share)
+        except BodyRefused as refused:
+            with suppress(UserWarning):  # where warnings are errors: the server goes on
+                warnings.warn(f"refused at the tap: {refused}", stacklevel=2)
+            return await _refuse(request, refused)
+        finally:
+            share.give_back()
+
+    async def _record(self, request: web.Request, incoming: Incoming, share: Share) -> web.StreamResponse:
+        """Have a request answered, and keep what passes."""
         hidden = Hidden(incoming.headers, incoming.query, self._secrets)
         call = Call(
             hidden.line(incoming.path),
@@ -132,7 +187,7 @@ class Tap:
             call.status = outgoing.status
             if isinstance(outgoing.body, bytes):
                 return await _send(request, outgoing, outgoing.body, call, hidden)
-            return await _stream(request, outgoing, outgoing.body, call, hidden)
+            return await _stream(request, outgoing, outgoing.body, call, hidden, share)
         finally:
             if call.ended is None:
                 call.ended, call.cut = perf_counter(), True
@@ -146,7 +201,7 @@ class Tap:
             return error_reply(500, describe(error), incoming.dialect)
 
 
-async def _health(_request: web.Request) -> web.Response:
+def _health() -> web.Response:
     from aiohttp import web
 
     return web.json_response({"status": "ok"})
@@ -158,9 +213,20 @@ def _explained(error: OSError, host: str, port: int) -> str:
     return f"the tap cannot listen on {host}:{port}: {error.strerror or error}"
 
 
-async def _read(request: web.Request) -> Incoming:
+async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamResponse:
+    """Say why a request is not taken; the rest of it is not waited for."""
+    from aiohttp import web
+
+    reply = error_reply(refused.status, str(refused), dialect_of(request.path))
+    assert isinstance(reply.body, bytes)
+    response = web.Response(status=reply.status, headers=reply.headers, body=reply.body)
+    response.force_close()
+    return response
+
+
+async def _read(request: web.Request, share: Share) -> Incoming:
     """The whole request, its body without an encoding."""
-    body = await request.read()
+    body = await read_body(request, share)
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         name = name.lower()
@@ -171,12 +237,22 @@ async def _read(request: web.Request) -> Incoming:
     return Incoming(request.method, _ALIASES.get(url.raw_path, url.raw_path), url.raw_query_string, headers, body)
 
 
-async def _send(request: web.Request, outgoing: Outgoing, body: bytes, call: Call, hidden: Hidden) -> web.Response:
-    """A body at once."""
+async def _send(
+    request: web.Request, outgoing: Outgoing, body: bytes, call: Call, hidden: Hidden
+) -> web.StreamResponse:
+    """A body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
     from aiohttp import web
 
-    response = web.Response(status=outgoing.status, headers=outgoing.headers, body=body)
-    await response.prepare(request)
+    if len(body) <= _PIECE or request.method == "HEAD":
+        response: web.StreamResponse = web.Response(status=outgoing.status, headers=outgoing.headers, body=body)
+        await response.prepare(request)
+    else:
+        response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
+        response.content_length = len(body)
+        await response.prepare(request)
+        for place in range(0, len(body), _PIECE):
+            with limit_seconds(request, _WRITE_SECONDS):
+                await response.write(body[place : place + _PIECE])
     await response.write_eof()
     call.reply = hidden.text(body)
     call.first = call.ended = perf_counter()
@@ -184,18 +260,29 @@ async def _send(request: web.Request, outgoing: Outgoing, body: bytes, call: Cal
 
 
 async def _stream(
-    request: web.Request, outgoing: Outgoing, chunks: AsyncIterator[bytes], call: Call, hidden: Hidden
+    request: web.Request,
+    outgoing: Outgoing,
+    chunks: AsyncIterator[bytes],
+    call: Call,
+    hidden: Hidden,
+    share: Share,
 ) -> web.StreamResponse:
     """A body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
     from aiohttp import web
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
     sent: list[bytes] = []
+    size = 0
     try:
         await response.prepare(request)
         async for chunk in chunks:
             if chunk:
-                await response.write(chunk)
+                size += len(chunk)
+                if size > MAX_BODY:
+                    raise BodyRefused(502, f"a reply of more than {MAX_BODY >> 20} MB is cut")
+                await share.take(len(chunk))
+                with limit_seconds(request, _WRITE_SECONDS):
+                    await response.write(chunk)
                 call.first = call.first or perf_counter()
                 sent.append(chunk)
         await response.write_eof()

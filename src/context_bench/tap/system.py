@@ -11,6 +11,7 @@ from typing import Any
 
 from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
+from context_bench.http.masking import mask_command
 from context_bench.http.refusals import is_about_example
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
@@ -20,7 +21,6 @@ from context_bench.tap.matching import Matcher
 from context_bench.tap.processes import StartedProxy
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
-from context_bench.tap.secrets import mask_flags
 from context_bench.tap.server import Tap
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -44,7 +44,7 @@ class Launch:
 
     def describe(self) -> dict[str, Any]:
         """What is recorded with a run: which program was measured; without what may be a secret."""
-        return {"command": mask_flags(self.command), **self.facts}
+        return {"command": mask_command(self.command), **self.facts}
 
     @property
     def known_as(self) -> str:
@@ -67,6 +67,7 @@ class Tapped:
         host: Loopback, unless told otherwise.
         launch: Start the proxy, and stop it at the end.
         known_as: What identifies the proxy where its address does not; the command that starts it by default.
+        hosts: Names by which the proxy may call the tap, beside addresses and localhost.
     """
 
     own_client = True
@@ -81,6 +82,7 @@ class Tapped:
         host: str = "127.0.0.1",
         launch: Launch | None = None,
         known_as: str | None = None,
+        hosts: Sequence[str] = (),
     ) -> None:
         if isinstance(system.endpoint, WatchedEndpoint):
             raise UsageError(f"{system.name!r} has a tap already: make a system of its own for this one")
@@ -88,9 +90,10 @@ class Tapped:
         self._matcher = Matcher()
         # A proxy that we start is the same one at whatever port it gets.
         known_as = known_as or (launch.known_as if launch else None)
+        system.endpoint.add_secrets(getattr(answerer, "secrets", ()))
         self._secrets = secrets = system.endpoint.reveal_secrets()
         self._watched = system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
-        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets)
+        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets, hosts=hosts)
         self.max_workers: int | None = getattr(system, "max_workers", None)
         self.local = False
         self._proxy: StartedProxy | None = None

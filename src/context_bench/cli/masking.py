@@ -1,0 +1,75 @@
+"""The command line and the run file as they are recorded: without the keys that a user wrote into them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from context_bench.http.masking import (
+    MASK,
+    find_command_secrets,
+    find_secrets,
+    find_url_secrets,
+    mask_command,
+    mask_document,
+    mask_reference,
+    mask_text,
+)
+
+__all__ = ["mask_arguments", "mask_run_file"]
+
+
+def mask_arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command, each as it may be shown and kept."""
+    shown: list[str] = []
+    flag = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            flag, equals, value = argument.partition("=")
+            shown.append(f"{flag}={_mask(flag, value)}" if equals else mask_text(argument))
+        else:
+            shown.append(_mask(flag, argument))
+            flag = ""
+    return shown
+
+
+def _mask(flag: str, value: str) -> str:
+    if flag == "--header":
+        return f"{value.partition(':')[0]}:{MASK}"
+    if flag == "--extra-body":
+        try:
+            return json.dumps(mask_document(json.loads(value)), ensure_ascii=False)
+        except ValueError:
+            return MASK
+    if flag == "--system":
+        return mask_reference(value)
+    return mask_command(value) if flag == "--start" else mask_text(value)
+
+
+def mask_run_file(text: str, values: Mapping[str, Any]) -> str | None:
+    """A run file as it may be kept; None when a secret in it is written so that it cannot be taken out."""
+    for secret in sorted(_find_in_file(values), key=len, reverse=True):
+        if secret not in text:  # written with escapes: better no record than one that tells
+            return None
+        text = text.replace(secret, MASK)
+    return mask_text(text)
+
+
+def _find_in_file(values: Mapping[str, Any]) -> set[str]:
+    return {secret for key, value in values.items() for secret in _find_in_flag(key.replace("_", "-"), value)}
+
+
+def _find_in_flag(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _find_in_flag(name, item)
+    elif name == "header" and isinstance(value, str):
+        yield value.partition(":")[2].strip() or value
+    elif name == "extra-body":
+        try:
+            yield from find_secrets(json.loads(value) if isinstance(value, str) else value)
+        except ValueError:
+            yield str(value)
+    elif isinstance(value, str):
+        yield from find_command_secrets(value) if name in ("start", "system") else find_url_secrets(value)

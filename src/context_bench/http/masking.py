@@ -1,0 +1,164 @@
+"""Keys that a user wrote where they can be seen: in a body, a URL or a command. They are found and masked.
+
+A value is a secret by the name that it goes by, by its place in a URL, or by its looks (`sk-...`).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+__all__ = [
+    "MASK",
+    "PROMPT_FIELDS",
+    "find_command_secrets",
+    "find_secrets",
+    "find_url_secrets",
+    "is_secret_name",
+    "mask_command",
+    "mask_document",
+    "mask_reference",
+    "mask_text",
+]
+
+MASK = "***"
+
+PROMPT_FIELDS = ("messages", "system", "tools", "prompt", "input", "contents")
+"""Fields of a request that a model reads: what is in them is data, and is kept as it is."""
+
+_ENDINGS = (
+    *("apikey", "accesskey", "secretkey", "privatekey", "authkey", "subscriptionkey", "signingkey"),
+    *("token", "bearer", "secret", "password", "passwd", "passphrase", "authorization", "credential", "credentials"),
+    *("cookie", "xapikey"),
+)
+_NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "masktoken", "pertoken")
+"""Names that end as a secret's does, and mean a word of a model."""
+
+_LEAST = 4
+"""Anything shorter is no key."""
+
+_PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
+_KEY_SHAPED = re.compile(
+    r"\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|pat|key)[-_][A-Za-z0-9_-]{12,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
+    r"|eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]+)?)"
+)
+_NAMED = re.compile(
+    r"(?<![\w-])([\w.-]*\w)((?:[\"']?\s?=\s?|[\"']\s?:\s?|:\s)[\"']?(?:Bearer\s+|Basic\s+)?)([^\s\"'&,;{}()\[\]]+)",
+    re.IGNORECASE,
+)
+_FLAGGED = re.compile(r"(--?[\w-]+)(\s+)((?:Bearer\s+|Basic\s+)?[^\s{-]\S*)", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_RUN = re.compile(r"[A-Za-z0-9]{16,}")
+
+
+@lru_cache(maxsize=1024)
+def is_secret_name(name: str) -> bool:
+    """Whether what goes by that name in a body, a query or a command is a secret."""
+    bare = re.sub(r"[\W_]", "", name).lower()
+    return bare == "key" or (bare.endswith(_ENDINGS) and not bare.endswith(_NO_SECRETS))
+
+
+def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
+    """Each text in a JSON value that goes by the name of a secret, at any depth; not below the `skipped` names."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name in skipped:
+                continue
+            if isinstance(item, str) and is_secret_name(str(name)):
+                yield from (part for part in (item, item.partition(" ")[2]) if len(part) >= _LEAST)
+            else:
+                yield from find_secrets(item, skipped)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from find_secrets(item, skipped)
+
+
+def find_url_secrets(url: str) -> Iterator[str]:
+    """The password, the parts of the path that look like keys, and the secret parameters of a URL."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return
+    if password:
+        yield from {password, unquote(password)}
+    yield from (part for part in parts.path.split("/") if _looks_like_a_key(part))
+    yield from (value for name, value in parse_qsl(parts.query) if is_secret_name(name) and len(value) >= _LEAST)
+
+
+def _looks_like_a_key(part: str) -> bool:
+    if _KEY_SHAPED.fullmatch(part) or _UUID.fullmatch(part):
+        return True
+    return any(any(map(str.isdigit, run)) and any(map(str.isalpha, run)) for run in _RUN.findall(part))
+
+
+def mask_text(text: str, *, flags: bool = False) -> str:
+    """A text without passwords in URLs, `name=value` of a secret, and what looks like a key.
+
+    Args:
+        text: An argument, a file of arguments or an error.
+        flags: Also mask what follows the flag of a secret, as in `--api-key VALUE`.
+    """
+    text = _PASSWORD.sub(rf"\1{MASK}@", text)
+    text = _NAMED.sub(_mask_named, text)
+    if flags:
+        text = _FLAGGED.sub(_mask_named, text)
+    text = _KEY_SHAPED.sub(MASK, text)
+    return re.sub(r"https?://[^\s\"']+", lambda found: _mask_path(found[0]), text)
+
+
+def _mask_named(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{MASK}" if is_secret_name(found[1]) else found[0]
+
+
+def _mask_path(url: str) -> str:
+    for secret in find_url_secrets(url):
+        url = url.replace(secret, MASK)
+    return url
+
+
+def mask_document(value: Any) -> Any:
+    """A JSON value with each secret in it masked."""
+    if isinstance(value, Mapping):
+        return {
+            name: MASK if isinstance(item, str) and is_secret_name(str(name)) else mask_document(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [mask_document(item) for item in value]
+    return mask_text(value) if isinstance(value, str) else value
+
+
+def mask_command(command: str) -> str:
+    """A command that starts a program, without the secrets in its arguments."""
+    for secret in find_command_secrets(command):
+        command = command.replace(secret, MASK)
+    return mask_text(command, flags=True)
+
+
+def mask_reference(text: str) -> str:
+    """What a user typed for a system; after `command:` it is a command."""
+    return mask_command(text) if text.startswith("command:") else mask_text(text)
+
+
+def find_command_secrets(command: str) -> list[str]:
+    """The values in a command that `mask_command` would hide, for texts in which the program repeats them."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    found: list[str] = []
+    for before, word in zip(["", *words], words):
+        name, equals, value = word.partition("=")
+        if equals and is_secret_name(name.lstrip("-")):
+            found += [value, value.partition(" ")[2]]
+        elif before.startswith("-") and is_secret_name(before.lstrip("-")):
+            found += [word, word.partition(" ")[2]]
+        found += _KEY_SHAPED.findall(word)
+        if "://" in word:
+            found += find_url_secrets(value if "://" in value else word)
+    return sorted({each for each in found if len(each) >= _LEAST and "{" not in each}, key=len, reverse=True)

@@ -1,0 +1,77 @@
+"""How many connections this process may hold: each is an open file, and the usual limit is low."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import warnings
+from contextlib import ExitStack
+
+__all__ = ["SHORTAGES", "allow_many_files", "connection_limit", "is_out_of_files", "warn_of_few_files"]
+
+_ENOUGH = 4096
+"""For a thousand streams that are passed on: two connections each, and what else is open."""
+_PLENTY = 65_536
+"""What we start inherits the limit, and some programs walk through all files that might be open."""
+_RESERVED = 64
+"""Files that are no connections: the store, pipes of programs that are started, sandboxes, data."""
+_FILES_PER_REQUEST = 3
+"""With a tap in this process: to the proxy, from the proxy to the tap, and from the tap to the model."""
+_FEW = 8
+
+SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
+"""System errors that tell of too few files, ports or buffers here: no fault of whoever was to be reached."""
+
+
+def allow_many_files() -> int:
+    """Raise the limit of open files to what the system lets us have; return how many may then be open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return _PLENTY
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, most = (_PLENTY if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard))
+    wanted = max(soft, min(most, _PLENTY))
+    if wanted > soft:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):  # the kernel's own limit is lower still
+            wanted = soft
+    return wanted
+
+
+def connection_limit() -> int:
+    """Raise the limit of open files, and return how many requests may be in flight below it."""
+    free = allow_many_files() - _count_open_files() - _RESERVED
+    return max(4, free // _FILES_PER_REQUEST)
+
+
+def warn_of_few_files() -> None:
+    """Tell of a limit that is low; one text wherever it is noticed, so that it is told once."""
+    files = allow_many_files()
+    if files < _ENOUGH:
+        warnings.warn(
+            f"only {files} files may be open at once, so that requests wait for each other: ulimit -n raises the limit",
+            stacklevel=2,
+        )
+
+
+def is_out_of_files() -> bool:
+    """Whether this process can open next to no file now; a few may have become free since something failed."""
+    with ExitStack() as stack:
+        try:
+            for _ in range(_FEW):
+                stack.enter_context(socket.socket())
+        except OSError as error:
+            return error.errno in SHORTAGES
+    return False
+
+
+def _count_open_files() -> int:
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return len(os.listdir(folder))
+        except OSError:
+            continue
+    return _RESERVED
