@@ -56,6 +56,19 @@ def test_forms_of_a_reply(response: str, passes: bool, sandbox: str) -> None:
     assert score(ADD, response, sandbox=sandbox) == {"pass_at_1": float(passes)}
 
 
+@pytest.mark.parametrize(
+    ("response", "passes"),
+    [
+        ("<think>\ndef add(a, b):\n    return a + b\n</think>\nAdd them.", False),
+        ("<think>\n```python\ndef add(a, b):\n    return a + b\n```\n</think>", False),
+        ("<think>easy</think>\n    return a + b\n", True),
+        ("<think>return a - b</think>\n```python\ndef add(a, b):\n    return a + b\n```", True),
+    ],
+)
+def test_code_within_the_reasoning_is_no_answer(response: str, passes: bool) -> None:
+    assert score(ADD, response, sandbox="none") == {"pass_at_1": float(passes)}
+
+
 @pytest.mark.parametrize("response", [None, "", " \n"])
 def test_no_code_is_a_failure_with_a_reason(response: Any) -> None:
     scores = score(ADD, response)

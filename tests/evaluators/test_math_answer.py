@@ -69,6 +69,58 @@ REPLIES: list[tuple[str, str]] = [
     ("There are 99 of them. What else can I help with?", "99"),
     ("He can't buy half a pack, so he needs 4 packs.", "4"),
     ("The correct answer is B: 18", "B: 18"),
+    # ratios and clock times are wholes
+    ("The ratio is **3:4**.", "3:4"),
+    ("So it is 2 : 3 : 5.", "2 : 3 : 5"),
+    ("The ratio of cats to dogs is 7 to 3.", "7:3"),
+    ("The bell rings at 10:45.", "10:45"),
+    ("On day 1: 30 eggs.", "30"),
+    # exact, then approximate
+    (r"So $$P = \frac{4}{12} = \frac13 \approx 0.33$$", r"\frac13 \approx 0.33"),
+    ("We get x = e² ≈ 7.389.", r"e^2 \approx 7.389"),
+    ("It is $5\\sqrt2$, or about 7.07.", r"5\sqrt2 \approx 7.07"),
+    ("That makes about 7.07.", "7.07"),
+    # number words and minus
+    ("The temperature is now minus 5.", "-5"),
+    ("We take 10 minus 7.", "7"),
+    ("The 12 crates hold twelve hundred oranges.", "1200"),
+    ("There are zero apples left.", "0"),
+    ("Sam pays $18 for the two shirts.", "$18"),
+    ("12 passed, which is two thirds of the class.", "12"),
+    ("一共有十八个苹果。", "18"),
+    # other shapes in prose
+    ("So x < 3 holds.", "x < 3"),
+    ("Hence -2 < x ≤ 6.", r"-2 < x \leq  6"),
+    ("She needs 2 1/2 cups.", "2 1/2"),
+    ("AC = 2*sqrt(7)", r"2*\sqrt{7}"),
+    ("It is 0.8333...", r"0.8\overline{3}"),
+    (r"So $x = 5$ and $x = -2$.", "5, -2"),
+    (r"So $x \le 0$ or $x \ge 5$.", r"x \le 0 \text{ or } x \ge 5"),
+    (r"So $x = 6/2$, $x = 3$.", "3"),
+    ("L'aire vaut 9/2, soit 4,5 cm².", "4.5"),
+    # boxes
+    (r"\boxed{7} \boxed{8}", "8"),
+    ("\\boxed{6}\n\nThe perimeter is 24.\n\n**Final answer: 24**", "24"),
+    ("\\boxed{48}\n\nWait: with the tip it is 56.\n\nCorrect answer: **$56**", "$56"),
+    ("\\boxed{30}\n\n**Check:** 30/2 = 15", "30"),
+    ("\\boxed{7}\n\n#### 3. Verify\nFine.", "7"),
+    ("\\boxed{20}\n\nThe answer is reasonable.", "20"),
+    # bold
+    ("The minimum is **-12**, attained at x = 3.", "-12"),
+    ("Two days after Sunday comes **Tuesday**.", "Tuesday"),
+    ("Total = **5 apples** + **7 pears** = 12 fruit", "12"),
+    ("Total cost: **$18**\n**Note:** without the tip", "$18"),
+    # what follows the answer
+    ("It is 42.\n\nWant me to check this with 8 boxes?", "42"),
+    ("If you want the total, it is 18.", "18"),
+    ("It is 20 cm (and the length is 60 cm).", "20"),
+    ("There were 20. (After 5 left there were 15.)", "15"),
+    ("### Answer\n$w = 20$ cm (and the length is 60 cm).", "w = 20"),
+    ("The answer is two dozen, i.e. 24 eggs.", "24"),
+    ("The answer is either 14 or 16, depending on the reading.", "14 or 16"),
+    # no answer
+    ("We subtract 5 from both sides and dividing", ""),
+    ("<think>12 each: 36. But wait, is the teacher counted? Let me", ""),
     ("<think>It may be 17. \\boxed{17}</think>\nThe answer is 18.", "18"),
     ("it may be 17 \\boxed{17}</think>\n18", "18"),
     ("<think>So the answer is 18.</think>", "18"),
@@ -96,7 +148,8 @@ def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     "piece", ["{", r"\boxed{", r"\boxed{}", "1,", "1", "$", r"\[", "#### x\n", "the answer is ", "answer to ", "\n",
-              "(1,", "*", "٤", "1万", "<think>"]
+              "(1,", "*", "٤", "1万", "<think>", "**", "x < ", "a (b c) ", "one ", "1:", "0.33...", "十", "sqrt(",
+              "$x=1$ and "]
 )  # fmt: skip
 def test_a_reply_of_repetition_is_read_in_linear_time(piece: str) -> None:
     started = time.perf_counter()

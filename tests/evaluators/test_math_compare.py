@@ -180,8 +180,6 @@ x > 1 | \boxed{x > 1}
 x > 1 | \boxed{x \ge 1}
 x \leq 2 | \boxed{x \le 2}
 1 < x < 2 | \boxed{1 < x < 2}
-0.\overline{3} | \boxed{\frac{1}{3}}
-\frac{1}{3} | \boxed{0.\overline{3}}
 11_2 | \boxed{11_2}
 2516_8 | \boxed{2516_8}
 2516_8 | \boxed{2516}
@@ -211,6 +209,19 @@ n(n+1)/2 | \boxed{\frac{n(n+1)}{2}}
 
 # Where we differ from math-verify: gold, reply, our verdict, and why.
 DIFFERENCES = [
+    (
+        r"0.\overline{3}",
+        r"\boxed{\frac{1}{3}}",
+        1.0,
+        "a bar means that the digits repeat; math-verify finds the two different",
+    ),
+    (r"\frac{1}{3}", r"\boxed{0.\overline{3}}", 1.0, "the same the other way round"),
+    (
+        r"\begin{pmatrix} -2 \\ 7 \end{pmatrix}",
+        r"\boxed{\begin{pmatrix} -2 \\ -7 \end{pmatrix}}",
+        0.0,
+        "a sign in a row of its own counts",
+    ),
     ("1.2e5", r"\boxed{120000}", 1.0, "scientific notation; math-verify reads e as Euler's number"),
     ("1 234", r"\boxed{1234}", 1.0, "a space parts thousands; math-verify reads a mixed number"),
     (
@@ -284,6 +295,57 @@ def test_differs_on_purpose(gold: str, reply: str, verdict: float, why: str) -> 
         ("Evelyn", "Carla", False),
         ("yes", "no", False),
         (r"\text{(B)}", "B", True),
+        # ratios and clock times
+        ("3:4", "3 : 4", True),
+        ("3:4", "3 to 4", True),
+        ("3:4", "4:3", False),
+        ("3:4", r"\frac{3}{4}", True),
+        ("4", "3:4", False),
+        ("3", "3:4", False),
+        ("10:45", "10:45 a.m.", True),
+        ("10:45 PM", "10:45 AM", False),
+        # units after symbols
+        (r"25\pi", r"25\pi \text{ cm}^2", True),
+        (r"25\pi", r"25\pi\,\mathrm{cm}^2", True),
+        (r"6\sqrt{3}", r"6\sqrt{3}\ \text{m}", True),
+        (r"25\pi", "25π square inches", True),
+        # exact, then approximate
+        (r"\frac{1}{3}", r"\frac13 \approx 0.33", True),
+        ("0.33", r"x = \frac13 \approx 0.33", True),
+        (r"\frac{1}{3}", r"\frac27 \approx 0.29", False),
+        ("3.14", r"x \approx 3.14", True),
+        # number words
+        ("-8", "negative eight", True),
+        ("42", "forty-two loaves", True),
+        ("9", "девять", True),
+        ("7", "eight", False),
+        # intervals and inequalities
+        ("[2,5)", r"2 \leq x < 5", True),
+        ("[2,5)", r"2 < x \leq 5", False),
+        (r"2 \leq x < 5", "[2,5)", True),
+        (r"(-\infty,3)", "x < 3", True),
+        ("x > 3", r"x \in (3, \infty)", True),
+        ("x > 3", "3 < x", True),
+        ("x > 3", r"[3, +\infty)", False),
+        (r"(-\infty,-1)\cup(4,\infty)", r"x < -1 \text{ or } x > 4", True),
+        (r"(-\infty,-1)\cup(4,\infty)", "-1 < x < 4", False),
+        (r"(1,3)", r"x > 1 \text{ and } x < 3", True),
+        # repeating decimals
+        (r"\frac{2}{11}", r"0.\overline{18}", True),
+        (r"\frac{2}{11}", r"0.1\overline{8}", False),
+        (r"\frac{5}{6}", "0.8333...", True),
+        (r"0.\overline{27}", r"0.\overline{72}", False),
+        # matrices
+        (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"A = \begin{bmatrix}1&2\\3&4\end{bmatrix}", True),
+        (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}", False),
+        (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", False),
+        # lists
+        (r"\pm 3", "x = 3, x = -3", True),
+        ("3", r"\pm 3", False),
+        ("(3,-4)", "x = 3, y = -4", True),
+        ("(3,-4)", "x = -4, y = 3", False),
+        (r"\emptyset", r"\varnothing", True),
+        ("1250", r"1,\! 250", True),
         (r"\sqrt{12}", r"2\sqrt{3}", None),
         ("x^2-1", "(x-1)(x+1)", None),
         ("x^{2}y", "yx^2", None),

@@ -28,6 +28,18 @@ CODE = "def f():\n    return 1\n"
         f"```bash\npip install x\n```\n```python\n{CODE}```",
         f"```python\n{CODE}```\n```text\nout\n```",
         f"```python\n\n```\n```python\n{CODE}```",
+        # marks that are not on lines of their own
+        f"```python\n{CODE.rstrip()}```",
+        f"```python\n{CODE.rstrip()}``` \n\nIt returns 1.",
+        f"Here: ```python\n{CODE}```",
+        f"```def f():\n{CODE.partition(chr(10))[2]}```",
+        # tags in the place of fences
+        f"[PYTHON]\n{CODE}[/PYTHON]\nDone.",
+        f"<code>\n{CODE}</code>",
+        # what the code wears
+        "```pycon\n>>> def f():\n...     return 1\n```",
+        "```python\n1  def f():\n2      return 1\n```",
+        "```python\n 1 | def f():\n 2 |     return 1\n```",
     ],
 )
 def test_one_fence(reply: str) -> None:
@@ -73,3 +85,78 @@ def test_many_marks_take_no_long_time() -> None:
     code_blocks("`" * 400_000)
     code_blocks("```\n" * 100_000)
     assert time.perf_counter() - started < 2.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "block"),
+    [
+        ("```def f(): return 1```", "def f(): return 1\n"),
+        ("Sure! ```python def f(): return 1```", "def f(): return 1\n"),
+        ("```return 1```", "return 1\n"),
+    ],
+)
+def test_a_fence_on_one_line(reply: str, block: str) -> None:
+    assert code_blocks(reply) == [block]
+
+
+def test_words_between_marks_are_no_code() -> None:
+    assert code_blocks(f"Use ```sorted``` here.\n\n```python\n{CODE}```") == [CODE]
+
+
+def test_a_fence_within_a_docstring_is_text() -> None:
+    code = 'def f():\n    """Doc.\n\n    ```\n    f()\n    ```\n    """\n    return 1\n'
+    assert code_blocks(f"```python\n{code}```") == [code]
+    assert code_blocks("```python\n    return 1\n    ```\nDone.")[0] == "    return 1\n"
+
+
+def test_marks_in_pairs_within_a_line_do_not_close() -> None:
+    code = 'def f():\n    """Like ```g```"""\n    # see ```g```\n    return 1\n'
+    assert code_blocks(f"```python\n{code}```") == [code]
+
+
+def test_talk_after_a_fence_that_never_closes_is_cut_off() -> None:
+    blocks = code_blocks(f"```python\n{CODE}\nThis returns 1, as asked.\n\nEnjoy!")
+    assert CODE in blocks
+    assert blocks[0].startswith("def f")
+
+
+def test_constants_before_the_first_function_belong_to_it() -> None:
+    code = "ONE = [\n    1,\n]\n# the only one\n\ndef f():\n    return ONE[0]\n"
+    assert code in code_blocks(f"Here is the solution:\n\n{code}\nIt returns 1.")
+
+
+def test_code_that_is_only_indented() -> None:
+    assert CODE in code_blocks("Like this:\n\n    def f():\n        return 1\n\nThat's all.")
+
+
+def test_a_mark_that_only_closes() -> None:
+    assert code_blocks("    return 1\n```\n\nIt is 1.")[0] == "It is 1.\n"
+    assert "    return 1\n" in code_blocks("    return 1\n```\n\nIt is 1.")
+    assert code_blocks("    return 1\n```")[0] == "    return 1\n"
+
+
+def test_a_session_without_a_fence() -> None:
+    blocks = code_blocks(">>> def f():\n...     return 1\n...\n>>> f()\n1\n")
+    assert blocks[0] == "def f():\n    return 1\n\nf()\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [
+        ("This version is wrong. Please do not use it:", "good\n"),
+        ("**What I rejected:** the following incorrect attempt.", "good\n"),
+        ("Yours is wrong. Here is the fixed version:", "last\n"),
+        ("A shorter version:", "last\n"),
+    ],
+)
+def test_code_that_is_called_wrong_comes_after_the_rest(before: str, first: str) -> None:
+    assert code_blocks(f"```python\ngood\n```\n\n{before}\n\n```python\nlast\n```")[0] == first
+
+
+@pytest.mark.parametrize(
+    "piece", ["`", "x```\n", "~~~\n", "[PYTHON]", ">>> a\n", "1 x\n", "    def f\n", "x = 1\n", "``` a``` b\n"]
+)
+def test_a_reply_of_repetition_takes_no_long_time(piece: str) -> None:
+    started = time.process_time()
+    code_blocks(piece * (400_000 // len(piece)))
+    assert time.process_time() - started < 5.0

@@ -91,7 +91,7 @@ def _following_unit(text: str, place: int) -> str:
 
 
 def _quantity(text: str) -> _Quantity | None:
-    form = canonical(text)
+    form = canonical(text, keep_units=True)
     found = _UNIT.fullmatch(form.strip())
     unit = _unit(found["unit"]) if found else None
     value = number(canonical(found["value"])) if found and unit else number(form)

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from context_bench.errors import DataError, UsageError
+from context_bench.evaluators.verdicts import split_reasoning
 from context_bench.golds import response_text
 from context_bench.results import Scores
 from context_bench.sandbox import SANDBOXES, code_blocks, find_isolation, read_task, run
@@ -22,7 +23,7 @@ class CodeExecution:
 
     Reads HumanEval's form (`test` with `check(candidate)`, `entry_point`, and the code to complete in
     `prompt` or `context`) and MBPP's (`test_list`, or asserts in `test`). The response may be a
-    completion, a whole program, or a chat message with fences.
+    completion, a whole program, or a chat message with fences; code within `<think>` alone is no answer.
 
     Args:
         timeout: Seconds of wall-clock time for one program with its tests.
@@ -52,7 +53,7 @@ class CodeExecution:
             return Scores(reason=str(error))
         if task is None:
             return Scores(reason="no tests: the example has neither test nor test_list")
-        blocks = code_blocks(response_text(processed))
+        blocks = code_blocks(split_reasoning(response_text(processed))[0])
         if not blocks:
             return _failed("no code in the reply")
         try:

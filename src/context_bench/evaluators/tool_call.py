@@ -2,24 +2,21 @@
 
 Gold is a list of {function: {parameter: [accepted values]}}; an empty string among the values means that
 the parameter may be left out, unless the function declares it as required. Texts are compared without
-case, spaces and the signs ,./-_*^ and with one kind of quote. Beyond the published checker, an int is
-accepted for a float inside lists too, and parallel calls are paired so that as many as possible match.
+case, spaces and the signs ,./-_*^ and with one kind of quote. Beyond the published checker, parallel calls are
+paired so that as many as possible match, a Python tuple passes for a list, and objects within objects are read.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.evaluators.assignment import best_assignment
 from context_bench.evaluators.tool_call_reading import Call, read_calls, same_name
+from context_bench.evaluators.tool_call_values import object_matches
 from context_bench.results import Scores
 
 __all__ = ["ToolCallMatch", "call_matches"]
-
-_IGNORED = re.compile(r"[ ,./\-_*^]")
-_OPTIONAL = ""
 
 Gold = tuple[str, Mapping[str, Any]]
 
@@ -33,7 +30,7 @@ class ToolCallMatch:
     """
 
     name = "tool-call-match"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("tool_call_match",)
 
@@ -45,14 +42,14 @@ class ToolCallMatch:
         golds = _golds(truth) if isinstance(truth, list | tuple) else None
         if golds is None and not category.endswith("relevance"):
             return Scores(reason="no ground_truth" if truth is None else "ground_truth is in no known form")
-        required = _required(original)
-        calls = read_calls(processed, {*required, *(name for name, _ in golds or ())})
+        declared = _parameters(original)
+        calls = read_calls(processed, {*declared, *(name for name, _ in golds or ())})
         if category.endswith("irrelevance") or (not golds and not category.endswith("relevance")):
             right = not calls
         elif not golds:
             right = bool(calls)
         else:
-            right = _all_match(calls, golds, required)
+            right = _all_match(calls, golds, declared)
         return Scores({"tool_call_match": float(right)}, details={"calls": [call.name for call in calls]})
 
 
@@ -78,61 +75,42 @@ def _accepting(value: Any) -> Any:
     return [_accepting(item) for item in value] if isinstance(value, list) else value
 
 
-def _required(example: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The functions on offer, each with the parameters that it declares as required."""
+def _parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The functions on offer, each with what it declares about its parameters."""
     tools = example.get("tools")
-    required: dict[str, list[str]] = {}
+    declared: dict[str, Mapping[str, Any]] = {}
     for tool in tools if isinstance(tools, list | tuple) else ():
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
         if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             parameters = function.get("parameters")
-            names = parameters.get("required") if isinstance(parameters, Mapping) else None
-            required[function["name"]] = list(names) if isinstance(names, list | tuple) else []
-    return required
+            declared[function["name"]] = parameters if isinstance(parameters, Mapping) else {}
+    return declared
 
 
-def _all_match(calls: Sequence[Call], golds: Sequence[Gold], required: Mapping[str, Collection[str]]) -> bool:
+def _all_match(calls: Sequence[Call], golds: Sequence[Gold], declared: Mapping[str, Mapping[str, Any]]) -> bool:
     if len(calls) != len(golds):
         return False
     for call in calls:
-        needed = next((names for name, names in required.items() if same_name(name, call.name)), ())
-        if not {*needed} <= {*(call.arguments or ())}:
+        if not {*_names(_of_function(declared, call.name).get("required"))} <= {*(call.arguments or ())}:
             return False
-    table = [[float(call_matches(call, gold)) for call in calls] for gold in golds]
+    table = [
+        [float(call_matches(call, gold, _of_function(declared, gold[0]).get("properties"))) for call in calls]
+        for gold in golds
+    ]
     return sum(table[row][column] for row, column in best_assignment(table)) == len(golds)
 
 
-def call_matches(call: Call, gold: Gold) -> bool:
-    """Whether one call is the wanted one."""
+def _of_function(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> Mapping[str, Any]:
+    return next((parameters for name, parameters in declared.items() if same_name(name, wanted)), {})
+
+
+def _names(required: Any) -> Sequence[str]:
+    return required if isinstance(required, list | tuple) else ()
+
+
+def call_matches(call: Call, gold: Gold, schemas: Any = None) -> bool:
+    """Whether one call is the wanted one; `schemas` is what the function declares about each parameter."""
     name, parameters = gold
-    return call.arguments is not None and same_name(call.name, name) and _object_matches(call.arguments, parameters)
-
-
-def _object_matches(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Each value must be accepted, none be unexpected, and only optional ones be missing."""
-    if not given.keys() <= wanted.keys():
+    if call.arguments is None or not same_name(call.name, name):
         return False
-    for key, accepted in wanted.items():
-        choices = accepted if isinstance(accepted, list) else [accepted]
-        if key not in given:
-            if _OPTIONAL not in choices:
-                return False
-        elif not any(_value_matches(given[key], choice) for choice in choices):
-            return False
-    return True
-
-
-def _value_matches(given: Any, wanted: Any) -> bool:
-    if isinstance(given, str) and isinstance(wanted, str):
-        return _standard(given) == _standard(wanted)
-    if isinstance(given, Mapping) and isinstance(wanted, Mapping):
-        return _object_matches(given, wanted)
-    if isinstance(given, list | tuple) and isinstance(wanted, list | tuple):
-        return len(given) == len(wanted) and all(map(_value_matches, given, wanted))
-    if isinstance(wanted, float) and type(given) is int:
-        return given == wanted
-    return type(given) is type(wanted) and bool(given == wanted)
-
-
-def _standard(text: str) -> str:
-    return _IGNORED.sub("", text).lower().replace("'", '"')
+    return object_matches(call.arguments, parameters, schemas if isinstance(schemas, Mapping) else {})

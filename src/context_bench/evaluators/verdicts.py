@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-__all__ = ["Part", "answer_text", "plain", "reading_order", "sentence_around", "without_thinking"]
+__all__ = ["Part", "answer_text", "plain", "reading_order", "sentence_around", "split_reasoning", "without_thinking"]
 
 _THINK_TAG = re.compile(r"<(/?)(?:think|thinking|thoughts?|reasoning|scratchpad)>|(\[/?THINK\])", re.IGNORECASE)
 _FINAL_CHANNEL = "<|channel|>final<|message|>"

@@ -6,66 +6,51 @@ sandbox, since hostile source can crash a parser.
 
 from __future__ import annotations
 
-import re
+from context_bench.sandbox.dress import number_free, session_code
+from context_bench.sandbox.fences import Fence, find_fences, is_fence_line
+from context_bench.sandbox.unfenced import MAX_CUTS, indented_code, paragraphs_of_code
 
-__all__ = ["MAX_REPLY", "code_blocks"]
+__all__ = ["MAX_CUTS", "MAX_REPLY", "code_blocks"]
 
 MAX_REPLY = 1_000_000
 """Replies longer than this many characters are not looked at."""
 
-MAX_CUTS = 30
-"""At how many paragraphs, from the end, an unfenced reply is cut in search of the end of its code."""
-
-_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)")
-_PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "code"}
-_CODE_LINE = re.compile(r"(?:def|class|async def|import|from) |@\w")
+_PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
 
 
 def code_blocks(reply: str) -> list[str]:
     """Pieces of a reply that may be the program, the likeliest first; empty when there is no text.
 
-    Of several fences the last comes first: what a model ends with is its answer.
+    Of several fences the last comes first: what a model ends with is its answer, unless the words before it say
+    that it is the wrong one.
     """
     if not reply.strip() or len(reply) > MAX_REPLY:
         return []
-    fenced = _fenced(reply.splitlines())
-    python = [text for language, text in fenced if language in _PYTHON]
-    blocks = python or [text for _, text in fenced]
-    return blocks[::-1] if blocks else _unfenced(reply.splitlines())
+    lines = reply.splitlines()
+    fences = find_fences(lines)
+    python = [fence for fence in fences if fence.language in _PYTHON]
+    latest_first = (python or fences)[::-1]
+    chosen = sorted(latest_first, key=lambda fence: fence.rejected)
+    blocks = [piece for fence in chosen for piece in _pieces(fence)]
+    if not blocks or _may_be_outside(fences):
+        # A lone mark, or what it opens, is no code: the program stands before it.
+        blocks += paragraphs_of_code([line for line in lines if not is_fence_line(line)])
+        blocks += indented_code(lines)
+    return list(dict.fromkeys(_undress(block) for block in blocks))
 
 
-def _fenced(lines: list[str]) -> list[tuple[str, str]]:
-    """Language and text of each fence that holds something; one that never closes runs to the end."""
-    found: list[tuple[str, str]] = []
-    at = 0
-    while at < len(lines):
-        opening = _FENCE.match(lines[at])
-        at += 1
-        if not opening:
-            continue
-        margin, marks, language = opening.groups()
-        start = at
-        while at < len(lines) and not _closes(lines[at], marks):
-            at += 1
-        body = [line.removeprefix(margin) for line in lines[start:at]]
-        if any(line.strip() for line in body):
-            found.append((language.lower(), "\n".join(body) + "\n"))
-        at += 1
-    return found
+def _pieces(fence: Fence) -> list[str]:
+    """The text of a fence; of one that never closes also what is left when the talk after it is cut off."""
+    if fence.closed:
+        return ["\n".join(fence.lines) + "\n"]
+    return paragraphs_of_code(fence.lines)
 
 
-def _closes(line: str, marks: str) -> bool:
-    text = line.strip()
-    return len(text) >= len(marks) and not text.strip(marks[0])
+def _may_be_outside(fences: list[Fence]) -> bool:
+    """Whether the only fence is one that has no language and never closes: its mark may have closed another."""
+    return len(fences) == 1 and not fences[0].closed and not fences[0].language
 
 
-def _unfenced(lines: list[str]) -> list[str]:
-    """The reply from its start and from its first line of code, whole and cut short at its paragraphs."""
-    first = next((at for at, line in enumerate(lines) if _CODE_LINE.match(line)), 0)
-    pieces: dict[str, None] = {}
-    for start in dict.fromkeys((0, first)):
-        ends = [len(lines), *(at for at in range(len(lines) - 1, start, -1) if not lines[at].strip())]
-        for end in ends[: MAX_CUTS + 1]:
-            if any(line.strip() for line in lines[start:end]):
-                pieces["\n".join(lines[start:end]).strip("\n") + "\n"] = None
-    return list(pieces)
+def _undress(block: str) -> str:
+    """The code of an interpreter's session, or of lines with their numbers; else the block as it is."""
+    return session_code(block) or number_free(block) or block

@@ -1,8 +1,9 @@
 r"""Where a reply says its final answer.
 
-In this order: the last `\boxed{}`; the last `#### X`; the last "the answer is X", in the languages of MGSM;
-the whole reply, when it is nothing but an expression; else whichever comes last, a formula or a number.
-Reasoning in `<think>` is passed over when something follows it.
+In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer
+is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has
+in bold; else the value that it mentions last. Reasoning in `<think>` is passed over when something follows it;
+where nothing does, only what it states as the answer counts. Offers of further help are passed over too.
 """
 
 from __future__ import annotations
@@ -11,20 +12,29 @@ import json
 import re
 
 from context_bench.evaluators.math.exact import number
+from context_bench.evaluators.math.mentions import (
+    FEW_WORDS,
+    FORMULA,
+    NUMBER,
+    TAIL,
+    formula_content,
+    is_joint,
+    last_mention,
+)
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
+from context_bench.evaluators.math.numerals import spelled_number, write_digits
+from context_bench.evaluators.verdicts import split_reasoning
 
 __all__ = ["boxed", "final_answer", "gold_text"]
 
-_THOUGHTS = re.compile(r"(?is)^.*</(?:think|thinking|thought|reasoning)>")
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")
-_BETWEEN = re.compile(r"(?:[\s$,;.]|\\[()\[\]]|\\(?:text|quad)\b|[{}]|\band\b|\bor\b)*\Z")
 _MARKED = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]+)")
 _NUMBERED_HEADING = re.compile(r"\d+\s*[.):]\s*[^\d\s]")
 _STATED = re.compile(
     r"""(?imx)
     (?: \b(?:answers?|final\s+(?:solution|result))\b (?:\s+first)? (?:\s+(?:to|for|of|in)\s[^.:\n]{1,80}?)?
         [\s*_"'()]* (?: \b(?:is|are|was|be|equals|comes\ to)\b | [:=] )
-      | ^A\s*:
+      | ^A\s*:  |  ^[\#*\s]*(?:final\s+)?answer[*\s]*$
       | \bAntwort\b [\s*_]* (?: \b(?:ist|lautet|beträgt)\b | : )
       | \bréponse\b [\s*_]* (?:\bfinale\b)? [\s*_]* (?: \best\b | : )
       | \brespuesta\b [\s*_]* (?:\bfinal\b)? [\s*_]* (?: \bes\b | : )
@@ -36,7 +46,7 @@ _STATED = re.compile(
     """
 )
 _STATED_AFTER = re.compile(
-    r"(?i)([^\n]{1,80}?)[\s*_]{1,4}is\s+(?:the|our|my)\s+(?:(?:only|final|correct|right)\s+){0,2}(?:answer|solution)\b"
+    r"(?i)[\s*_]is\s+(?:the|our|my)\s+(?:(?:only|final|correct|right)\s+){0,2}(?:answer|solution)\b"
 )
 _IN_JSON = re.compile(r'(?i)"(?:final[_ ]?)?answer"\s*:\s*("(?:[^"\\\n]|\\.)*"|-?[\d.]+)')
 _REFUSAL = re.compile(
@@ -45,23 +55,28 @@ _REFUSAL = re.compile(
     r"|\bI\s+(?:do(?:n't|\s+not)\s+(?:know|have\s+enough)|need\s+more\s+information)\b|\bnot\s+enough\s+information\b"
     r"|\b(?:which|what|how)\b(?![^?\n]*\b(?:help|else|think|sound|explain|assist)\b)[^.?!\n]{1,120}\?\s*\Z"
 )
-_LABEL = re.compile(r"(?i)\b(?:step|part|question|problem|case|example|method|equation|figure|table|not)\s*[(#]?\Z")
-_SENTENCE_END = re.compile(r"(?<=[^\s.])[.。!?](?=\s|$|\*)|[。\n]")
-_TAIL = 4000
-_FORMULA = re.compile(
-    r"(?s)\\\[(?P<a>.+?)\\\]|\\\((?P<b>.+?)\\\)|\$\$(?P<c>.+?)\$\$|(?<![\\$])\$(?P<d>[^\s$][^$\n]*?)(?<![\s\\])\$(?!\d)"
+_SENTENCE_END = re.compile(r"(?<=[^\s.])(?<!\bi\.e)(?<!\be\.g)(?<!\bapprox)[.。!?](?=\s|$|\*)|[。\n]")
+_CORRECTED = re.compile(
+    r"(?im)(?:\b(?:final|correct(?:ed)?|revised|actual)\s+(?:answer|result|solution|total)\b[\s*_]*"
+    r"(?:\b(?:is|are|should\s+be|would\s+be)\b|[:=])|^[\s*_>#]*answer[\s*_]*:|(?<!#)####(?!#))[\s*_:]*"
 )
-_NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_^])(?<!\^\{)(?<!\d[.,/])(?:(?<![\w)])-\s?)?(?:[$€£¥₹]\s?)?(?:(?<=[$€£¥₹])-)?"
-    r"(?:\d{1,3}(?:,\d{3})+(?![\d,]\d)|\d{1,3}(?:[ ]\d{3})+(?![\d.,]?\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+(?![\w.]))?"
-    r"(?:\s?/\s?\d+(?![\d/]))?(?:\s?\\?%|\s(?:percent|hundred|thousand|million|billion|trillion)\b)?"
-    r"(?:(?<=\d)-\d+(?![\d.]))?"
+# A question whether to go on, or an offer; not "If you want the total, it is 18."
+_OFFER = re.compile(
+    r"(?i)(?:\n|(?<=[.!?*)])[ ])\W{0,6}(?:(?:would\s+you\s+like|(?:do\s+you\s+)?want\s+(?:me\s+)?to"
+    r"|do\s+you\s+(?:want|need)|shall\s+I|should\s+I|is\s+there\s+anything)\b[^\n]*\?|(?:let\s+me\s+know|feel\s+free|I\s+can\s+also"
+    r"|(?:I'm\s+)?happy\s+to)\b[^\n]*|if\s+you\b[^\n]*\b(?:let\s+me\s+know|tell\s+me|ask|feel\s+free|I\s+can|I\s+could|I'd)\b[^\n]*)\W*\Z"
 )
-_TUPLE = re.compile(r"[(\[]\s*[-+\w.\\{}/^ ]{1,60}(?:,\s*[-+\w.\\{}/^ ]{1,60})+[)\]]")
-_LATEX = re.compile(r"[^\s$]*\\(?:[dt]?frac|sqrt|pi)(?![a-zA-Z])(?:[^\s$]*[^\s$.,;:])?")
-_LIST = re.compile(r",|\b(?:and|or)\b")
-_EQUALS = re.compile(r"\\approx|\\equiv|(?<![<>!\\:])=(?!=)")
-_FEW_WORDS = 8
+# Words with which no sentence ends: the reply was cut off before it came to its result.
+_CUT_OFF = re.compile(
+    r"(?i)(?<!\\)\b(?:and|or|by|the|an?|of|to|then|so|is|are|we|with|from|for|that|which|because|since|if|when|let|"
+    r"(?:and|by|before|after|then)\s+[a-z]+ing)\s*\Z"
+)
+_BOLD = re.compile(r"(?<![*\w])(\*\*|__)(?=[^\s*])([^*\n]{1,200}?)(?<=\S)\1(?![*\w])")
+_BOLD_LABEL = re.compile(r"\s*[A-Z][A-Za-z ]{1,30}:\s+(?=\S)")
+_GOES_ON = re.compile(
+    r"(?<![A-Za-z])(?<![A-Za-z]\s)=\s*[$€£]?-?\d|(?i:\b(?:so|thus|therefore|hence|total|altogether|finally)\b)"
+)
+_CHOICES = re.compile(rf"(?:{NUMBER.pattern}(?:,\s)?\s?)+(?:\b(?:or|and)\b)\s{NUMBER.pattern}")
 
 
 def gold_text(gold: str) -> str:
@@ -72,34 +87,59 @@ def gold_text(gold: str) -> str:
 
 def final_answer(reply: str) -> str:
     """The final answer as written, or an empty text when the reply has none."""
-    text = unify(_without_thoughts(reply)).strip()
-    for find in (boxed, _marked, _in_json, _stated, _bare, _said_last):
-        if answer := find(text):
-            return answer
+    answer, reasoning, _ = split_reasoning(reply)
+    said = bool(answer.strip())
+    text = _without_offer(unify(answer if said else reasoning).strip())
+    explicit = (_boxed_or_corrected, _marked, _in_json, _stated)
+    for find in (*explicit, _bare, _emphasised, _said_last) if said else explicit:
+        if found := find(text):
+            return found
     return ""
 
 
-def _without_thoughts(reply: str) -> str:
-    said = _THOUGHTS.sub("", reply, count=1)
-    return said if said.strip() else reply
+def _without_offer(text: str) -> str:
+    """The text without the question or offer to the user that ends it."""
+    found = _OFFER.search(text, max(0, len(text) - 400))
+    return text[: found.start()].rstrip() if found and text[: found.start()].strip() else text
 
 
 def boxed(text: str) -> str:
-    r"""What the last boxes hold: several in a row (`\boxed{1}` and `\boxed{2}`) are one answer."""
+    r"""What the last box holds; `\boxed{1}` and `\boxed{2}`, joined by a comma or a word, are one answer."""
+    return _last_boxes(text)[0]
+
+
+def _last_boxes(text: str) -> tuple[str, int]:
+    """What the last boxes hold, and where they end."""
     contents: list[str] = []
     start = len(text)
+    last = 0
     for box in reversed(list(_BOX.finditer(text))[-20:]):
         content, end = _box_content(text, box.end())
         if end > start:  # a box around the box
             continue
-        if contents and not _BETWEEN.match(text[end:start][:40]):
+        if contents and not is_joint(text[end:start][:40]):
             break
         if content.strip():
             contents.insert(0, content.strip())
-            start = box.start()
+            start, last = box.start(), max(last, end)
         if len(contents) == 8:
             break
-    return ", ".join(contents)
+    return ", ".join(contents), last
+
+
+def _boxed_or_corrected(text: str) -> str:
+    """What the last boxes hold, or the final answer that is stated after them."""
+    content, end = _last_boxes(text)
+    if not content:
+        return ""
+    for found in reversed(list(_CORRECTED.finditer(text, end))[-20:]):
+        rest = text[found.end() : found.end() + TAIL]
+        said = unwrap(_sentence(rest))
+        if _NUMBERED_HEADING.match(rest):
+            continue
+        if said and (_plain(said) or NUMBER.match(said) or FORMULA.match(said)):
+            return _from_sentence(said)
+    return content
 
 
 def _box_content(text: str, start: int) -> tuple[str, int]:
@@ -108,12 +148,12 @@ def _box_content(text: str, start: int) -> tuple[str, int]:
         word = re.compile(r"[^\s$]+").match(text, start)
         return (word.group().rstrip(".,"), word.end()) if word else ("", start)
     depth = 0
-    for place in range(start, min(len(text), start + 2 * _TAIL)):
+    for place in range(start, min(len(text), start + 2 * TAIL)):
         if text[place] in "{}" and text[place - 1] != "\\":
             depth += 1 if text[place] == "{" else -1
             if not depth:
                 return text[start + 1 : place], place + 1
-    return text[start + 1 : start + _TAIL].split("\n")[0].rstrip("$ "), len(text)  # cut off in the middle
+    return text[start + 1 : start + TAIL].split("\n")[0].rstrip("$ "), len(text)  # cut off in the middle
 
 
 def _marked(text: str) -> str:
@@ -124,14 +164,14 @@ def _marked(text: str) -> str:
             continue
         if number(canonical(content)) or (content and not is_words(canonical(content))):
             return content
-        if not text[found.end() :].strip() and len(content.split()) <= _FEW_WORDS:
+        if not text[found.end() :].strip() and len(content.split()) <= FEW_WORDS:
             return _from_sentence(content)
     return ""
 
 
 def _in_json(text: str) -> str:
     """The field `answer` of a JSON reply."""
-    found = _IN_JSON.findall(text[-_TAIL:])
+    found = _IN_JSON.findall(text[-TAIL:])
     try:
         return str(json.loads(found[-1])) if found else ""
     except ValueError:
@@ -141,15 +181,21 @@ def _in_json(text: str) -> str:
 def _stated(text: str) -> str:
     """What follows the last "the answer is" that goes on with an answer."""
     for found in reversed(list(_STATED.finditer(text))[-20:]):
-        rest = text[found.end() : found.end() + _TAIL]
-        formula = _FORMULA.match(rest)
-        end = _SENTENCE_END.search(rest, formula.end() if formula else 0)
-        sentence = rest[: end.start()] if end else rest
+        rest = text[found.end() : found.end() + TAIL]
+        sentence = _sentence(rest)
         is_last = not rest[len(sentence) :].strip(" \n.*")
         if not re.match(r"(?i)not\b", sentence) and (answer := _from_statement(sentence, is_last)):
             return answer
-    after = list(_STATED_AFTER.finditer(text[-_TAIL:]))
-    return _last(after[-1][1]) if after else ""
+    tail = text[-TAIL:]
+    after = list(_STATED_AFTER.finditer(tail))
+    return last_mention(tail[: after[-1].start()].rpartition("\n")[2][-80:]) if after else ""
+
+
+def _sentence(rest: str) -> str:
+    """The first sentence of a text; a formula at its start is not cut in two."""
+    formula = FORMULA.match(rest)
+    end = _SENTENCE_END.search(rest, formula.end() if formula else 0)
+    return rest[: end.start()] if end else rest
 
 
 def _from_statement(sentence: str, is_last: bool) -> str:
@@ -157,7 +203,7 @@ def _from_statement(sentence: str, is_last: bool) -> str:
     if _plain(said):
         return said
     # "Answer:" may head the reasoning: a long sentence with more after it is no final answer.
-    if not is_last and len(said.split()) > _FEW_WORDS and not _NUMBER.match(said) and not _FORMULA.match(said):
+    if not is_last and len(said.split()) > FEW_WORDS and not NUMBER.match(said) and not FORMULA.match(said):
         return ""
     return _from_sentence(said)
 
@@ -166,19 +212,23 @@ def _from_sentence(said: str) -> str:
     """The answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
     if formulas := _leading_formulas(said):
         return ", ".join(formulas)
-    if starts := _NUMBER.match(said):
+    if choices := _CHOICES.match(said):
+        return choices.group()
+    if starts := NUMBER.match(said):
         return starts.group() if is_words(canonical(said)) else said
-    return _last(said) if re.search(r"\d|\\", said) else (said if len(said.split()) <= _FEW_WORDS else "")
+    if re.search(r"\d|\\", said):
+        return last_mention(said)
+    return said if len(said.split()) <= FEW_WORDS else last_mention(write_digits(said))
 
 
 def _leading_formulas(said: str) -> list[str]:
     """The formulas at the start of a sentence: one, or several that make a list."""
     contents: list[str] = []
     end = 0
-    for found in _FORMULA.finditer(said):
-        if (found.start() > 0 and not contents) or not _BETWEEN.match(said[end : found.start()]):
+    for found in FORMULA.finditer(said):
+        if found.start() > 0 and not (contents and is_joint(said[end : found.start()])):
             break
-        contents.append(_content(found))
+        contents.append(formula_content(found))
         end = found.end()
     return contents
 
@@ -190,45 +240,29 @@ def _plain(text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    return text if len(text) <= 400 and _plain(text) else ""
+    """The whole reply, if it is an expression; several lines are one only within the marks of a formula."""
+    one = "\n" not in text or bool(FORMULA.fullmatch(text))
+    return text if one and len(text) <= 400 and _plain(text) else ""
+
+
+def _emphasised(text: str) -> str:
+    """What the last paragraph has in bold, if that is a value, or a name that ends the reply."""
+    paragraph = next((part for part in text.rsplit("\n\n", 3)[::-1] if re.search(r"\d|\*\*|__", part)), "")[-TAIL:]
+    spans = list(_BOLD.finditer(paragraph))
+    for found in reversed(spans[-8:]):
+        content = _BOLD_LABEL.sub("", unwrap(found[2]), count=1)
+        after = paragraph[found.end() :]
+        if found[2].rstrip().endswith(":") or after.lstrip().startswith(":"):
+            continue
+        if _GOES_ON.search(after):
+            return ""
+        if _plain(content) or re.search(r"\d|\\", content) or spelled_number(content):
+            return content if _plain(content) else _from_sentence(content)
+        if not after.strip(" .!*_") and content[:1].isupper() and len(content.split()) <= FEW_WORDS // 2:
+            return content
+    return ""
 
 
 def _said_last(text: str) -> str:
-    """What comes last, unless the reply refuses or asks back."""
-    return "" if _REFUSAL.search(text[-_TAIL:]) else _last(text)
-
-
-def _last(text: str) -> str:
-    """The last formula, tuple or number, whichever ends last; of an equation the right-hand side."""
-    tail = text[-_TAIL:]
-    formulas = [found for found in _FORMULA.finditer(tail) if _tells(found)]
-    plain = [found for found in _TUPLE.finditer(tail) if not is_words(canonical(found.group()))]
-    plain += [*_LATEX.finditer(tail), *(found for found in _NUMBER.finditer(tail) if not _is_label(found, tail))]
-    end = max((found.end() for found in plain), default=-1)
-    if formulas and end <= formulas[-1].end():
-        content = _content(formulas[-1])
-        return content if _LIST.search(canonical(content)) else _EQUALS.split(content)[-1].strip()
-    if plain:
-        # What ends together with the number in it is the whole: 1/\sqrt{2}.
-        return next(found for found in plain if found.end() == end).group().strip()
-    line = unwrap(tail.strip().rpartition("\n")[2])
-    return line if len(line.split()) <= _FEW_WORDS and not re.search(r"\d", line) else ""
-
-
-def _is_label(found: re.Match[str], text: str) -> bool:
-    """`Step 2`, or the number of an item at the start of its line."""
-    before = text[max(0, found.start() - 20) : found.start()]
-    at_start = not before.rpartition("\n")[2].strip(" *") and re.match(
-        r"[.)]\s+\S", text[found.end() : found.end() + 9]
-    )
-    return bool(_LABEL.search(before) or at_start)
-
-
-def _content(formula: re.Match[str]) -> str:
-    return str(next(part for part in formula.groups() if part)).strip()
-
-
-def _tells(formula: re.Match[str]) -> bool:
-    """Whether a formula can be an answer: the mere name of a variable is none."""
-    content = _content(formula)
-    return len(content) > 1 and not (formula["d"] and is_words(canonical(content)) and "\\" not in content)
+    """The value that comes last, unless the reply refuses, asks back or breaks off."""
+    return "" if _REFUSAL.search(text[-TAIL:]) or _CUT_OFF.search(text[-60:]) else last_mention(text)

@@ -1,40 +1,69 @@
 r"""Is an answer the gold answer? Decided here where plain reading suffices, which covers numbers, tuples,
-intervals, sets and words; None where algebra is needed.
+intervals, inequalities, ratios, matrices, sets and words; None where algebra is needed.
 
 Order matters in tuples and intervals, as do the kinds of their brackets; it does not in sets and bare lists.
-`x = 5` is 5, `x \in [1, 2]` is the interval. Units and currencies are passed over.
+`x = 5` is 5, `x \in [1, 2]` is the interval, and so is `1 \leq x \leq 2`. Units and currencies are passed over. An
+exact value with its approximation (`1/3 \approx 0.33`) is right when either of them is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 from context_bench.evaluators.math.exact import equal, number
+from context_bench.evaluators.math.intervals import as_interval, variable_of
 from context_bench.evaluators.math.notation import canonical, is_words
+from context_bench.evaluators.math.numerals import spelled_number, write_digits
+from context_bench.evaluators.math.structures import (
+    brackets,
+    items,
+    matrix_rows,
+    named_values,
+    ratio_parts,
+    same_half_of_day,
+)
 
-__all__ = ["compare"]
+__all__ = ["compare", "count_parts", "readings"]
 
 # A name, with index and arguments, or arithmetic without letters: what stands before the value.
 _ASSIGNED = re.compile(
-    r"\s*(?:(?:[A-Za-z]|\\[a-z]+|[A-Za-z][A-Za-z ]{1,40})(?:_\{?\w+\}?)?'?\s*(?:\([A-Za-z, ]*\))?|[^A-Za-z=<>\\,]+)"
+    r"\s*(?:(?:[A-Za-z]|\\[a-z]+|[A-Za-z][A-Za-z ]{1,40})(?:_\{?\w+\}?)?(?:\^(?:\{-1\}|T|\{T\}|\\top))?'?\s*"
+    r"(?:\([A-Za-z, ]*\))?|\([A-Za-z](?:, ?[A-Za-z])+\)|[^A-Za-z=<>\\,]+)"
     r"\s*(?:=|\\in(?![a-z])|\\approx)"
 )
-_LISTED = re.compile(r"\s*,\s*(?:and\b|or\b)?\s*|\s+(?:and|or)\s+|\s*;\s*")
-_OPENING, _CLOSING = ("(", "[", "\\{"), (")", "]", "\\}")
+_APPROX = re.compile(r"\\(?:approx|simeq)(?![a-zA-Z])")
 _CHOICE = re.compile(r"\(?[A-J][).:]\s+(?=\S)")
 _WORDS = re.compile(r"[^\W_]+")
 _NUMERAL = re.compile(r"-?\d+(?:[.,/]\d+)*%?")
 _LONGEST = 2000
 _SHORT_WORDS = {"yes", "no", "odd", "all", "any", "one", "two", "not"}
 
+Ratio = tuple[Fraction, ...] | None
+
 
 def compare(gold: str, answer: str) -> bool | None:
     """True or False where that can be told by reading, None where it takes algebra."""
-    gold, answer = canonical(gold), canonical(answer)
-    if len(answer) > _LONGEST + len(gold):  # no answer: whatever the reply put in its box
-        return False
-    return _compare(gold, answer)
+    gold = canonical(gold)
+    verdicts = [_compare(gold, each) for each in readings(answer) if len(each) <= _LONGEST + len(gold)]
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def readings(answer: str) -> list[str]:
+    r"""What an answer says, in canonical form: of `1/3 \approx 0.3` the exact value and the approximate one."""
+    text = canonical(answer)
+    exact, *rounded = (part.strip() for part in _APPROX.split(text))
+    if not rounded or len(text) > _LONGEST:
+        return [text]
+    value = _assigned(exact)
+    return [each for each in (value if re.search(r"\d|\\", value) else "", rounded[-1]) if each] or [text]
+
+
+def count_parts(gold: str) -> tuple[str, int]:
+    """Which brackets an accepted answer has, and how many parts."""
+    kind, inner = brackets(canonical(gold))
+    return kind, len(items(inner))
 
 
 def _compare(gold: str, answer: str) -> bool | None:
@@ -45,6 +74,8 @@ def _compare(gold: str, answer: str) -> bool | None:
     gold_number, answer_number = number(gold), number(answer)
     if gold_number and answer_number:
         return equal(gold_number, answer_number)
+    if (verdict := _compare_shapes(gold, answer)) is not None:
+        return verdict
     gold_value, answer_value = _assigned(gold), _assigned(answer)
     if (gold_value, answer_value) != (gold, answer) and not _two_names(gold, gold_value, answer, answer_value):
         return _compare(gold_value, answer_value)
@@ -52,9 +83,39 @@ def _compare(gold: str, answer: str) -> bool | None:
         return _compare(gold, _CHOICE.sub("", answer, count=1))
     if _structured(gold) or _structured(answer):
         return _compare_structures(gold, answer)
-    if is_words(gold) or is_words(answer):
+    if is_words(gold) or is_words(answer) or not answer.isascii():
         return _compare_words(gold, answer)
     return None
+
+
+def _compare_shapes(gold: str, answer: str) -> bool | None:
+    """Inequalities, ratios and matrices; None where neither answer is one, or they are not to be compared as such."""
+    gold_variable, answer_variable = variable_of(gold), variable_of(answer)
+    if (gold_variable or answer_variable) and (
+        not gold_variable or not answer_variable or gold_variable == answer_variable
+    ):
+        # An inequality is compared by its interval; with another one only where they bound the same variable.
+        return _compare(as_interval(gold) or _assigned(gold), as_interval(answer) or _assigned(answer))
+    gold_ratio, answer_ratio = ratio_parts(gold), ratio_parts(answer)
+    if gold_ratio and answer_ratio:
+        return gold_ratio == answer_ratio and same_half_of_day(gold, answer)
+    if gold_ratio or answer_ratio:
+        return _ratio_is_quotient(gold, gold_ratio, answer, answer_ratio)
+    gold_rows, answer_rows = matrix_rows(_assigned(gold)), matrix_rows(_assigned(answer))
+    if gold_rows and answer_rows:
+        if [len(row) for row in gold_rows] != [len(row) for row in answer_rows]:
+            return False
+        return _in_order([cell for row in gold_rows for cell in row], [cell for row in answer_rows for cell in row])
+    return None
+
+
+def _ratio_is_quotient(gold: str, gold_ratio: Ratio, answer: str, answer_ratio: Ratio) -> bool | None:
+    """3:4 is 3/4, but neither 3 nor 4."""
+    parts = gold_ratio or answer_ratio or ()
+    other = number(answer if gold_ratio else gold)
+    if not other or len(parts) != 2 or not parts[1]:
+        return False if other else None
+    return other.value.denominator != 1 and other.value == parts[0] / parts[1]
 
 
 def _compact(text: str) -> str:
@@ -66,7 +127,7 @@ def _compact(text: str) -> str:
 def _assigned(text: str) -> str:
     """The value in `x = 5`; several equals signs are a chain, of which the last value counts."""
     found = _ASSIGNED.match(text)
-    if not found or _items(text)[1:]:
+    if not found or (items(text[found.end() :])[1:] and not brackets(text[found.end() :].strip())[0]):
         return text
     return re.split(r"=|\\approx", text[found.end() :])[-1].strip() or text
 
@@ -79,48 +140,20 @@ def _two_names(gold: str, gold_value: str, answer: str, answer_value: str) -> bo
 
 
 def _structured(text: str) -> bool:
-    return "\\cup" in text or len(_items(_bare(text)[1])) > 1
-
-
-def _bare(text: str) -> tuple[str, str]:
-    """The brackets around a text, if they belong together, and what is between them."""
-    opening = next((mark for mark in (*_OPENING, "{") if text.startswith(mark)), "")
-    closing = next((mark for mark in (*_CLOSING, "}") if text.endswith(mark)), "")
-    inner = text[len(opening) : len(text) - len(closing)]
-    if not opening or not closing or _depth(inner) is None:
-        return "", text
-    kind = opening + closing
-    return ("\\{\\}" if kind == "{}" else kind), inner.strip()
-
-
-def _depth(text: str) -> int | None:
-    """0 when all brackets close; None when one closes that was not opened."""
-    depth = 0
-    for char in text:
-        depth += (char in "([{") - (char in ")]}")
-        if depth < 0:
-            return None
-    return depth
-
-
-def _items(text: str) -> list[str]:
-    """The parts of a list, by the commas that stand in no bracket."""
-    items, start = [], 0
-    for found in _LISTED.finditer(text):
-        if _depth(text[start : found.start()]) == 0:
-            items.append(text[start : found.start()])
-            start = found.end()
-    return [*items, text[start:]]
+    return "\\cup" in text or len(items(brackets(text)[1])) > 1
 
 
 def _compare_structures(gold: str, answer: str) -> bool | None:
     if "\\cup" in gold or "\\cup" in answer:
         return _any_order(gold.split("\\cup"), answer.split("\\cup"))
-    (gold_kind, gold_inner), (answer_kind, answer_inner) = _bare(gold), _bare(answer)
-    gold_items, answer_items = _items(gold_inner), _items(answer_inner)
+    (gold_kind, gold_inner), (answer_kind, answer_inner) = brackets(gold), brackets(answer)
+    gold_names, gold_items = named_values(items(gold_inner))
+    answer_names, answer_items = named_values(items(answer_inner))
     if len(gold_items) != len(answer_items):
         # 1,2 is no 12, but what \pm or a missing bracket hides takes algebra
         return False if all(map(number, (*gold_items, *answer_items))) else None
+    if len({*answer_names}) > 1 and gold_names in ([], answer_names) and gold_kind in ("", "()"):
+        return _in_order(gold_items, answer_items)  # x = 3, y = 4 is the pair (3, 4)
     if {gold_kind, answer_kind} <= {"", "\\{\\}"}:
         return _any_order(gold_items, answer_items)
     if gold_kind == answer_kind:
@@ -156,7 +189,7 @@ def _compare_words(gold: str, answer: str) -> bool | None:
         return True
     if number(gold):
         # A number in a sentence is the answer when it is the only one.
-        found = _NUMERAL.findall(answer)
+        found = _NUMERAL.findall(answer) or _NUMERAL.findall(spelled_number(answer) or write_digits(answer))
         return len(found) == 1 and bool(_compare(gold, found[0]))
     # Short words may be products of variables, and words beside a formula may be an equation.
     words = _WORDS.findall(gold + " " + answer)

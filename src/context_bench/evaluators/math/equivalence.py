@@ -12,8 +12,9 @@ from typing import Any
 
 from context_bench.errors import MissingExtra
 from context_bench.evaluators.math.answer import final_answer, gold_text
-from context_bench.evaluators.math.compare import compare
+from context_bench.evaluators.math.compare import compare, count_parts, readings
 from context_bench.evaluators.math.notation import canonical
+from context_bench.evaluators.math.parts import read_parts
 from context_bench.evaluators.worker import WorkerFailed, WorkerPool
 from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
@@ -39,7 +40,7 @@ class MathEquivalence:
     """
 
     name = "math-equivalence"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("math_equiv",)
     slow = True
@@ -53,8 +54,11 @@ class MathEquivalence:
         golds = [gold_text(", ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
-        answer = final_answer(response_text(processed))
+        reply = response_text(processed)
+        answer = final_answer(reply)
         verdicts = {gold: compare(gold, answer) for gold in golds}
+        if True not in verdicts.values() and (parts := _answer_in_parts(reply, answer, golds)):
+            answer, verdicts = parts, {gold: compare(gold, parts) for gold in golds}
         details: dict[str, Any] = {"answer": answer}
         open_golds = [gold for gold, verdict in verdicts.items() if verdict is None]
         if True in verdicts.values() or not open_golds:
@@ -69,10 +73,20 @@ class MathEquivalence:
 
     def _by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:
         try:
-            return bool(_pool(self.seconds, self.megabytes).call(canonical(gold), canonical(answer)))
+            pool = _pool(self.seconds, self.megabytes)
+            return any(bool(pool.call(canonical(gold), each)) for each in readings(answer))
         except WorkerFailed as failure:
             details["undecided"] = str(failure)
             return False
+
+
+def _answer_in_parts(reply: str, answer: str, golds: list[str]) -> str:
+    """The answer that a reply gives as a list of as many items as the gold has parts, where it was read as one."""
+    for kind, count in map(count_parts, golds):
+        if count > 1 and kind in ("", "()", "\\{\\}") and count_parts(answer)[1] == 1:
+            parts = ", ".join(read_parts(reply, count))
+            return f"({parts})" if parts and kind == "()" else parts
+    return ""
 
 
 @cache

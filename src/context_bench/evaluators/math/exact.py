@@ -1,8 +1,8 @@
 """Exact numbers: what a written number stands for, as a fraction.
 
 Understands signs, thousands commas, currencies, units, percent, fractions, mixed numbers, decimals,
-scientific notation, and arithmetic on those. No floating point is involved, and no input makes it slow:
-what grows beyond a few thousand digits is left to others.
+repeating decimals, scientific notation, and arithmetic on those. No floating point is involved, and no input
+makes it slow: what grows beyond a few thousand digits is left to others.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _UNIT = re.compile(
 )
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])|(?<![\d.,])\d{1,3}(?: \d{3})+(?! ?\d)")
 _MIXED = re.compile(r"(\d+)\s*\\frac\{(\d+)\}\{(\d+)\}|(?<![\d.])(\d+) (\d+)\s?/\s?(\d+)")
+_REPEATING = re.compile(r"(?<![\d.])(\d*)\.(\d*)\s*\\(?:overline|bar|dot)\s*\{?\s*(\d+)\s*\}?")
 _TOKEN = re.compile(
     r"\d+(?:\.\d*)?(?:[eE][-+]?\d{1,4}(?!\d))?|\.\d+(?:[eE][-+]?\d{1,4}(?!\d))?|\\frac|\\sqrt|[-+*/^(){}]|\s+"
 )
@@ -78,7 +79,7 @@ def number(text: str) -> Number | None:
     elif found := _SCALE.search(text):
         text, factor = text[: found.start()], Fraction(10 ** _SCALES[found[1].lower()])
     text = _GROUPED.sub(lambda each: re.sub("[, ]", "", each.group()), text.strip())
-    text = _MIXED.sub(_sum_of_mixed, text)
+    text = _MIXED.sub(_sum_of_mixed, _REPEATING.sub(_repeating_fraction, text))
     value = _Arithmetic(text).value()
     return None if value is None else Number(value, factor, "." in text)
 
@@ -87,6 +88,13 @@ def _kept_unit(found: re.Match[str]) -> str:
     """Of a unit, what changes the number: percent, million."""
     words = found.group().split()
     return f" {words[0]}" if words and (_PERCENT.match(words[0]) or _SCALE.match(words[0])) else ""
+
+
+def _repeating_fraction(found: re.Match[str]) -> str:
+    r"""0.1\overline{6} as (16 - 1) / 90."""
+    whole, fixed, period = found.groups()
+    top = int(f"{whole}{fixed}{period}") - int(f"{whole}{fixed}" or "0")
+    return rf"\frac{{{top}}}{{{(10 ** len(period) - 1) * 10 ** len(fixed)}}}"
 
 
 def _sum_of_mixed(found: re.Match[str]) -> str:

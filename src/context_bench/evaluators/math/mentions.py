@@ -1,0 +1,188 @@
+r"""The value that a text mentions last: a formula, a tuple, an inequality, a ratio or clock time, a number.
+
+An exact value that its approximation follows (`5\sqrt{2} \approx 7.07`) is given with it, joined by `\approx`.
+Numbers in words count where they are more than one word, or where the text has no digits at all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from context_bench.evaluators.math.exact import equal, number
+from context_bench.evaluators.math.intervals import variable_of
+from context_bench.evaluators.math.notation import canonical, is_words, unwrap
+from context_bench.evaluators.math.numerals import spelled_numbers
+
+__all__ = ["FEW_WORDS", "FORMULA", "NUMBER", "TAIL", "formula_content", "is_joint", "last_mention"]
+
+TAIL = 4000
+"""How many characters from the end of a reply are searched."""
+
+FEW_WORDS = 8
+"""Up to how many words are an answer; more of them are a sentence about it."""
+
+FORMULA = re.compile(
+    r"(?s)\\\[(?P<a>.+?)\\\]|\\\((?P<b>.+?)\\\)|\$\$(?P<c>.+?)\$\$|(?<![\\$])\$(?P<d>[^\s$][^$\n]*?)(?<![\s\\])\$(?!\d)"
+)
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_^])(?<!\^\{)(?<!\d[.,/])(?:(?<![\w)])-\s?)?(?:[$€£¥₹]\s?)?(?:(?<=[$€£¥₹])-)?"
+    r"(?:\d{1,3}(?:,\d{3})+(?![\d,]\d)|\d{1,3}(?:[ ]\d{3})+(?![\d.,]?\d)|\d+\s\d{1,3}/\d{1,3}(?![\d/])|\d+)"
+    r"(?:\.\d+)?(?:\.?\\overline\{\d+\})?(?:[eE][-+]?\d+(?![\w.]))?"
+    r"(?:\s?/\s?\d+(?![\d/]))?(?:\s?\\?%|\s(?:percent|hundred|thousand|million|billion|trillion)\b)?"
+    r"(?:(?<=\d)-\d+(?![\d.]))?"
+)
+# Spaces on both sides or on none: "day 1: 30 eggs" is no ratio.
+_RATIO = re.compile(
+    r"(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])", re.IGNORECASE
+)
+_RATIO_IN_WORDS = re.compile(r"(?i)\bratio\b[^.\n]{0,60}?\s(?P<ratio>\d+(?:\.\d+)?(?:\sto\s\d+(?:\.\d+)?)+)")
+_RELATION = re.compile(
+    r"(?<![\w\\])(?:-?\d[\d./]*\s?(?:<|\\leq?(?![a-z]))\s{0,2})?[A-Za-z]\s?(?:[<>]|\\[lg]eq?(?![a-z]))\s{0,2}-?\d[\d./]*(?<![./])"
+)
+_COMPLEX = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?\s?[-+]\s?\d*(?:\.\d+)?i(?![\w])")
+_MATRIX = re.compile(r"(?s)\\begin\{(?P<kind>[bpvBV]?matrix)\}.{1,400}?\\end\{(?P=kind)\}")
+_TUPLE = re.compile(r"[(\[]\s*[-+\w.\\{}/^ ]{1,60}(?:,\s*[-+\w.\\{}/^ ]{1,60})+[)\]]")
+_SET = re.compile(r"(?<![\w}\\])\\?\{\s*-?\d[\d./]*(?:,\s*-?\d[\d./]*)*\s*\\?\}")
+_LATEX = re.compile(r"[^\s$]*\\(?:[dt]?frac|sqrt|pi)(?![a-zA-Z])(?:[^\s$]*[^\s$.,;:])?")
+
+_LIST = re.compile(r",|\b(?:and|or)\b")
+_JOINT = re.compile(r"(?:[\s$,;.]|\\[()\[\]]|\\(?:text|quad)\b|[{}]|\band\b|\bor\b)*\Z")
+_JOINING = re.compile(r",|;|\band\b|\bor\b")
+_EQUALS = re.compile(r"\\equiv|(?<![<>!\\:])=(?!=)")
+_APPROX = re.compile(r"\\(?:approx|simeq)(?![a-zA-Z])")
+_NAMED = re.compile(r"\s*([A-Za-z])\s*=(?!=)")
+_ROUNDED = re.compile(
+    r"(?i)[\s,(*$]*(?:\bor\b|\bwhich\s+is\b|\bi\.e\.,?)?[\s(]*(?:\\approx|\\simeq|~|\b(?:about|approximately|roughly|approx\.?))"
+    r"[\s$]*\Z"
+)
+_WORD_BEFORE = re.compile(r"[^\s=$*]+\Z")
+_ASIDE = re.compile(r"(?<=[^\s.!?])[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
+# "Dividing by zero: no solution" says that there is no number, not that it is zero.
+_DIGIT_OR_DENIAL = re.compile(r"(?i)\d|\b(?:no|none|never|undefined|impossible|cannot|can't)\b")
+_SHARE = re.compile(r"\s+of\b")  # "two thirds of the class" says which share, not how many
+_LABEL = re.compile(r"(?i)\b(?:step|part|question|problem|case|example|method|equation|figure|table|not)\s*[(#]?\Z")
+
+
+class _Mention(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def last_mention(text: str) -> str:
+    """The last formula or value, whichever ends last; of an equation the right-hand side."""
+    tail = _ASIDE.sub(_blank_aside, text[-TAIL:])
+    formulas = [found for found in FORMULA.finditer(tail) if _tells(found)]
+    values = list(_values(tail, text))
+    end = max((found.end for found in values), default=-1)
+    if formulas and end <= formulas[-1].end():
+        return _from_formulas(formulas, tail)
+    if values:
+        # What ends together with the number in it is the whole: 1/\sqrt{2}.
+        value = next(found for found in values if found.end == end)
+        return _with_exact(value, formulas, tail)
+    line = unwrap(tail.strip().rpartition("\n")[2])
+    return line if len(line.split()) <= FEW_WORDS and not re.search(r"\d", line) else ""
+
+
+def formula_content(formula: re.Match[str]) -> str:
+    """What is between the marks of a formula."""
+    return str(next(part for part in formula.groups() if part)).strip()
+
+
+def is_joint(between: str) -> bool:
+    """Whether what is between two formulas or boxes makes a list of them: a comma, "and", "or"."""
+    return bool(_JOINT.match(between) and _JOINING.search(between))
+
+
+def _values(tail: str, text: str) -> list[_Mention]:
+    """All values outside of formulas, those that hold others before what they hold."""
+    found = [
+        _Mention(*each.span("ratio"), each["ratio"].replace(" to ", ":")) for each in _RATIO_IN_WORDS.finditer(tail)
+    ]
+    for pattern in (_MATRIX, _RATIO, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX):
+        matches = pattern.finditer(tail)
+        found += [_Mention(*each.span(), each.group().strip()) for each in matches if _is_value(each.group(), pattern)]
+    found += [
+        _Mention(*each.span(), each.group().strip()) for each in NUMBER.finditer(tail) if not _is_label(each, tail)
+    ]
+    any_word = not _DIGIT_OR_DENIAL.search(text)
+    found += [
+        _Mention(each.start, each.end, each.digits)
+        for each in spelled_numbers(tail)
+        if (each.compound or (any_word and each.digits != "1")) and not _SHARE.match(tail, each.end)
+    ]
+    return found
+
+
+def _is_value(text: str, pattern: re.Pattern[str]) -> bool:
+    return pattern is not _TUPLE or not is_words(canonical(text))
+
+
+def _from_formulas(formulas: list[re.Match[str]], tail: str) -> str:
+    """The value of the last formula, with those before it that say the same variable's other values."""
+    content = formula_content(formulas[-1])
+    if _LIST.search(canonical(content)):
+        return content
+    if len(formulas) > 1 and variable_of(canonical(content)):
+        between = tail[formulas[-2].end() : formulas[-1].start()]
+        return rf"{formula_content(formulas[-2])} \text{{ or }} {content}" if between.strip() == "or" else content
+    name = _NAMED.match(content)
+    values = [_value_of(content)]
+    for later, earlier in zip(formulas[::-1], formulas[-2::-1]):
+        other = _NAMED.match(formula_content(earlier))
+        if not (name and other and name[1] == other[1] and is_joint(tail[earlier.end() : later.start()])):
+            break
+        values.insert(0, _value_of(formula_content(earlier)))
+    numbers = [number(canonical(value)) for value in values]
+    if len(values) > 1 and numbers[-1] and all(each and equal(numbers[-1], each) for each in numbers):
+        return values[-1]  # steps of one calculation, not several values
+    return ", ".join(values)
+
+
+def _value_of(equation: str) -> str:
+    r"""The last value in a chain of equations; an approximation stays with the exact value before it."""
+    exact, *rounded = _APPROX.split(equation)
+    value = _EQUALS.split(exact)[-1].strip()
+    if not rounded:
+        return value
+    is_name = not re.search(r"\d|\\|[+^]", value) and len(value) < 3
+    return rounded[-1].strip() if is_name else rf"{value} \approx {rounded[-1].strip()}"
+
+
+def _with_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str:
+    """A value, with the exact one before it where it is said to be about that much."""
+    rounded = _ROUNDED.search(tail, max(0, value.start - 40), value.start)
+    if not rounded:
+        return value.text
+    before = tail[: rounded.start()]
+    if formulas and formulas[-1].end() >= len(before.rstrip()) > formulas[-1].start():
+        exact = _value_of(formula_content(formulas[-1]))
+    else:
+        word = _WORD_BEFORE.search(before[-80:])
+        exact = (
+            word.group() if word and re.search(r"\d", word.group()) and not is_words(canonical(word.group())) else ""
+        )
+    return rf"{exact} \approx {value.text}" if exact else value.text
+
+
+def _blank_aside(found: re.Match[str]) -> str:
+    """A remark in brackets is not the answer where a number goes before it on the same line."""
+    line = found.string[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
+    return " " * len(found.group()) if re.search(r"\d", line) else found.group()
+
+
+def _is_label(found: re.Match[str], text: str) -> bool:
+    """`Step 2`, or the number of an item at the start of its line."""
+    before = text[max(0, found.start() - 20) : found.start()]
+    at_start = not before.rpartition("\n")[2].strip(" *") and re.match(
+        r"[.)]\s+\S", text[found.end() : found.end() + 9]
+    )
+    return bool(_LABEL.search(before) or at_start)
+
+
+def _tells(formula: re.Match[str]) -> bool:
+    """Whether a formula can be an answer: the mere name of a variable is none."""
+    content = formula_content(formula)
+    return len(content) > 1 and not (formula["d"] and is_words(canonical(content)) and "\\" not in content)

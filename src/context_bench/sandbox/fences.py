@@ -1,0 +1,122 @@
+"""Fenced code in a reply, also where the marks are not on lines of their own or one of them is missing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Fence", "find_fences", "is_fence_line"]
+
+_OPENING = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)(.*)")
+_OPENING_AFTER_WORDS = re.compile(r"^()[^`]+(`{3,})[ \t]*([\w+#.-]*)()[ \t]*$")
+_MARKS = re.compile(r"`{3,}")
+_TAG = re.compile(r"(?:python3?|py3?|code)\s+")
+_CODE = re.compile(r"\b(?:def|class|lambda|return|import)\b")
+_STARTS_CODE = re.compile(r"(?:def|class|async|import|from|@\w+)\b")
+_TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNORECASE)
+_REJECTED = re.compile(
+    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|do(?:n't|\s+not)\s+use|does(?:n't|\s+not)\s+work|would\s+fail"
+    r"|naive\s+(?:version|attempt|approach)|bad\s+(?:version|attempt))\b"
+)
+_MENDED = re.compile(r"(?i)\b(?:fix(?:ed|es)?|correct(?:ed)?|instead|better|working|final|improved|here\s+is|here's)\b")
+_SENTENCE_END = re.compile(r"[.!?](?:\*\*)?\s+")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """One fence: the language in its first line, its text, and whether it ends.
+
+    `rejected` says that the sentence before it calls its code wrong.
+    """
+
+    language: str
+    lines: list[str]
+    closed: bool
+    rejected: bool = False
+
+
+def is_fence_line(line: str) -> bool:
+    """Whether a line is a mark, with or without a language."""
+    found = _OPENING.match(line)
+    return bool(found and not found[4].strip())
+
+
+def find_fences(lines: list[str]) -> list[Fence]:
+    """All fences that hold something, in order; one that never closes runs to the end."""
+    lines = _tags_as_fences(lines)
+    found: list[Fence] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if (code := _one_line_code(line)) is not None:
+            found += [Fence("", [code], True)] if code else []
+            continue
+        opening = _OPENING.match(line) or (_OPENING_AFTER_WORDS.match(line) if line.count("`") <= 6 else None)
+        if not opening:
+            continue
+        margin, marks, language, rest = opening.groups()
+        start, opened = at, at - 1
+        first = [f"{language}{rest}"] if _STARTS_CODE.match(f"{language}{rest}") else []
+        at = _find_end(lines, start, marks, len(margin))
+        body = first + [text.removeprefix(margin) for text in lines[start:at]]
+        closed = at < len(lines)
+        if closed and (last := lines[at].rstrip().rstrip(marks[0])).strip():
+            body.append(last.removeprefix(margin))
+        if any(text.strip() for text in body):
+            rejected = _is_rejected(lines, opened)
+            found.append(Fence("" if first else language.lower(), body, closed, rejected))
+        at += 1
+    return found
+
+
+def _find_end(lines: list[str], start: int, marks: str, margin: int) -> int:
+    """The line that closes a fence, or the number of lines.
+
+    As in Markdown, a mark that is indented by four or more is text (a fence within a docstring), unless there is no
+    other that closes.
+    """
+    indented = len(lines)
+    for at in range(start, len(lines)):
+        if _closes(lines[at], marks):
+            text = lines[at].lstrip()
+            if text.strip(marks[0]) or len(lines[at]) - len(text) < margin + 4:
+                return at
+            indented = min(indented, at)
+    return indented
+
+
+def _one_line_code(line: str) -> str | None:
+    """The code between two marks on one line, "" if it is no code; None for a line that has not two marks."""
+    marks = list(_MARKS.finditer(line[:10_000]))
+    if len(marks) != 2 or marks[0].end() == marks[1].start():
+        return None
+    code = _TAG.sub("", line[marks[0].end() : marks[1].start()].strip(), count=1)
+    return code if _CODE.search(code) else ""
+
+
+def _closes(line: str, marks: str) -> bool:
+    """Whether a line is the closing mark, or code that the mark is glued to.
+
+    Marks in pairs on one line are text: a word in backticks within a docstring.
+    """
+    text = line.rstrip()
+    if not text.endswith(marks) or (marks[0] == "~" and text.strip("~ \t")):
+        return False
+    before = text.rstrip(marks[0])
+    return len(text) - len(before) >= len(marks) and (not before.strip() or before.count(marks) % 2 == 0)
+
+
+def _tags_as_fences(lines: list[str]) -> list[str]:
+    """The lines, with tags such as [PYTHON] and [/PYTHON] as fences, where they have no fences of their own."""
+    if any("```" in line or "~~~" in line for line in lines) or not any(_TAGS.search(line) for line in lines):
+        return lines
+    fenced = _TAGS.sub(lambda tag: "\n```\n" if tag[1] or tag[2] else "\n```python\n", "\n".join(lines))
+    return fenced.splitlines()
+
+
+def _is_rejected(lines: list[str], opened: int) -> bool:
+    """Whether the last sentence before a fence says that its code is not the answer."""
+    before = next((line for line in reversed(lines[max(0, opened - 3) : opened]) if line.strip()), "")
+    sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
+    return bool(_REJECTED.search(sentence)) and not _MENDED.search(sentence)
