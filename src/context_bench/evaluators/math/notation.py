@@ -155,7 +155,7 @@ def _myriads(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical(answer: str, *, keep_units: bool = False) -> str:
-    """An answer in one notation, in single-spaced LaTeX; units that follow a symbol are dropped unless they are kept."""
+    """An answer in one notation, in single-spaced LaTeX; units after a symbol are dropped unless they are kept."""
     text = unwrap(unify(answer))
     text = text if keep_units else _SYMBOL_UNIT.sub("", text)
     for pattern, replacement in _REWRITES:
