@@ -17,7 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "errors", "escapes", "golds", "refs", "registry", "results", "summary"} | {
+BASE = {"_lazy", "_version", "caveats", "errors", "escapes", "golds", "masking", "refs", "registry", "results"} | {
+    "summary",
     "types",
     "words",
 }
@@ -33,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "golds": {"errors"},
     "words": set(),
     "escapes": set(),
+    "masking": set(),
     "registry": {"errors"},
     "refs": {"errors", "registry"},
     "types": {"results"},  # for annotations alone

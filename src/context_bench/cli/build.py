@@ -17,8 +17,8 @@ from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
-from context_bench.http.masking import mask_text
 from context_bench.http.secrets import check_url
+from context_bench.masking import mask_text
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named

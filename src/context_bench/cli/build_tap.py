@@ -12,7 +12,7 @@ from typing import Any
 
 from context_bench.cli.answerers import choose_answerer
 from context_bench.errors import UsageError
-from context_bench.http.masking import mask_command
+from context_bench.masking import mask_command
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 
 __all__ = ["build_tapped", "proxy_names", "wants_tap"]

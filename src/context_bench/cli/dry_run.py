@@ -13,7 +13,7 @@ from context_bench.cli.datasets import shortened
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.call import is_endpoint
-from context_bench.http.masking import PROMPT_FIELDS, mask_document
+from context_bench.masking import PROMPT_FIELDS, mask_document
 from context_bench.pricing import Prices
 from context_bench.reporters.layout import plain_table
 from context_bench.systems.prompts import build_messages, open_turns

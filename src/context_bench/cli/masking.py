@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from context_bench.http.masking import (
+from context_bench.masking import (
     MASK,
     find_command_secrets,
     find_secrets,

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.cli.masking import mask_arguments
 from context_bench.cli.parser import MODELS, STORE, run_parser
 
 __all__ = ["main"]
@@ -19,6 +18,8 @@ TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 def main(arguments: Sequence[str], run_file: str | None = None) -> int:
     """Run what the flags say; `run_file` is the text of the file that they came from."""
     options = run_parser().parse_args(arguments)
+    from context_bench.cli.masking import mask_arguments
+
     options.command = mask_arguments(arguments)
     options.run_file = run_file
     options.model = options.model or MODELS[options.api]

@@ -18,10 +18,10 @@ from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed,
 from context_bench.http.events import BOM
 from context_bench.http.gate import Gate
 from context_bench.http.headers import merge_headers
-from context_bench.http.masking import find_url_secrets, mask_text
 from context_bench.http.retry import RetryPolicy, is_transient, retry_after
 from context_bench.http.secrets import Secret, check_url
 from context_bench.http.transport import Reply, shared_transport
+from context_bench.masking import find_url_secrets, mask_text
 
 __all__ = ["Endpoint", "Exchange"]
 
@@ -171,7 +171,7 @@ class Endpoint:
                 retries += not refused
                 refusals += refused
                 if refused:
-                    self._gate.refused(pause)
+                    self._gate.refused(pause, again.error if isinstance(again.error, LocalShortage) else None)
             except RequestFailed as error:
                 error.url = url
                 error.metadata.update(exchange.facts())

@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections import deque
 
-from context_bench.errors import ConnectionFailed, RequestFailed
+from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed
 
 __all__ = ["Gate"]
 
@@ -46,6 +46,7 @@ class Gate:
         self._failed_connections = 0
         self._death: str | None = None
         self.refusing = False
+        self._shortage: LocalShortage | None = None
 
     def enter_at_once(self) -> bool:
         """Go in if nothing stands against it, which costs less than to wait for nothing; leave() goes out."""
@@ -90,6 +91,8 @@ class Gate:
         return error
 
     def _refusing_error(self) -> RequestFailed:
+        if self._shortage is not None:
+            return self._shortage
         return RequestFailed(f"{self.place} refuses all requests (429) until the deadline of this one", status=429)
 
     async def _turn(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
@@ -132,9 +135,9 @@ class Gate:
                 self._in_flight += 1  # for him: nobody who comes now may be faster
                 turn.set_result(None)
 
-    def refused(self, pause: float) -> None:
-        """The server said 429: halve what it gets, and hold everyone for a while."""
-        self.refusing = True
+    def refused(self, pause: float, shortage: LocalShortage | None = None) -> None:
+        """The server said 429, or this machine ran short: halve what is asked, and hold everyone for a while."""
+        self.refusing, self._shortage = True, shortage
         now = asyncio.get_running_loop().time()
         if now >= self._open_at:  # replies to one and the same burst count once
             self._limit = max(1.0, min(self._limit, self._in_flight) / 2)

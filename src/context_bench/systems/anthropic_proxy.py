@@ -12,9 +12,9 @@ from context_bench.errors import BadOutput, UsageError
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
-from context_bench.http.masking import find_secrets, mask_command
 from context_bench.http.paths import describe_path, split_api_url
 from context_bench.http.refusals import Asked, explain_refusal
+from context_bench.masking import find_secrets, mask_command
 from context_bench.systems.conversation import answer_turns
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import anthropic_usage, check_settings, describe_document, settings_fingerprint

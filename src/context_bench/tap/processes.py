@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
-from context_bench.http.masking import find_command_secrets, mask_command
+from context_bench.masking import find_command_secrets, mask_command
 from context_bench.tap import guardian
 from context_bench.tap.secrets import is_secret
 from context_bench.tap.vendors import find_program

@@ -11,8 +11,8 @@ from typing import Any
 
 from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
-from context_bench.http.masking import mask_command
 from context_bench.http.refusals import is_about_example
+from context_bench.masking import mask_command
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
 from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges

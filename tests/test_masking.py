@@ -6,7 +6,8 @@ import pytest
 
 from context_bench.errors import UsageError
 from context_bench.http.endpoint import Endpoint
-from context_bench.http.masking import (
+from context_bench.http.secrets import check_url
+from context_bench.masking import (
     find_command_secrets,
     find_secrets,
     find_url_secrets,
@@ -15,7 +16,6 @@ from context_bench.http.masking import (
     mask_document,
     mask_text,
 )
-from context_bench.http.secrets import check_url
 
 
 @pytest.mark.parametrize(
