@@ -22,6 +22,7 @@ from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.run import Plan, Run
 from context_bench.engine.scoring import Scorer, check_threshold
+from context_bench.engine.tracebacks import open_debugger
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, default_metrics
@@ -60,6 +61,7 @@ def evaluate(
     score_field: str | None = None,
     threshold: float | None = None,
     preflight: bool = True,
+    debug: bool = False,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -94,6 +96,7 @@ def evaluate(
         threshold: A score from here on passes, in the default metrics; 0.7 by default.
         preflight: The first request of each endpoint goes alone, and stops that system where every other one would
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
+        debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -158,6 +161,7 @@ async def aevaluate(
     score_field: str | None = None,
     threshold: float | None = None,
     preflight: bool = True,
+    debug: bool = False,
 ) -> EvalResult:
     """The same as `evaluate`, to be awaited."""
     _at_least(1, repeats=repeats, max_workers=max_workers)
@@ -192,6 +196,7 @@ async def aevaluate(
         progress=Progress(None if expected is None else expected * len(members) * repeats, progress),
         expected=None if expected is None else expected * repeats,
         preflight=preflight,
+        debug=debug,
     )
     described = {
         **_described(plan),
@@ -285,6 +290,8 @@ async def _executed(
 ) -> EvalResult:
     run = Run(plan, recorder)
     await run.execute(examples)
+    if run.bug is not None:
+        open_debugger(run.bug)
     config = {
         **config,
         "evaluators": plan.scorer.names,

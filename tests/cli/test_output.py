@@ -176,7 +176,7 @@ def told(capsys: pytest.CaptureFixture[str], rows: list[Any], **config: Any) -> 
 def test_failures_are_told_with_the_first_reason(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [make_row(1.0, system="a"), failed_row(system="a"), failed_row(system="a"), make_row(1.0, system="b")]
     rows[2].error = "another"
-    assert told(capsys, rows) == "context-bench: a: 2 of 3 failed, first: TimedOut: no answer\n"
+    assert told(capsys, rows) == "context-bench: a: 2 of 3 failed, first: TimedOut: no answer (example 1)\n"
 
 
 def test_why_it_stopped_and_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:

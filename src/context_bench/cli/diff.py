@@ -196,6 +196,7 @@ def _outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
     row = record.row
     if row.error is not None:
         yield "\n" + view.title("error") + "\n" + visible(row.error) + "\n"
+        yield from (f"  {visible(frame)}\n" for frame in row.metadata.get("traceback", ()))
     answered = record.answer is not None and row.response != record.answer.processed.get("context")
     if answered:
         shown = row.response if full else row.response[:_RESPONSE]

@@ -110,19 +110,20 @@ def _wire() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def tell(result: Any) -> None:
+def tell(result: Any, *, verbose: bool = False) -> None:
     """Tell what went wrong: examples that failed for each system and how, and why the run stopped."""
     from context_bench.caveats import find_unscored
 
-    first: dict[str, str] = {}
+    first: dict[str, Any] = {}
     for row in result.rows:
         if row.error:
-            first.setdefault(row.system, row.error)
+            first.setdefault(row.system, row)
     for name, values in result.summary.items():
         if values.get("num_errors"):
             failed, total = int(values["num_errors"]), int(values["num_examples"])
-            why = f", first: {first[name]}" if name in first else ""
-            _say(f"{name}: {failed} of {total} failed{why}")
+            _say(f"{name}: {failed} of {total} failed{_describe_first(first.get(name))}")
+            for frame in first[name].metadata.get("traceback", ()) if verbose and name in first else ():
+                print(f"  {frame}", file=sys.stderr)
     told = find_unscored(result.summary, result.notes, result.config)  # warned of already
     for name, (count, why) in _broken_evaluators(result).items():
         if not any(f"{name}: {why}" in sentence for sentence in told):
@@ -132,6 +133,15 @@ def tell(result: Any) -> None:
     tell_stops(result)
     if result.config.get("run"):
         _say(f"recorded as run {result.config['run']}")
+
+
+def _describe_first(row: Any) -> str:
+    """The first failure, with its example, and with the place in the user's code where it is a bug there."""
+    if row is None:
+        return ""
+    frames = row.metadata.get("traceback")
+    place = f" at {frames[-1].partition(': ')[0]}" if frames else ""
+    return f", first: {row.error}{place} (example {row.example_id})"
 
 
 def tell_stops(result: Any, *, systems: bool = False) -> None:

@@ -120,7 +120,10 @@ def run_parser() -> Parser:
         "--dry-run", action="store_true", help="say what would be sent and what it might cost, send nothing"
     )
     out.add_argument("--quiet", action="store_true", help="no progress and no notes")
-    out.add_argument("--verbose", action="store_true", help="show requests and replies on stderr, without secrets")
+    out.add_argument(
+        "--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets"
+    )
+    out.add_argument("--pdb", action="store_true", help="open the debugger where a system's own code raises")
     return parser
 
 

@@ -103,7 +103,7 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
     if options.quiet:
         tell_stops(result, systems=True)
     else:
-        tell(result)
+        tell(result, verbose=options.verbose)
     if failure is not None:
         raise failure
     return code
@@ -139,6 +139,7 @@ def _evaluate(
             repeats=options.repeats,
             limits=limits,
             preflight=not options.no_preflight,
+            debug=options.pdb,
             prices=Prices.from_file(options.prices) if options.prices else None,
             score_field=None if options.score_field == "auto" else options.score_field,
             config={

@@ -13,6 +13,7 @@ from typing import Any
 
 from context_bench.datasets.examples import MAX_DEPTH, copy_example, find_deep_fields
 from context_bench.engine.threads import call_in_thread, unwrapped
+from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
 from context_bench.systems.prompts import with_context
@@ -90,6 +91,8 @@ async def call_system(
         outcome.error, outcome.cause = describe(raised), raised
         facts = getattr(raised, "metadata", None)
         outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
+        if frames := list_frames(raised):
+            outcome.metadata["traceback"] = frames
         if getattr(system, "own_client", False) and getattr(raised, "tapped", None):
             outcome.processed = {"tapped": raised.tapped}  # type: ignore[attr-defined]
     outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))

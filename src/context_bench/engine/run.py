@@ -26,6 +26,7 @@ from context_bench.engine.rows import RowMaker
 from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
+from context_bench.engine.tracebacks import find_bug
 from context_bench.errors import describe
 from context_bench.golds import has_gold
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
@@ -61,6 +62,7 @@ class Plan:
     prices: Prices | None = None
     progress: Progress = field(default_factory=lambda: Progress(None, False))
     expected: int | None = None
+    debug: bool = False
     preflight: bool = True
 
 
@@ -88,6 +90,7 @@ class Run:
         self.returns: dict[str, str] = {}
         self.reused = 0
         self.error: Exception | None = None
+        self.bug: BaseException | None = None
         self.stopped: str | None = None
         self.interrupted = self._prepared = False
 
@@ -177,6 +180,9 @@ class Run:
             self._stretch(row.system, outcome)
         if plan.progress.on:
             plan.progress.add(row)
+        if plan.debug and self.bug is None and (bug := find_bug(outcome.cause)) is not None:
+            self.bug = bug
+            self.stop(f"{row.system} raised {row.error} on example {row.example_id!r}")
         if self._limited and (reason := plan.limits.add(row, plan.expected)):
             self.stop(reason)
 

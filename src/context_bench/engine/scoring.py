@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.engine.threads import call_in_thread, unwrapped
+from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.registry import registry
@@ -46,8 +47,11 @@ class Judgement:
 
     def failed(self, evaluator: Evaluator, error: BaseException) -> None:
         """An evaluator gave no score, which another try may give."""
-        self.unscored[evaluator.name] = describe(unwrapped(error))
+        raised = unwrapped(error)
+        self.unscored[evaluator.name] = describe(raised)
         self.transient = True
+        if frames := list_frames(raised):
+            self.details[evaluator.name] = {"traceback": frames}
 
 
 class Wiring:
