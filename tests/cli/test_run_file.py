@@ -137,6 +137,7 @@ VALUES: dict[str, Any] = {
     "dry-run": False,
     "quiet": True,
     "verbose": False,
+    "pdb": False,
 }
 
 
