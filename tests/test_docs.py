@@ -141,7 +141,7 @@ def test_every_flag_that_is_shown_with_a_value_works(call: Any, piece: str) -> N
 
 @pytest.mark.parametrize("page", ["README.md", *MORE])
 def test_every_flag_that_is_named_is_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    known = {f"--{name}" for name in run_parser().flags} | {"--help", "--version"}
+    known = {f"--{name}" for name in run_parser().flags} | {"--help", "--help-all", "--version"}
     for command in COMMANDS:
         if command != "run":
             main([command, "--help"])
@@ -240,7 +240,7 @@ def test_every_score_that_is_explained_is_emitted() -> None:
 
 
 def test_the_exit_codes_are_those_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--help"])
+    main(["--help-all"])
     told = re.findall(r"(\d+) [a-z]", capsys.readouterr().out.rpartition("exit codes:")[2])
     text = (ROOT / "docs/command-line.md").read_text().rpartition("**Exit codes.**")[2]
     assert re.findall(r"\b(\d+)\s+[a-z]", text) == told == ["0", "1", "2", "3", "130"]

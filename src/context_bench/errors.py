@@ -154,11 +154,12 @@ class TimedOut(RequestFailed):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped a run; `result` holds what was finished."""
+    """The user stopped a run; `result` holds what was finished, `advice` says how to go on where that is known."""
 
     def __init__(self, result: Any) -> None:
         super().__init__("interrupted")
         self.result = result
+        self.advice = ""
 
 
 def describe(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.run import Plan, Run
 from context_bench.engine.scoring import Scorer, check_threshold
+from context_bench.engine.status import StatusLine
 from context_bench.engine.tracebacks import open_debugger
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
@@ -78,7 +79,8 @@ def evaluate(
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
             for several systems the Pareto rank.
         max_examples: Stop after so many.
-        progress: Show a progress line when stderr is a terminal.
+        progress: Show how far the run is on stderr: a line in place on a terminal or in a notebook, elsewhere a plain
+            line every 30 seconds or 10%, after the first 10 seconds.
         text_fields: The fields that count as the prompt, on both sides.
         max_workers: Examples in flight at once for each system (1 by default).
         cache_dir: Answers and scores are kept there, and reused when nothing that they depend on changed.
@@ -179,7 +181,7 @@ async def aevaluate(
     if not keep_rows:
         _need_tallies(metrics)
     check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
-    expected = _length(examples, max_examples)
+    expected = _length(examples, max_examples, progress)
     plan = Plan(
         systems=members,
         scorer=scorer,
@@ -373,11 +375,14 @@ def _instruction(tag: str) -> str:
     return card.instruction if card else ""
 
 
-def _length(dataset: Iterable[Example], max_examples: int | None) -> int | None:
+def _length(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
     """How many examples there will be, if that can be told; a dataset that can check itself does so first."""
     check = getattr(dataset, "check", None)
     if callable(check):
-        check()
+        with StatusLine(
+            lambda _: f"checking the data: {getattr(dataset, 'checked', 0):,} examples so far", enabled=progress
+        ):
+            check()
     try:
         total = len(dataset)  # type: ignore[arg-type]
     except TypeError:

@@ -134,6 +134,7 @@ VALUES: dict[str, Any] = {
     "no-rows": False,
     "output": "json",
     "out": "report.json",
+    "wide": True,
     "dry-run": False,
     "quiet": True,
     "verbose": False,

@@ -39,7 +39,7 @@ def test_list(folder: Path) -> None:
     assert done.stderr == ""
     header, newest, oldest = done.stdout.splitlines()
     assert header.split() == ["run", "when", "status", "rows", "systems", "datasets"]
-    assert newest.split()[3:] == ["done", "2", "p\\|q", "other"]
+    assert newest.split()[3:] == ["done", "2", "p|q", "other"]
     assert oldest.split()[3:] == ["done", "6", "passthrough,", "closed-book", "data"]
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from hub import Hub, serve_hub
 from hub_client import LOADING, bench, environment, loaded
+from terminal import bench_on_terminal
 
 pytest.importorskip("datasets", reason="needs the extra `datasets`")
 pyarrow = pytest.importorskip("pyarrow")
@@ -155,3 +156,13 @@ def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Pa
         done = bench(large.url, tmp_path, *RUN, "-n", "3", "--no-store")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["rows"]) == 3
+
+
+def test_a_fetch_says_how_far_it_is(hub: Hub, tmp_path: Path) -> None:
+    run = bench_on_terminal(
+        "datasets", "fetch", "hotpotqa", "--to", "records", cwd=tmp_path, env=environment(hub.url, tmp_path)
+    )
+    run.wait_for("fetching hotpotqa: ")
+    assert run.finish() == 0
+    last = run.shown.strip().splitlines()[-1]
+    assert last.rpartition("\x1b[2K")[2] == "records/hotpotqa/distractor/validation.jsonl"

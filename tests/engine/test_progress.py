@@ -1,4 +1,4 @@
-"""The progress line: on a terminal only, at most ten times a second, and gone at the end."""
+"""The progress line: what it counts, what it leaves out where it is narrow, and what rows of the store mean for it."""
 
 from __future__ import annotations
 
@@ -31,16 +31,6 @@ def row(error: str | None = None) -> EvalRow:
 @pytest.fixture(autouse=True)
 def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
-
-
-def test_silent_where_nobody_looks() -> None:
-    stream, clock = io.StringIO(), Clock()
-    progress = Progress(10, True, stream, clock)
-    for _ in range(10):
-        clock.now += 1
-        progress.add(row())
-    progress.close()
-    assert stream.getvalue() == ""
 
 
 def test_silent_when_switched_off() -> None:
@@ -123,6 +113,65 @@ def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now += 2
     progress.add(row())
     assert len(stream.getvalue().removeprefix("\r\x1b[2K")) < 20
+
+
+def test_rows_that_were_known_say_nothing_about_the_rate() -> None:
+    clock = Clock()
+    progress = Progress(1000, True, Terminal(), clock)
+    for _ in range(600):  # the store has them at once
+        clock.now += 0.01
+        progress.add(row(), known=True)
+    for _ in range(10):
+        clock.now += 2.0
+        progress.add(row())
+    line = progress.line(clock.now)
+    assert "610/1,000" in line
+    assert "0.5/s" in line  # 10 in 20 seconds
+    assert "13:00 left" in line  # 390 at half a row a second
+    assert "600 known" in line
+
+
+def test_no_time_left_is_made_up_from_known_rows_alone() -> None:
+    clock = Clock()
+    progress = Progress(100, True, Terminal(), clock)
+    for _ in range(50):
+        progress.add(row(), known=True)
+    assert "left" not in progress.line(clock.now + 5)
+
+
+def test_known_rows_cost_nothing_again() -> None:
+    clock = Clock()
+    progress = Progress(None, True, Terminal(), clock)
+    paid = {"attempts": 3, "total_tokens": 1_200, "cost": 0.25}
+    progress.add(EvalRow("s", 1, {}, 100, 1, metadata=paid), known=True)
+    progress.add(EvalRow("s", 2, {}, 100, 1, metadata=paid))
+    line = progress.line(clock.now + 1)
+    assert "$0.25" in line
+    assert "1.2k tokens" in line
+    assert "2 retries" in line
+
+
+@pytest.mark.parametrize(
+    ("width", "shown", "hidden"),
+    [
+        (200, ["█", " 50%", "500/1,000", "10.0/s", "0:50 left", "3 errors", "5 retries", "tokens", "$1,234.50"], []),
+        (79, [" 50%", "500/1,000", "0:50 left", "3 errors", "5 retries", "$1,234.50"], ["█"]),
+        (45, ["500/1,000", "0:50 left", "3 errors", "$1,234.50"], ["tokens", "/s"]),
+        (31, ["500/1,000", "3 errors", "$1,234.50"], ["left"]),
+        (19, ["3 errors", "$1,234.50"], ["500"]),
+        (9, ["$1,234.50"], ["errors"]),
+    ],
+)
+def test_money_and_errors_stay_where_it_is_narrow(width: int, shown: list[str], hidden: list[str]) -> None:
+    clock = Clock()
+    progress = Progress(1000, True, Terminal(), clock)
+    for number in range(500):
+        paid = {"attempts": 2 if number < 5 else 1, "total_tokens": 100_000, "cost": 2.469}
+        progress.add(EvalRow("s", number, {}, 1, 1, metadata=paid, error="Error" if number < 3 else None))
+    line = progress.line(clock.now + 50, width)
+    assert len(line) <= width
+    assert [part for part in shown if part not in line] == []
+    assert [part for part in hidden if part in line] == []
 
 
 def test_retries_tokens_and_money_show_when_there_are_any() -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "find_module", "main"]
 
 COMMANDS = {
     "run": "run what a TOML file says",
@@ -27,6 +27,7 @@ COMMANDS = {
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
     "demo": "compare seven reference systems on generated data, with no key and no network",
+    "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
 }
 
 _MODULES = {
@@ -43,6 +44,7 @@ _MODULES = {
     "evaluators": "listings",
     "metrics": "listings",
     "demo": "demo",
+    "completion": "completion",
 }
 
 
@@ -70,8 +72,9 @@ def _run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")
     try:
         return _flushed(arguments)
-    except KeyboardInterrupt:
-        print("context-bench: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        advice = getattr(stop, "advice", "")
+        print(f"context-bench: interrupted; {advice}" if advice else "context-bench: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         _discard_output()
@@ -103,12 +106,17 @@ def _discard_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
+def find_module(command: str) -> str:
+    """The module whose `main` is the command."""
+    return f"context_bench.cli.{_MODULES[command]}"
+
+
 def _dispatch(arguments: list[str]) -> int:
     sys.path.append(os.getcwd())  # so that `--system my_module:f` finds what `python -m` would find
     if arguments and arguments[0] in COMMANDS:
         from importlib import import_module
 
-        command = import_module(f"context_bench.cli.{_MODULES[arguments[0]]}")
+        command = import_module(find_module(arguments[0]))
         code: int = command.main(arguments)
         return code
     from context_bench.cli import run

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, add_tap_host, amount
+from context_bench.cli.parser import Parser, add_quiet, add_tap_host, add_wide, amount
 from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:
@@ -35,11 +34,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments[1:])
     if options.list:
-        return _list()
+        return _list(options)
     _agree(parser, options)
 
-    from context_bench.cli.output import destination
+    from context_bench.cli.output import destination, table_width
     from context_bench.conformance import as_json, as_table, choose
+    from context_bench.reporters.fitting import wrap
 
     checks = choose(options.check)
     recipes = _recipes(options.vendor)
@@ -51,11 +51,11 @@ def main(arguments: Sequence[str]) -> int:
                 found.append(asyncio.run(_examined(options, checks, vendor)))
             except ContextBenchError as error:  # the others are examined all the same
                 problems.append(error)
-            finally:
-                _show("")
         if not found:
             raise problems[0]
-        write((as_json if options.output == "json" else as_table)(*found))
+        report = (as_json if options.output == "json" else as_table)(*found)
+        width = None if options.output == "json" else table_width(options)
+        write(wrap(report, width, indent=" " * 6))
     if problems:
         raise problems[0]
     return 1 if any(findings.count("fail") for findings in found) else 0
@@ -91,6 +91,8 @@ def _parser() -> Parser:
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
     add("--output", choices=("table", "json"), default="table", help="how the result is shown (default: %(default)s)")
     add("--out", metavar="FILE", help="write the result there instead of stdout")
+    add_wide(parser)
+    add_quiet(parser)
     return parser
 
 
@@ -107,11 +109,12 @@ def _agree(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
 
 
-def _list() -> int:
+def _list(options: argparse.Namespace) -> int:
+    from context_bench.cli.output import table_width
     from context_bench.conformance import CHECKS
+    from context_bench.reporters.fitting import fit_listing
 
-    width = max(len(check.name) for check in CHECKS)
-    print("\n".join(f"{check.name:<{width}}  {check.asks}" for check in CHECKS))
+    print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(options), head=False))
     return 0
 
 
@@ -119,6 +122,7 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
     """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
     from context_bench.conformance.upstream import Upstream
+    from context_bench.engine.status import StatusLine
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
 
@@ -126,7 +130,15 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
     upstream = Upstream()
     tap = Tap(upstream, host=host, port=port, hosts=options.tap_host)
     name = f"{vendor.name} " if vendor else ""
+    place, doing = 0, f"{name}starting"
+
+    def note_check(at: int, check: Check) -> None:
+        nonlocal place, doing
+        place, doing = at, f"{name}{at + 1}/{len(checks)} {check.name}"
+
+    line = StatusLine(lambda width: doing[:width], lambda: place / len(checks), enabled=not options.quiet)
     async with AsyncExitStack() as stack:
+        stack.enter_context(line)
         await tap.start()
         stack.push_async_callback(tap.stop)
         proxy = options.proxy
@@ -141,16 +153,9 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
             model=options.model,
             timeout=options.timeout,
             headers=vendor.headers if vendor else None,
-            on_check=lambda place, check: _show(f"{name}{place + 1}/{len(checks)} {check.name}"),
+            on_check=note_check,
         )
     return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings
-
-
-def _show(text: str) -> None:
-    """A line on a terminal that the next one replaces; nothing anywhere else."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[2K{text}")
-        sys.stderr.flush()
 
 
 def _started(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli.listings import listing_parser, print_listing
-from context_bench.cli.output import destination
-from context_bench.cli.parser import Parser, add_data, add_import, count
+from context_bench.cli.output import destination, table_width
+from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide, count
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.load import Choices, open_datasets
+from context_bench.engine.status import StatusLine
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.refs import import_code
-from context_bench.reporters.layout import plain_table
+from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["main", "markdown_catalog"]
 
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.markdown:
         sys.stdout.write(markdown_catalog())
     else:
-        print_listing("datasets", options.imports)
+        print_listing("datasets", options)
     return 0
 
 
@@ -53,6 +54,7 @@ def _show(arguments: Sequence[str]) -> int:
     parser.add_argument("--full", action="store_true", help="leave nothing out of long texts")
     add_data(parser)
     add_import(parser)
+    add_wide(parser)
     options = parser.parse_args(arguments)
     for code in options.imports:
         import_code(code)
@@ -65,7 +67,8 @@ def _show(arguments: Sequence[str]) -> int:
             raise
         example, problem = None, printable(str(error))  # the facts stand without it
     if card is not None:
-        sys.stdout.write(plain_table([[key, text] for key, text in _facts(card) if text]) + "\n")
+        facts = [[key, text] for key, text in _facts(card) if text]
+        sys.stdout.write(fit_listing(facts, table_width(options), head=False) + "\n")
     if example is not None:
         _print_example(example, card, None if options.full else _LONG)
     elif problem:
@@ -144,10 +147,20 @@ def _fetch(arguments: Sequence[str]) -> int:
     parser.add_argument("--to", required=True, metavar="DIR", help="the folder that --data-dir will name")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
     parser.add_argument("-n", type=count, metavar="N", help="at most so many records of a table (default: all)")
+    add_quiet(parser)
     options = parser.parse_args(arguments)
-    for reference in options.datasets:
-        for path in fetch(reference, Path(options.to), options.revision, options.n):
-            print(path)
+    reference, records = "", 0
+
+    def count_record() -> None:
+        nonlocal records
+        records += 1
+
+    with StatusLine(lambda _: f"fetching {reference}: {records:,} records", enabled=not options.quiet) as status:
+        for reference in options.datasets:
+            records = 0
+            for path in fetch(reference, Path(options.to), options.revision, options.n, on_record=count_record):
+                status.hide()
+                print(path, flush=True)
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser
+from context_bench.cli.parser import Parser, add_wide
 
 __all__ = ["main"]
 
@@ -23,17 +23,20 @@ SYSTEMS = (
 DATASETS = ("needle:length=4000,n=40", "kv:length=4000,n=40", "json-logs:length=4000,n=40")
 
 _ABOUT = """\
-Each system gets 120 contexts of about 4,000 tokens, each with one fact that a question needs.
-score: is the fact still there?  compression: the share of tokens saved.  cost of pass: tokens spent for
-each fact kept.  Pareto 1: nobody keeps more for less.
+Each system gets 120 contexts of about 4,000 tokens, each with one fact that a
+question needs.  score: is the fact still there?  compression: the share of
+tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto 1: nobody
+keeps more for less.
 """
 
 _NEXT = """
 The result is in {saved}.
 To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
-  context-bench --proxy http://localhost:7878 --model gpt-4o-mini --dataset needle:length=4000,n=40
+  context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
+      --dataset needle:length=4000,n=40
 A compressor written in Python:
-  context-bench --system my_file.py:my_function --system bm25:ratio=0.3 --dataset json-logs:n=40
+  context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
+      --dataset json-logs:n=40
 """
 
 
@@ -46,13 +49,13 @@ def main(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help="where the result is saved (default: %(default)s)",
     )
+    add_wide(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.output import destination
+    from context_bench.cli.output import build_reporter, destination
     from context_bench.datasets.load import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
-    from context_bench.reporters import TableReporter
     from context_bench.runner import evaluate
     from context_bench.systems.load import build_systems
 
@@ -67,7 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         print(_ABOUT, file=sys.stderr)
         result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics)
         write(result.to_json())
-    sys.stdout.write(TableReporter().render(result))
+    options.out = None  # the table goes to the terminal
+    sys.stdout.write(build_reporter(options).render(result))
     sys.stdout.flush()
     print(_NEXT.format(saved=saved), file=sys.stderr)
     return 0

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
-from context_bench.cli.parser import STORE, Parser, add_store, count
+from context_bench.cli.output import table_width
+from context_bench.cli.parser import STORE, Parser, add_store, add_wide, count
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.golds import evidence_texts
-from context_bench.reporters.layout import percent, plain_table
+from context_bench.reporters.fitting import fit_listing
+from context_bench.reporters.layout import percent
 from context_bench.reporters.layout import score as as_score
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
@@ -66,6 +68,7 @@ def _parser() -> Parser:
     add("--full", action="store_true", help="fold nothing")
     add("--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal, unless NO_COLOR")
     add("--no-color", action="store_true", help="the same as --color never: [-dropped-], {+added+}, ⟦evidence⟧")
+    add_wide(parser)
     add_store(parser, reuse=False)
     return parser
 
@@ -82,7 +85,8 @@ def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
             numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
             score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
             lines.append([str(row.example_id), row.system, score, savings, survived, (row.error or "")[:60]])
-    return plain_table(lines) + "\n"
+    give_way = ("savings", "evidence")
+    return fit_listing(lines, table_width(options), give_way=give_way) + "\n"
 
 
 def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:

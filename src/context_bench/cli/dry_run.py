@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.cli.datasets import shortened
+from context_bench.cli.output import table_width
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.engine.call import is_endpoint
+from context_bench.engine.status import StatusLine
 from context_bench.masking import PROMPT_FIELDS, mask_document
 from context_bench.pricing import Prices
-from context_bench.reporters.layout import plain_table
+from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
 from context_bench.utils.tokens import count_value, get_tokenizer
 
@@ -38,8 +40,13 @@ class _Total:
 
 def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> int:
     """Count what would be sent, estimate its cost and time, and show the first prompt."""
-    datasets.check()
-    total = _count(datasets, options.system_prompt)
+    total = _Total()
+    with StatusLine(
+        lambda _: f"counting: {datasets.checked:,} examples checked, {total.examples:,} counted",
+        enabled=not options.quiet,
+    ):
+        datasets.check()
+        _count(datasets, options.system_prompt, total)
     endpoints = [system for system in systems if is_endpoint(system)]
     times = len(endpoints) * options.repeats
     lines = [
@@ -50,15 +57,16 @@ def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> i
         ["cost", _cost(options, endpoints, total)],
         ["time", _time(options, total) if endpoints else "no requests"],
     ]
-    sys.stdout.write(plain_table(lines) + "\n")
+    sys.stdout.write(fit_listing(lines, table_width(options), head=False) + "\n")
     if total.first is not None:
         body = _first_body(endpoints, total.first, options.system_prompt)
         sys.stdout.write(f"\nthe first prompt:\n{json.dumps(shortened(body, _SHOWN), indent=2, ensure_ascii=False)}\n")
     return 0
 
 
-def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None) -> _Total:
-    total, count, check = _Total(), get_tokenizer(), ExampleCheck()
+def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total: _Total) -> None:
+    """Add up what each example would send."""
+    count, check = get_tokenizer(), ExampleCheck()
     for example in datasets:
         total.examples += 1
         check(example, f"example {total.examples}")
@@ -68,7 +76,6 @@ def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None) -> _To
         total.requests += max(1, open_turns(example.get("turns") or ()))
         total.tokens += count_value(build_messages(example, system_prompt), count)
         total.tokens += count_value(example.get("tools"), count)
-    return total
 
 
 def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> str:

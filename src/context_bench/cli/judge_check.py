@@ -14,7 +14,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, add_judge, positive
+from context_bench.cli.parser import Parser, add_judge, add_quiet, add_wide, positive
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
@@ -47,19 +47,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
     )
+    add_wide(parser)
+    add_quiet(parser)
     options = parser.parse_args(arguments[1:])
 
     from context_bench.cli.build import build_judge
+    from context_bench.cli.output import table_width
     from context_bench.http.loop import run_sync
-    from context_bench.reporters.layout import markdown
+    from context_bench.reporters.fitting import fit_columns, wrap
     from context_bench.runner import evaluate
 
     judge = build_judge(options)
     run_sync(judge.prepare())
-    result = evaluate(_candidate, list(bank()), evaluators=[judge], metrics=[], max_workers=options.max_workers)
+    result = evaluate(
+        _candidate,
+        list(bank()),
+        evaluators=[judge],
+        metrics=[],
+        max_workers=options.max_workers,
+        progress=not options.quiet,
+    )
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
-    sys.stdout.write(f"{markdown(lines)}\n\n{_NOTE.format(PASS, _tokens(result.rows)).strip()}\n")
+    width = table_width(options)
+    note = wrap(_NOTE.format(PASS, _tokens(result.rows)).strip(), width)
+    sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
     return _tell_unscored(result)
 
 

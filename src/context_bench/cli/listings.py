@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, add_import
+from context_bench.cli.output import table_width
+from context_bench.cli.parser import Parser, add_import, add_wide
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry
-from context_bench.reporters.layout import plain_table
+from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["listing_parser", "main", "print_listing"]
 
@@ -22,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print one listing."""
     command = arguments[0]
     options = listing_parser(command).parse_args(arguments[1:])
-    print_listing(command, options.imports)
+    print_listing(command, options)
     return 0
 
 
@@ -30,14 +32,17 @@ def listing_parser(command: str) -> Parser:
     """The flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
     add_import(parser)
+    add_wide(parser)
     return parser
 
 
-def print_listing(command: str, imports: Sequence[str]) -> None:
+def print_listing(command: str, options: argparse.Namespace) -> None:
     """Load what was asked for, and print what there is."""
-    for code in imports:
+    for code in options.imports:
         import_code(code)
-    sys.stdout.write(plain_table(list(_LISTINGS[command]())) + "\n")
+    lines = list(_LISTINGS[command]())
+    wrapped, give_way = ((-1,), ("licence", "evidence", "family")) if command == "datasets" else ((-2, -1), ())
+    sys.stdout.write(fit_listing(lines, table_width(options), wrapped=wrapped, give_way=give_way) + "\n")
 
 
 def _datasets() -> Iterator[list[str]]:

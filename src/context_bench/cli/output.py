@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import logging
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["destination", "notes", "tell", "tell_stops"]
+__all__ = ["build_reporter", "destination", "notes", "resume_line", "table_width", "tell", "tell_stops"]
 
 
 @contextlib.contextmanager
@@ -78,6 +79,38 @@ def _said() -> Iterator[None]:
 def _print(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def table_width(options: argparse.Namespace) -> int | None:
+    """Columns that a table may take: those of the terminal that it goes to; None where it is whole."""
+    if getattr(options, "wide", False) or getattr(options, "out", None) is not None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def build_reporter(options: argparse.Namespace, name: str = "table") -> Any:
+    """The reporter of that name; one that takes a width gets that of the terminal."""
+    from inspect import signature
+
+    from context_bench.registry import registry
+
+    found = registry.get("reporter", name)
+    return found(width=table_width(options)) if "width" in signature(found).parameters else found()
+
+
+def resume_line(options: argparse.Namespace) -> str:
+    """What to type after an interruption: the command line as it was recorded, with --resume."""
+    if options.no_store:
+        return "nothing was kept (--no-store)"
+    from shlex import join
+
+    words = options.typed
+    if options.fresh and "--fresh" not in words:
+        words = options.command  # the run file says `fresh`, which no flag can take back
+    words = [word for word in words if word != "--fresh"]
+    line = join([*words, *([] if "--resume" in words else ["--resume"])])
+    masked = ", with what *** stands for" if "***" in line else ""
+    return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
 
 
 @contextlib.contextmanager
@@ -167,4 +200,5 @@ def _broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
 def _say(message: object) -> None:
     from context_bench.errors import printable
 
-    print(f"context-bench: {printable(str(message))}", file=sys.stderr)
+    clear = "\r\x1b[2K" if sys.stderr.isatty() else ""  # there may be a progress line
+    print(f"{clear}context-bench: {printable(str(message))}", file=sys.stderr)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
 
 from context_bench._version import __version__
 from context_bench.cli import COMMANDS
+from context_bench.cli.help import HelpAll, short_help
 
-__all__ = ["Parser", "add_data", "add_import", "add_judge", "add_report", "add_store", "add_tap_host", "run_parser"]
+__all__ = [
+    "Parser",
+    "add_data",
+    "add_import",
+    "add_judge",
+    "add_quiet",
+    "add_report",
+    "add_store",
+    "add_tap_host",
+    "add_wide",
+    "run_parser",
+]
 
 _EXAMPLE = """\
 example:
@@ -28,11 +41,22 @@ MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where to read on."""
 
+    on_help: ClassVar[Callable[[Parser], None] | None] = None
+    """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
+
     @property
     def flags(self) -> dict[str, argparse.Action]:
         """Every flag that says something of a run, by its long name."""
         flags = {name[2:]: action for name, action in self._option_string_actions.items() if name.startswith("--")}
-        return {name: action for name, action in flags.items() if name not in ("help", "version")}
+        return {name: action for name, action in flags.items() if name not in ("help", "help-all", "version")}
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, or hand the parser to whoever wants to know its flags."""
+        hook = Parser.on_help
+        if hook is None:
+            super().print_help(file)
+        else:
+            hook(self)
 
     def error(self, message: str) -> NoReturn:
         from context_bench.errors import printable
@@ -94,10 +118,21 @@ def error_limit(text: str) -> str:
     return text
 
 
-def run_parser() -> Parser:
-    """All flags of a run."""
+class RunParser(Parser):
+    """The parser of a run: its help is one screen, and `--help-all` has every flag."""
+
+    def format_help(self) -> str:
+        return short_help(len(self.flags))
+
+    def format_all(self) -> str:
+        """Every flag, in its group."""
+        return super().format_help()
+
+
+def run_parser() -> RunParser:
+    """All flags of a run: one that is added to a group is in --help-all, and in the completion of the shell."""
     commands = "\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items())
-    parser = Parser(
+    parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"
         "       context-bench COMMAND [--help]",
@@ -107,6 +142,7 @@ def run_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"context-bench {__version__}")
+    parser.add_argument("--help-all", action=HelpAll)
     _add_what(parser)
     _add_requests(parser)
     add_tap(parser.add_argument_group("what really reaches the model"))
@@ -380,3 +416,14 @@ def add_report(group: Any) -> None:
         "--output", choices=("table", "json", "csv"), default="table", help="form of the result (default: %(default)s)"
     )
     group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout")
+    add_wide(group)
+
+
+def add_quiet(group: Any) -> None:
+    """`--quiet`, for commands that say nothing else on stderr."""
+    group.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def add_wide(group: Any) -> None:
+    """`--wide`, for every command that prints a table."""
+    group.add_argument("--wide", action="store_true", help="tables with all their columns, however narrow the terminal")

@@ -15,12 +15,13 @@ TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 """Seconds for one attempt; a model on this machine reads slowly."""
 
 
-def main(arguments: Sequence[str], run_file: str | None = None) -> int:
-    """Run what the flags say; `run_file` is the text of the file that they came from."""
+def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[str] | None = None) -> int:
+    """Run what the flags say; `run_file` is the text of the file that they came from, `typed` what named that file."""
     options = run_parser().parse_args(arguments)
     from context_bench.cli.masking import mask_arguments
 
     options.command = mask_arguments(arguments)
+    options.typed = options.command if typed is None else mask_arguments(typed)
     options.run_file = run_file
     options.model = options.model or MODELS[options.api]
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
@@ -78,12 +79,11 @@ def _build(options: argparse.Namespace) -> tuple[list[Any], Any, Any]:
 
 def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any]) -> int:
     from context_bench.caveats import find_unscored
-    from context_bench.cli.output import destination, tell, tell_stops
+    from context_bench.cli.output import build_reporter, destination, resume_line, tell, tell_stops
     from context_bench.engine.limits import Limits
     from context_bench.errors import DataError, Interrupted, StoreError
-    from context_bench.registry import registry
 
-    reporter = registry.get("reporter", options.output)()
+    reporter = build_reporter(options, options.output)
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
     failure: BaseException | None = None
     with destination(options.out) as write:
@@ -104,6 +104,8 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
         tell_stops(result, systems=True)
     else:
         tell(result, verbose=options.verbose)
+    if isinstance(failure, Interrupted):
+        failure.advice = resume_line(options)
     if failure is not None:
         raise failure
     return code

@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
-    return run.main([*_flags(path, values), *arguments[2:]], run_file=mask_run_file(text, values))
+    masked = mask_run_file(text, values)
+    return run.main([*_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
 
 
 def _flags(path: Path, values: dict[str, Any]) -> list[str]:

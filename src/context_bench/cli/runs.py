@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.output import destination
-from context_bench.cli.parser import STORE, Parser, add_report, add_store
+from context_bench.cli.output import build_reporter, destination, table_width
+from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
 from context_bench.golds import has_gold
-from context_bench.registry import registry
-from context_bench.reporters.layout import plain_table
+from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize
@@ -27,7 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
-    add_store(actions.add_parser("list", help="all runs, the newest first"), reuse=False)
+    listed = actions.add_parser("list", help="all runs, the newest first")
+    add_store(listed, reuse=False)
     show = actions.add_parser("show", help="how a run was made, and its table")
     export = actions.add_parser("export", help="a run as json, csv or table")
     requests = actions.add_parser("requests", help="what a tap recorded and no example owns, a JSON object a line")
@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action, reuse=False)
+    add_wide(listed)
+    add_wide(show)
     add_report(export)
     options = parser.parse_args(arguments[1:])
     return _ACTIONS[options.action](options)
@@ -79,7 +81,8 @@ def _list(options: Any) -> int:
             systems, datasets = info.config.get("systems", {}), info.config.get("datasets", {})
             when = info.created[:16].replace("T", " ")
             lines.append([info.id, when, info.status, f"{rows:,}", ", ".join(systems), ", ".join(datasets)])
-    sys.stdout.write(plain_table(lines) + "\n")
+    give_way = ("when", "rows", "status")  # the id tells when
+    sys.stdout.write(fit_listing(lines, table_width(options), wrapped=(-2, -1), give_way=give_way) + "\n")
     return 0
 
 
@@ -89,7 +92,8 @@ def _show(options: Any) -> int:
         result = load_result(store, info)
     shown = {"run": info.id, "when": info.created, "status": info.status, **result.config}
     lines = [[key, _text(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
-    sys.stdout.write(plain_table(lines) + "\n\n" + registry.get("reporter", "table")().render(result))
+    listing = fit_listing(lines, table_width(options), head=False)
+    sys.stdout.write(f"{listing}\n\n{build_reporter(options).render(result)}")
     return 0
 
 
@@ -106,7 +110,7 @@ def _text(value: Any) -> str:
 def _export(options: Any) -> int:
     with _open(options) as store, destination(options.out) as write:
         result = load_result(store, store.run(options.run))
-        write(registry.get("reporter", options.output)().render(result))
+        write(build_reporter(options, options.output).render(result))
     return 0
 
 

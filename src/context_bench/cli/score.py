@@ -12,24 +12,25 @@ from typing import Any
 from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
-from context_bench.cli.output import destination
+from context_bench.cli.output import build_reporter, destination
 from context_bench.cli.parser import (
     STORE,
     Parser,
     add_import,
     add_judge,
+    add_quiet,
     add_report,
     add_store,
     add_unsafe_code,
     number,
 )
 from context_bench.cli.runs import load_result
+from context_bench.engine.progress import Progress
 from context_bench.engine.rescore import rescored
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import printable
 from context_bench.http.loop import new_event_loop
 from context_bench.refs import import_code
-from context_bench.registry import registry
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.summary import describe_metric, summarize
@@ -53,11 +54,12 @@ def main(arguments: Sequence[str]) -> int:
     add_import(parser)
     add_store(parser, reuse=False)
     add_report(parser)
+    add_quiet(parser)
     options = parser.parse_args(arguments[1:])
     with Store(options.cache_dir or STORE, create=False) as store, destination(options.out) as write:
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             result = _score(options, store)
-        write(registry.get("reporter", options.output)().render(result))
+        write(build_reporter(options, options.output).render(result))
     unscored = find_unscored(result.summary, result.notes, result.config)
     for sentence in (*unscored, f"recorded as run {result.config['run']}"):
         print(f"context-bench: {printable(sentence)}", file=sys.stderr)
@@ -85,7 +87,7 @@ def _score(options: argparse.Namespace, store: Store) -> EvalResult:
     metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = "score" if options.score_field == "auto" else options.score_field
-    return _scored_again(store, before, config, scorer, metrics)
+    return _scored_again(store, before, config, scorer, metrics, _progress(before, options))
 
 
 def _threshold(config: dict[str, Any]) -> float:
@@ -95,14 +97,14 @@ def _threshold(config: dict[str, Any]) -> float:
 
 
 def _scored_again(
-    store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric]
+    store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric], progress: Progress
 ) -> EvalResult:
     """The run with new scores, recorded whatever becomes of it."""
     run = store.start_run({**config, "rescored": before.id})
     config = {**config, "rescored": before.id, "run": run.id}
     status, result = "failed", EvalResult([], {}, {}, config)
     try:
-        rows = _collect(store, before, run, scorer)
+        rows = _collect(store, before, run, scorer, progress)
         config |= {"evaluators": scorer.names, "primary": scorer.primaries}
         summary = summarize(rows, config["systems"], metrics, config)
         status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
@@ -111,10 +113,21 @@ def _scored_again(
     return result
 
 
-def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer) -> list[EvalRow]:
-    async def collect() -> list[EvalRow]:
-        return [row async for row in rescored(store, old, new, scorer)]
+def _progress(run: RunInfo, options: argparse.Namespace) -> Progress:
+    """How far the rows of a run are scored; of one that did not come to its end, their number is not known."""
+    total = sum(int(values.get("num_examples") or 0) for values in run.summary.values())
+    return Progress(total or None, not options.quiet)
 
+
+def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer, progress: Progress) -> list[EvalRow]:
+    async def collect() -> list[EvalRow]:
+        rows = []
+        async for row in rescored(store, old, new, scorer):
+            rows.append(row)
+            progress.add(row)
+        return rows
+
+    progress.start()
     loop = new_event_loop()
     work = loop.create_task(collect())
     try:
@@ -124,5 +137,6 @@ def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer) -> list[E
         loop.run_until_complete(asyncio.gather(work, return_exceptions=True))
         raise
     finally:
+        progress.close()
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,13 @@ from context_bench.errors import UnknownName, UsageError
 __all__ = ["fetch"]
 
 
-def fetch(reference: str, to: Path, revision: str | None = None, n: int | None = None) -> Iterator[Path]:
+def fetch(
+    reference: str,
+    to: Path,
+    revision: str | None = None,
+    n: int | None = None,
+    on_record: Callable[[], None] = lambda: None,
+) -> Iterator[Path]:
     """Write the records behind `name` or `name:config` under the folder; each path once it is complete.
 
     Args:
@@ -31,6 +37,7 @@ def fetch(reference: str, to: Path, revision: str | None = None, n: int | None =
         to: The folder that `--data-dir` will name.
         revision: A branch, tag or commit.
         n: At most so many records of a table.
+        on_record: Called for each record of a table, for whoever waits.
     """
     name, _, wanted = reference.partition(":")
     card = catalog().get(name.replace("_", "-"))
@@ -40,7 +47,7 @@ def fetch(reference: str, to: Path, revision: str | None = None, n: int | None =
     for config in _configs(card, wanted):
         if not config.hub:
             raise UsageError(f"{card.name}:{config.name} is on no hub: get its files from the authors")
-        yield from _fetch(card, config, folder, revision or config.revision or None, n)
+        yield from _fetch(card, config, folder, revision or config.revision or None, n, on_record)
 
 
 def _configs(card: Card, wanted: str) -> list[Config]:
@@ -50,7 +57,9 @@ def _configs(card: Card, wanted: str) -> list[Config]:
     return [card.config(part) for part in chosen.parts] or [chosen]
 
 
-def _fetch(card: Card, config: Config, folder: Path, revision: str | None, n: int | None) -> Iterator[Path]:
+def _fetch(
+    card: Card, config: Config, folder: Path, revision: str | None, n: int | None, on_record: Callable[[], None]
+) -> Iterator[Path]:
     if config.hub_files:
         files = HubFiles(card, config, config.split, revision)
         for name in dict.fromkeys(each.partition("!")[0] for each in config.hub_files):
@@ -62,17 +71,19 @@ def _fetch(card: Card, config: Config, folder: Path, revision: str | None, n: in
         return
     table = HubTable(card, config, config.split, revision)
     target = folder / config.name / f"{config.split}.jsonl"
-    _write(target, (record for _, record in islice(table, n)))
+    _write(target, (record for _, record in islice(table, n)), on_record)
     _note(folder, config, table.facts)
     yield target
 
 
-def _write(target: Path, records: Iterable[Any]) -> None:
+def _write(target: Path, records: Iterable[Any], on_record: Callable[[], None]) -> None:
     """All of it or nothing: a download that breaks off leaves no file that looks complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".part")
     with unfinished.open("w", encoding="utf-8") as out:
-        out.writelines(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records)
+        for record in records:
+            out.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+            on_record()
     os.replace(unfinished, target)
 
 

@@ -49,6 +49,7 @@ class FileDataset:
         self.path = Path(path)
         self.dataset = dataset or self.path.stem
         self.mapping = dict(mapping or {})
+        self.checked = 0
         if self.path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}")
         if self.path.is_dir():
@@ -64,13 +65,13 @@ class FileDataset:
 
     def check(self) -> int:
         """Read the whole file once and raise DataError on the first problem; the number of examples."""
-        check, count = ExampleCheck(), 0
+        check, self.checked = ExampleCheck(), 0
         for line, example in self._examples():
             check(example, f"{self.path}, line {line}", self.dataset)
-            count += 1
-        if not count:
+            self.checked += 1
+        if not self.checked:
             raise DataError(f"{self.path}: no examples in this file")
-        return count
+        return self.checked
 
     def _examples(self) -> Numbered:
         if not self.mapping:

@@ -43,6 +43,11 @@ class Joined:
             if callable(check):
                 check()
 
+    @property
+    def checked(self) -> int:
+        """How many examples have been checked so far."""
+        return sum(getattr(part, "checked", 0) for part in self.parts)
+
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__.get("parts", ())
         if name.startswith("__") or len(parts) != 1:

@@ -64,6 +64,11 @@ class Source:
             self.length = self._file.check()
 
     @property
+    def checked(self) -> int:
+        """How many examples have been checked so far."""
+        return 0 if self._file is None else self._file.checked
+
+    @property
     def facts(self) -> list[Any]:
         """Where the examples come from, as far as that is known: files with digests, repository and revision."""
         if self._file is not None:
@@ -92,6 +97,11 @@ class Datasets:
         """Check every file in full."""
         for source in self.sources:
             source.check()
+
+    @property
+    def checked(self) -> int:
+        """How many examples have been checked so far, for whoever waits."""
+        return sum(source.checked for source in self.sources)
 
     def facts(self) -> dict[str, Any]:
         """Where each dataset comes from, for the record of a run; what is on the hub is asked for there."""

@@ -1,28 +1,35 @@
-"""A line on the terminal that tells how far a run is. Silent where nobody looks."""
+"""How far a run is, on one line: the rate, the time left, errors, tokens and money."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from context_bench.engine.limits import known_number
+from context_bench.engine.status import StatusLine
 from context_bench.results import EvalRow
 
 __all__ = ["Progress"]
 
-_FIRST_AFTER = 1.0
-_EVERY = 0.1
+_BAR = 20
+
+
+class _Part(NamedTuple):
+    """A piece of the line; where it is narrow, those of the lowest weight are left out first."""
+
+    weight: int
+    text: str
 
 
 class Progress:
     """Counts rows and shows rate, time left, errors, retries, tokens and money on one line of stderr.
 
+    Rows that the store knew already are done, but say nothing about the time that the others take, and cost nothing.
+
     Args:
         total: Rows to expect; None when the input does not tell.
-        enabled: False keeps it silent; it is silent anyway when the stream is no terminal.
+        enabled: False keeps it silent.
     """
 
     def __init__(
@@ -32,64 +39,83 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stream = stream or sys.stderr
-        self.on = enabled and self._stream.isatty()
-        self._clock = clock
-        self._total = total
+        self._clock, self._total = clock, total
         self._started = clock()
-        self._shown_at = self._started + _FIRST_AFTER - _EVERY
-        self._drawn = False
-        self.rows = self.errors = self.retries = self.tokens = 0
+        self._line = StatusLine(
+            lambda width: self.line(clock(), width), self._share, enabled=enabled, stream=stream, clock=clock
+        )
+        self.rows = self.known = self.errors = self.retries = self.tokens = 0
         self.spent = 0.0
 
-    def add(self, row: EvalRow) -> None:
-        """Count a row, and draw the line anew when it is time."""
-        if not self.on:
+    @property
+    def on(self) -> bool:
+        """Whether anything is shown."""
+        return self._line.on
+
+    def start(self) -> None:
+        """Show the line from now on, also while no row comes in."""
+        self._started = self._clock()
+        self._line.start()
+
+    def add(self, row: EvalRow, *, known: bool = False) -> None:
+        """Count a row, and draw the line anew when it is time; `known` says that the store had it."""
+        if not self._line.on:
             return
         self.rows += 1
         self.errors += row.error is not None
-        self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
-        self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
-        self.spent += known_number(row.metadata.get("cost")) or 0.0
-        now = self._clock()
-        if now - self._shown_at >= _EVERY:
-            self._shown_at = now
-            self._draw(now)
-
-    def _draw(self, now: float) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r\x1b[2K" + self.line(now)[:width])
-        self._stream.flush()
-        self._drawn = True
-
-    def line(self, now: float) -> str:
-        """What is shown: a bar where the total is known, and the numbers."""
-        seconds = max(now - self._started, 1e-9)
-        rate = self.rows / seconds
-        parts = []
-        if self._total:
-            share = min(1.0, self.rows / self._total)
-            done = round(share * 20)
-            parts.append(f"{'█' * done}{'░' * (20 - done)} {share:4.0%}  {self.rows:,}/{self._total:,}")
+        if known:
+            self.known += 1
+            if self.known == self.rows:
+                self._started = self._clock()  # the time of the others begins here
         else:
-            parts.append(f"{self.rows:,} rows")
-        parts.append(f"{rate:,.1f}/s")
-        if self._total and rate:
-            parts.append(f"{_duration((self._total - self.rows) / rate)} left")
-        parts.append(f"{self.errors:,} errors" if self.errors != 1 else "1 error")
+            self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
+            self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
+            self.spent += known_number(row.metadata.get("cost")) or 0.0
+        if not self._line.ticking:
+            self._line.tick()
+
+    def _share(self) -> float | None:
+        return min(1.0, self.rows / self._total) if self._total else None
+
+    def line(self, now: float, width: int | None = None) -> str:
+        """What is shown: a bar where the total is known, and the numbers; within the width, money and errors last."""
+        parts = self._parts(now)
+        while width is not None and len(parts) > 1 and len(_join(parts)) > width:
+            parts.remove(min(parts, key=lambda part: part.weight))
+        return _join(parts)[:width]
+
+    def _parts(self, now: float) -> list[_Part]:
+        fresh = self.rows - self.known
+        rate = fresh / max(now - self._started, 1e-9)
+        parts = []
+        share = self._share()
+        if share is not None:
+            done = round(share * _BAR)
+            parts.append(_Part(1, "█" * done + "░" * (_BAR - done)))
+            parts.append(_Part(5, f"{share:4.0%}"))
+            parts.append(_Part(7, f"{self.rows:,}/{self._total:,}"))
+        else:
+            parts.append(_Part(7, "1 row" if self.rows == 1 else f"{self.rows:,} rows"))
+        if self.known:
+            parts.append(_Part(0, f"{self.known:,} known"))
+        parts.append(_Part(2, f"{rate:,.1f}/s"))
+        if self._total and fresh:
+            parts.append(_Part(6, f"{_duration(max(0, self._total - self.rows) / rate)} left"))
+        parts.append(_Part(8, f"{self.errors:,} errors" if self.errors != 1 else "1 error"))
         if self.retries:
-            parts.append(f"{self.retries:,} retries")
-        parts.append(f"{_short(self.tokens)} tokens")
+            parts.append(_Part(3, f"{self.retries:,} retries" if self.retries != 1 else "1 retry"))
+        parts.append(_Part(4, f"{_short(self.tokens)} tokens"))
         if self.spent:
-            parts.append(f"${self.spent:.2f}")
-        return "  ".join(parts)
+            parts.append(_Part(9, f"${self.spent:,.2f}"))
+        return parts
 
     def close(self) -> None:
         """Take the line away, so that the result stands alone."""
-        if self._drawn:
-            self._stream.write("\r\x1b[2K")
-            self._stream.flush()
-            self._drawn = False
+        self._line.close()
+
+
+def _join(parts: list[_Part]) -> str:
+    return "  ".join(part.text for part in parts)
 
 
 def _short(number: float) -> str:

@@ -138,6 +138,7 @@ class Run:
         self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, feed.drop)
         self._task = asyncio.current_task()
         join_shared_transport()
+        plan.progress.start()
         try:
             with _interrupts(self._interrupt), _fewer_collections():
                 await asyncio.gather(
@@ -179,7 +180,7 @@ class Run:
         if outcome.ended:
             self._stretch(row.system, outcome)
         if plan.progress.on:
-            plan.progress.add(row)
+            plan.progress.add(row, known=outcome.known)
         if plan.debug and self.bug is None and (bug := find_bug(outcome.cause)) is not None:
             self.bug = bug
             self.stop(f"{row.system} raised {row.error} on example {row.example_id!r}")

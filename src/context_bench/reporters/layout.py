@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["markdown", "percent", "plain_table", "score", "seconds", "tokens"]
+__all__ = ["display_width", "markdown", "markdown_width", "percent", "plain_table", "score", "seconds", "tokens"]
 
 
 def score(value: float) -> str:
@@ -34,35 +34,48 @@ def seconds(value: float) -> str:
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns line up; the first column is text, the others are numbers."""
     cells = [[_escaped(cell) for cell in line] for line in lines]
-    widths = [max(_width(line[column]) for line in cells) for column in range(len(cells[0]))]
+    widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     rule = ["-" * max(3, widths[0]), *("-" * (max(3, width) - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(line, widths) for line in [cells[0], rule, *cells[1:]])
 
 
+def markdown_width(lines: Sequence[Sequence[str]]) -> int:
+    """Columns that `markdown` takes for them."""
+    return 1 + sum(3 + max(3, *(display_width(_escaped(cell)) for cell in column)) for column in zip(*lines))
+
+
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
     """Columns of text side by side, for listings."""
-    cells = [[_escaped(cell) for cell in line] for line in lines]
-    widths = [max(_width(line[column]) for line in cells) for column in range(len(cells[0]))]
+    cells = [[_harmless(cell) for cell in line] for line in lines]
+    widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join(
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(line, widths)).rstrip() for line in cells
+        "  ".join(cell + " " * (width - display_width(cell)) for cell, width in zip(line, widths)).rstrip()
+        for line in cells
     )
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = []
     for place, (cell, width) in enumerate(zip(cells, widths)):
-        space = " " * (max(3, width) - _width(cell))
+        space = " " * (max(3, width) - display_width(cell))
         padded.append(cell + space if place == 0 else space + cell)
     return "| " + " | ".join(padded) + " |"
 
 
 def _escaped(text: str) -> str:
-    """Names come from users and servers: no cell may end a line, a column, or speak to the terminal."""
-    return "".join(char if char.isprintable() else "�" for char in text).replace("|", "\\|")
+    """A cell that does not end its column either."""
+    return _harmless(text).replace("|", "\\|")
 
 
-def _width(text: str) -> int:
+def _harmless(text: str) -> str:
+    """Names come from users and servers: none may end a line, or speak to the terminal."""
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def display_width(text: str) -> int:
     """Columns on a terminal: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )

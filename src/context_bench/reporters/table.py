@@ -1,7 +1,8 @@
 """The result as a Markdown table that lines up in a terminal.
 
 Columns for what the run computed, more tables for the single datasets, and notes for every number that is not what it
-seems. A number with a note is marked with an asterisk; one that was not measured says so.
+seems. A number with a note is marked with an asterisk; one that was not measured says so. With a width, no line is
+longer: columns give way by importance, and a line names them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
-from context_bench.reporters.layout import markdown, percent, score, seconds, tokens
+from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
+from context_bench.reporters.layout import percent, score, seconds, tokens
 from context_bench.reporters.upstream import evidence, meters, upstream_notes
 from context_bench.results import EvalResult
 
@@ -42,6 +44,31 @@ _COLUMNS: tuple[Column, ...] = (
     ("retention", "retention", percent),
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )
+_BY_IMPORTANCE = (
+    "mean_score",
+    "num_errors",
+    "num_unscored",
+    "evidence_survival",
+    "mean_score:judge_score",
+    "prompt_savings",
+    "compression_ratio",
+    "pass_rate",
+    "official_score",
+    "num_examples",
+    "upstream_cost_of_pass",
+    "cost_of_pass",
+    "pareto_rank",
+    "retention",
+    "latency_median",
+    "proxy_overhead_median",
+    "latency_p95",
+    "first_token_overhead_median",
+    "untouched_share",
+    "card_pass_rate",
+)
+"""Which columns are left out last where not all fit; a column that is not named here goes first."""
+_NEEDS = {"p95": "latency p50"}
+"""A title that is short because another one stands before it."""
 _BY_DATASET: tuple[Column, ...] = (
     ("compression by dataset", "compression_ratio", percent),
     ("savings by dataset", "prompt_savings", percent),
@@ -58,16 +85,23 @@ _MARK = "*"
 
 
 class TableReporter:
-    """One line for each system."""
+    """One line for each system.
+
+    Args:
+        width: Columns of the terminal that it is for; None leaves nothing out.
+    """
 
     name = "table"
+
+    def __init__(self, width: int | None = None) -> None:
+        self._width = width
 
     def render(self, result: EvalResult) -> str:
         """The table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
             self._systems(result),
-            meters(result),
-            evidence(result),
+            meters(result, self._width),
+            evidence(result, self._width),
             *self._datasets(result),
             self._notes(result),
         ]
@@ -77,18 +111,17 @@ class TableReporter:
         columns = _choose_columns(result)
         lines = [["system", *(title for title, _, _ in columns)]]
         lines += [[name, *(_cell(result, name, key, show) for _, key, show in columns)] for name in result.summary]
-        return markdown(lines)
+        return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS)
 
-    @staticmethod
-    def _datasets(result: EvalResult) -> list[str]:
+    def _datasets(self, result: EvalResult) -> list[str]:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
-        tables = [_table_by_dataset(result, "score by dataset", scores, score)] if len(scores) > 1 else []
+        tables = [_lines_by_dataset(result, "score by dataset", scores, score)] if len(scores) > 1 else []
         for title, key, show in _BY_DATASET:
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
             shown = key not in _LESS_THAN_THE_TAP or not _all_metered(result)
             if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
-                tables += [_table_by_dataset(result, title, keys, show)] if len(keys) > 1 else []
-        return tables
+                tables += [_lines_by_dataset(result, title, keys, show)] if len(keys) > 1 else []
+        return [fit_grid(lines, self._width) for lines in tables]
 
     def _notes(self, result: EvalResult) -> str:
         notes = [_score_note(result), _f1_note(result)]
@@ -98,7 +131,7 @@ class TableReporter:
             notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
         notes += _explain_marks(result)
         notes += upstream_notes(result)
-        return "\n".join(printable(note) for note in notes if note)
+        return "\n".join(wrap(printable(note), self._width) for note in notes if note)
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
@@ -121,6 +154,13 @@ def _choose_columns(result: EvalResult) -> list[Column]:
     return [*columns, *dict.fromkeys(further)]
 
 
+def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
+    """The titles, the least important first."""
+    ranks = {key: rank for rank, key in enumerate(_BY_IMPORTANCE)}
+    ordered = sorted(columns, key=lambda column: ranks.get(column[1], len(ranks)))
+    return [title for title, _, _ in reversed(ordered)]
+
+
 def _format_of(key: str) -> Callable[[float], str] | None:
     return next((show for _, each, show in _COLUMNS if each == key), None)
 
@@ -141,11 +181,13 @@ def _cell(result: EvalResult, name: str, key: str, show: Callable[[float], str])
     return show(values[key]) + (_MARK if key in notes else "")
 
 
-def _table_by_dataset(result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str]) -> str:
+def _lines_by_dataset(
+    result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str]
+) -> list[list[str]]:
     tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
     lines = [[title, *tags]]
     lines += [[name, *(_cell(result, name, key, show) for key in keys)] for name in result.summary]
-    return markdown(lines)
+    return lines
 
 
 def _explain_marks(result: EvalResult) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from context_bench.reporters.layout import markdown, percent, tokens
+from context_bench.reporters.fitting import fit_grid
+from context_bench.reporters.layout import percent, tokens
 from context_bench.results import EvalResult
 
 __all__ = ["evidence", "meters", "upstream_notes"]
@@ -66,17 +67,18 @@ _PREFIX: tuple[Column, ...] = (
 _LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
 
 
-def meters(result: EvalResult) -> str:
+def meters(result: EvalResult, width: int | None = None) -> str:
     """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
-    return "\n\n".join(filter(None, [_table(result, "tokens", _METERS), _table(result, "prompt cache", _PREFIX)]))
+    tables = (("tokens", _METERS), ("prompt cache", _PREFIX))
+    return "\n\n".join(filter(None, [_table(result, title, columns, width) for title, columns in tables]))
 
 
-def evidence(result: EvalResult) -> str:
+def evidence(result: EvalResult, width: int | None = None) -> str:
     """Whether what the answer needs reached the model, against whether the answer was right."""
-    return _table(result, "evidence", _EVIDENCE)
+    return _table(result, "evidence", _EVIDENCE, width)
 
 
-def _table(result: EvalResult, title: str, columns: Sequence[Column]) -> str:
+def _table(result: EvalResult, title: str, columns: Sequence[Column], width: int | None) -> str:
     """The systems that have any of these numbers; nothing when none has the first."""
     first = columns[0]
     systems = {name: values for name, values in result.summary.items() if _read(first, values) is not None}
@@ -87,7 +89,7 @@ def _table(result: EvalResult, title: str, columns: Sequence[Column]) -> str:
     for name, values in systems.items():
         cells = [(column[2], _read(column, values)) for column in shown]
         lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
-    return markdown(lines)
+    return fit_grid(lines, width)
 
 
 def _read(column: Column, values: Values) -> float | None:

@@ -1,0 +1,64 @@
+"""The help: one screen for most people, and every flag for those who ask."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command import called
+from context_bench.cli import COMMANDS
+from context_bench.cli.parser import run_parser
+from terminal import on_terminal
+
+
+def test_it_fits_one_screen(tmp_path: Path) -> None:
+    lines = on_terminal("--help", cwd=tmp_path).rstrip("\n").split("\n")
+    assert len(lines) <= 23  # the prompt takes one more of 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_it_says_what_it_is_with_three_examples_the_commands_and_ten_flags(tmp_path: Path) -> None:
+    text = called("--help", cwd=tmp_path).stdout
+    assert text.startswith("Benchmark any system that changes what a language model gets to read.\n")
+    assert len(re.findall(r"^  context-bench ", text, re.MULTILINE)) == 3
+    flags = re.findall(r"^  (-[-\w]+)", text, re.MULTILINE)
+    assert len(flags) == 10
+    assert set(flags) <= set(run_parser()._option_string_actions)
+    before_flags = text.partition("The flags")[0]
+    assert {name for name in COMMANDS if not re.search(rf"[\s,]{name}[,\n]", before_flags)} == set()
+
+
+def test_its_examples_work(tmp_path: Path) -> None:
+    examples = re.findall(r"^  (context-bench --.*)$", called("--help", cwd=tmp_path).stdout, re.MULTILINE)
+    assert len(examples) == 2
+    for example in examples:
+        done = called(*shlex.split(example)[1:], "--dry-run", "--no-store", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_all_flags_are_there_by_group(tmp_path: Path) -> None:
+    text = called("--help-all", cwd=tmp_path).stdout
+    assert {name for name in run_parser().flags if f"--{name}" not in text} == set()
+    for group in ("what is measured:", "what is sent:", "limits:", "what is kept:", "what comes out:"):
+        assert f"\n{group}\n" in text
+    assert "exit codes:" in text
+    assert len(text.splitlines()) > 100
+
+
+def test_a_flag_that_is_added_to_a_group_is_in_the_long_help() -> None:
+    parser = run_parser()
+    parser.add_argument_group("new things").add_argument("--brand-new", action="store_true", help="something new")
+    assert "--brand-new" in parser.format_all()
+    assert "new things:" in parser.format_all()
+    assert "--brand-new" not in parser.format_help()
+
+
+@pytest.mark.parametrize("key", ["help", "help-all", "version"])
+def test_a_run_file_cannot_ask_for_help(tmp_path: Path, key: str) -> None:
+    (tmp_path / "bench.toml").write_text(f"{key} = true\n")
+    done = called("run", "bench.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"'{key}'" in done.stderr
