@@ -54,11 +54,14 @@ $(VENV)/created.stamp:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# The distribution `context-bench`, which an environment may have from before or from elsewhere, has the same import name.
 $(VENV)/core.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt
+	@$(PIP) uninstall --yes context-bench 2>/dev/null
 	$(PIP) install -c constraints.txt -e '.[tap]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirements-dev.txt
+	@$(PIP) uninstall --yes context-bench 2>/dev/null
 	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt
 	@touch $@ $(VENV)/core.stamp
 

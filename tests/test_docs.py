@@ -23,7 +23,7 @@ from pages import ROOT, commands, fences, links, spans, table
 from rows import make_row
 from servers import Server, completion, message
 
-PAGES = [f"docs/{name}.md" for name in ("systems", "command-line", "how-it-works", "scores", "datasets")]
+PAGES = [f"docs/{name}.md" for name in ("systems", "command-line", "how-it-works", "scores", "datasets", "coming-from")]
 EVERY_PAGE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
 MORE = ["CONTRIBUTING.md", *EVERY_PAGE]
 
@@ -58,11 +58,25 @@ def folder(tmp_path: Path) -> Path:
     rows = [{"id": n, "context": f"The value of {n} is v{n}.", "question": "?", "answer": f"v{n}"} for n in range(3)]
     rows = [{**row, "prompt": row["question"], "gold": row["answer"]} for row in rows]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "data.csv").write_text("prompt,gold\n1 + 1?,2\n2 + 2?,4\n")
+    _write_records(tmp_path / "records")
     (tmp_path / "traffic.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "Why?"}]}) + "\n")
     (tmp_path / "my_file.py").write_text("\n\n".join(fences("CONTRIBUTING.md", "python")) + METRIC)
     (tmp_path / "my-program").write_text(PROGRAM.format(python=sys.executable))
     (tmp_path / "my-program").chmod(0o755)
     return tmp_path
+
+
+def _write_records(folder: Path) -> None:
+    """Records of two public datasets, as their authors publish them."""
+    (folder / "gsm8k").mkdir(parents=True)
+    (folder / "hotpotqa").mkdir()
+    sums = [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(3)]
+    (folder / "gsm8k" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sums))
+    facts = {"supporting_facts": [["Paris", 0]], "context": [["Paris", ["Paris has 4 parts."]], ["Rome", ["A city."]]]}
+    asked = {"question": "How many parts has Paris?", "answer": "4", "type": "bridge", "level": "easy"}
+    rows = [{"_id": f"q{n}", **asked, **facts} for n in range(3)]
+    (folder / "hotpotqa" / "hotpot_dev_distractor_v1.json").write_text(json.dumps(rows))
 
 
 @pytest.fixture
@@ -76,6 +90,7 @@ def call(
     """Run a command line in that place: it must succeed; what it prints is returned."""
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("CONTEXT_BENCH_DATA", str(folder / "records"))
 
     def run(*arguments: str) -> str:
         code = main([argument.replace("http://localhost:7878", server.url) for argument in arguments])
@@ -101,7 +116,26 @@ SHOWN = [(page, command) for page in ["CONTRIBUTING.md", *PAGES] for command in 
 def test_every_command_runs(call: Any, folder: Path, server: Server, page: str, command: str) -> None:
     call("--system", "passthrough", "--dataset", "data.jsonl", "--quiet")  # so that there is a recorded run
     (folder / "bench.toml").write_text(_run_file(server))
-    assert call(*_written(command)).strip()
+    out, written = call(*_written(command)), folder / "result.json"
+    assert written.exists() if "--out result.json" in command else out.strip()
+
+
+def test_the_snippet_for_those_who_come_from_another_tool(
+    folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (code,) = fences("docs/coming-from.md", "python")
+    exec(compile(code.replace("http://localhost:7878", server.url), "coming-from.md", "exec"), {})
+    score, _, table = capsys.readouterr().out.partition("\n")
+    assert float(score) == 0.0  # the server says 4, the gold is v0
+    assert table.startswith("| system")
+
+
+def test_every_import_of_another_tool_that_is_said_to_work_does() -> None:
+    lines = [span for span in spans("docs/coming-from.md") if span.startswith("from context_bench")]
+    assert len(lines) >= 5
+    for line in lines:
+        exec(compile(line, "coming-from.md", "exec"), {})
 
 
 def _run_file(server: Server) -> str:

@@ -67,7 +67,8 @@ def test_an_unknown_name_like_no_other_lists_what_there_is() -> None:
 
 def test_a_missing_extra_says_what_to_type() -> None:
     assert str(MissingExtra("to_dataframe()", "dataframe")) == (
-        "to_dataframe() needs an optional dependency: pip install 'context-bench[dataframe]'"
+        "to_dataframe() needs an optional dependency: "
+        "pip install 'ctxbench[dataframe]' (in a checkout: pip install '.[dataframe]')"
     )
 
 

@@ -17,10 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "errors", "escapes", "golds", "masking", "refs", "registry", "results"} | {
-    "summary",
-    "types",
-    "words",
+BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "escapes", "golds", "masking", "refs", "registry"} | {
+    *("results", "squad", "summary", "types", "words")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -30,8 +28,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     # the base, from the bottom
     "_lazy": set(),
     "_version": set(),
-    "errors": set(),
+    "distribution": set(),
+    "errors": {"distribution"},  # how an extra is installed
     "golds": {"errors"},
+    "squad": set(),
     "words": set(),
     "escapes": set(),
     "masking": set(),

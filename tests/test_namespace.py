@@ -13,6 +13,7 @@ import pytest
 import context_bench
 
 PUBLIC = {
+    "ClaudeCLI",
     "ContextBenchError",
     "DataError",
     "EvalResult",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from context_bench import OpenAIProxy, Scores, aevaluate, evaluate
+from context_bench import OpenAIProxy, Scores, aevaluate, count_tokens, evaluate
 from context_bench.errors import DataError, ScoreClash, UsageError
 from context_bench.metrics import MeanScore
 from servers import Server, completion
@@ -685,3 +685,20 @@ def test_a_score_that_is_too_large_for_a_number_is_a_missing_score() -> None:
     (row,) = evaluate(Quick(), [example(1)], evaluators=[Huge()], tokenizer=words).rows
     assert row.scores == {}
     assert "is no number" in row.unscored["huge"]
+
+
+def test_a_conversation_needs_no_context_beside_it() -> None:
+    turns = [{"role": "user", "content": "Where is Paris?"}]
+    example = {"id": 1, "turns": turns, "answer": "France"}
+    seen: list[dict[str, Any]] = []
+
+    def answer(given: dict[str, Any]) -> dict[str, Any]:
+        seen.append(given)
+        return {"response": "France"}
+
+    result = evaluate(answer, [example], progress=False)
+    assert seen[0]["turns"] == turns
+    assert result.rows[0].scores["f1"] == 1.0
+    result = evaluate(["passthrough", "truncate:ratio=0.5"], [example], progress=False)
+    assert [row.error for row in result.rows] == [None] * 2
+    assert {row.input_tokens for row in result.rows} == {count_tokens("Where is Paris?")}

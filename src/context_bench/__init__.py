@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from context_bench.results import EvalResult, EvalRow, Scores
     from context_bench.runner import aevaluate, evaluate
-    from context_bench.systems import OpenAIProxy
+    from context_bench.systems import ClaudeCLI, OpenAIProxy
     from context_bench.types import Evaluator, MemorySystem, Metric, Reporter, System
     from context_bench.utils.tokens import count_tokens, set_tokenizer
 
@@ -45,12 +45,13 @@ _HOMES = {
     "registry": ("get_metric", "load_dataset", "register_dataset", "register_metric"),
     "results": ("EvalResult", "EvalRow", "Scores"),
     "runner": ("aevaluate", "evaluate"),
-    "systems": ("OpenAIProxy",),
+    "systems": ("ClaudeCLI", "OpenAIProxy"),
     "types": ("Evaluator", "MemorySystem", "Metric", "Reporter", "System"),
     "utils.tokens": ("count_tokens", "set_tokenizer"),
 }
 
 __all__ = [
+    "ClaudeCLI",
     "ContextBenchError",
     "DataError",
     "EvalResult",

@@ -1,13 +1,15 @@
-"""Names of a package that are imported when they are first used, so that a program pays for what it needs."""
+"""Names and modules that are imported when they are first used, so that a program pays for what it needs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["add_module", "lazy_names"]
 
 
 def lazy_names(
@@ -24,3 +26,28 @@ def lazy_names(
         return value
 
     return get, lambda: sorted({*vars(sys.modules[package]), *home})
+
+
+def add_module(name: str, about: str, names: Collection[str], get: Callable[[str], Any]) -> None:
+    """Make a module importable that has no file: other tools and earlier scripts know its names under that path.
+
+    Args:
+        name: The full name; its parent must be imported already, or just be on its way.
+        about: Its docstring.
+        names: What can be imported from it.
+        get: Called with one of the names when it is first asked for.
+    """
+    module = module_from_spec(ModuleSpec(name, None))
+    module.__doc__ = about
+
+    def get_name(wanted: str) -> Any:
+        if wanted not in names:
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+        value = get(wanted)
+        setattr(module, wanted, value)
+        return value
+
+    vars(module).update(__all__=sorted(names), __getattr__=get_name, __dir__=lambda: sorted(names))
+    parent, _, short = name.rpartition(".")
+    sys.modules[name] = module
+    setattr(sys.modules[parent], short, module)

@@ -26,12 +26,13 @@ _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pa
 class Census:
     """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
 
-    __slots__ = ("causes", "errors", "outputs", "rows", "score_field", "score_keys", "unscored")
+    __slots__ = ("causes", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unscored")
 
     def __init__(self, score_field: str) -> None:
         self.score_field = score_field
         self.rows = self.errors = self.unscored = 0
         self.causes: Counter[str] = Counter()
+        self.not_applied: Counter[str] = Counter()
         self.score_keys: set[str] = set()
         self.outputs: set[str] = set()
 
@@ -42,9 +43,16 @@ class Census:
             self.errors += 1
             return
         self.outputs.add(row.metadata.get("output", ""))
+        if "not_applied" in row.metadata:
+            self._note_not_applied(str(row.metadata["not_applied"]))
         if self.score_field not in row.scores:
             self.unscored += 1
             self._note_causes(row)
+
+    def _note_not_applied(self, reason: str) -> None:
+        """Count a row on which the system says that it could not do its work."""
+        known = reason in self.not_applied or len(self.not_applied) < _CAUSES
+        self.not_applied[reason if known else "for other reasons"] += 1
 
     def _note_causes(self, row: EvalRow) -> None:
         self.score_keys.update(row.scores)
@@ -66,6 +74,16 @@ class Census:
     def all_failed(self) -> bool:
         """Whether there are rows and every one is an error."""
         return 0 < self.rows == self.errors
+
+    @property
+    def never_applied(self) -> bool:
+        """Whether the system could do its work on no row at all."""
+        return 0 < self.not_applied.total() == self.rows - self.errors
+
+    def explain_not_applied(self) -> str:
+        """Say on how many rows the system could not do its work, and why."""
+        shown = [f"on {count:,} of {self.rows:,} rows: {why}" for why, count in self.not_applied.most_common(_SHOWN)]
+        return f"not applied {'; '.join(shown)}" if shown else ""
 
     @property
     def nothing_scored(self) -> bool:
@@ -99,6 +117,10 @@ def add_caveats(
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
+    if census.not_applied:
+        for key in ("mean_score", "compression_ratio"):
+            if key in values and not math.isnan(values[key]):
+                notes.setdefault(key, census.explain_not_applied())
     for key in (*_FROM_PASSES, *(f"{key}@{tag}" for key in _FROM_PASSES for tag in datasets)):
         if key in values and not math.isnan(values[key]) and (weak := _weak_threshold(key, config)):
             notes.setdefault(key, weak)
@@ -168,6 +190,8 @@ def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) ->
         return "all failed"
     if census.nothing_scored or not census.rows:
         return "nothing was scored"
+    if census.never_applied:
+        return census.explain_not_applied()
     weak = config.get("weak_thresholds")
     if weak and not config.get("threshold_given") and cost_field.endswith("cost_of_pass"):
         return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"

@@ -82,7 +82,11 @@ class MissingExtra(UsageError):
         super().__init__(what, extra)
 
     def __str__(self) -> str:
-        return f"{self.what} needs an optional dependency: pip install 'context-bench[{self.extra}]'"
+        from context_bench.distribution import describe_install, find_namesake
+
+        other = find_namesake()
+        needs = f"{self.what} needs an optional dependency: {describe_install(self.extra)}"
+        return f"{needs}; {other}" if other else needs
 
 
 class DataError(UsageError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Gold", "evidence_texts", "gold_answers", "has_gold", "is_blank", "response_text"]
+__all__ = ["Gold", "evidence_texts", "gold_answers", "has_gold", "is_blank", "response_text", "turn_responses"]
 
 Gold = tuple[str, ...]
 """One accepted answer: its parts, all of which must be given. Most have a single part."""
@@ -43,6 +43,15 @@ def response_text(processed: Mapping[str, Any]) -> str:
     """What the system answered; nothing at all reads as an empty answer."""
     response = processed.get("response")
     return "" if response is None else str(response)
+
+
+def turn_responses(processed: Mapping[str, Any]) -> list[str]:
+    """Return the reply to each turn of a conversation; empty when there was one reply to the whole."""
+    replies = processed.get("turn_responses") or processed.get("responses")  # the latter in older stores
+    if not isinstance(replies, (list, tuple)):
+        return []
+    contents = (reply.get("content") if isinstance(reply, Mapping) else reply for reply in replies)
+    return ["" if content is None else str(content) for content in contents]
 
 
 def is_blank(processed: Mapping[str, Any]) -> bool:

@@ -15,8 +15,9 @@ from typing import Any
 from context_bench._version import __version__
 from context_bench.caveats import find_unscored
 from context_bench.datasets.catalog import card_for, find_weak_thresholds
-from context_bench.datasets.examples import ExampleCheck
+from context_bench.datasets.examples import ExampleCheck, with_context_field
 from context_bench.datasets.load import gather_datasets
+from context_bench.distribution import find_namesake
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
@@ -166,12 +167,14 @@ async def aevaluate(
     debug: bool = False,
 ) -> EvalResult:
     """The same as `evaluate`, to be awaited."""
+    if namesake := find_namesake():
+        warnings.warn(namesake, stacklevel=2)
     _at_least(1, repeats=repeats, max_workers=max_workers)
     _at_least(0, max_examples=max_examples)
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
     members = _systems(systems)
-    examples, datasets = gather_datasets(dataset)
+    examples, datasets = gather_datasets(dataset, max_examples)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
     if threshold is not None:
         check_threshold(threshold, scorer, score_field or "score")
@@ -366,6 +369,7 @@ def _checked(dataset: Iterable[Example], max_examples: int | None) -> Iterator[E
     instruction_of = cache(_instruction)
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
+        example = with_context_field(example)
         instruction = instruction_of(str(example.get("dataset") or ""))
         yield {"instruction": instruction, **example} if instruction else example
 

@@ -22,7 +22,8 @@ class System(Protocol):
     """What is being measured: takes an example, returns what it makes of it.
 
     The returned dict carries a `response`, a new `context` (a compressor) or `documents` (a reranker);
-    `metadata` in it is kept on the row. Optional members: `aprocess(example)`, awaited instead of
+    `metadata` in it is kept on the row, and so are the token counts of `api_usage`; `turn_responses` has the reply to
+    each turn of a conversation. Optional members: `aprocess(example)`, awaited instead of
     `process`; `process_conversation(turns)`; `fingerprint`, what makes its answers differ; `reads_gold`,
     true when it looks at the gold answer; `sends_elsewhere`, true when it sends its prompt to a server and returns
     the answer alone, so that its output tokens say nothing about compression.

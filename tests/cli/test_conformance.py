@@ -33,7 +33,7 @@ def test_a_proxy_that_runs_is_examined(tmp_path: Path) -> None:
 
 def test_a_failed_check_is_exit_code_1_and_json_tells_all(tmp_path: Path) -> None:
     port = free_port()
-    arguments = ["--tap", f":{port}", "--api", "anthropic", "--output", "json", "--out", "found.json"]
+    arguments = ["--tap", f":{port}", "--api", "anthropic", "--out", "found.json"]
     with toy_proxy("strips", f"http://127.0.0.1:{port}") as url:
         code, out, _ = conformance("--proxy", url, *arguments, cwd=tmp_path)
     assert (code, out) == (1, "")

@@ -16,7 +16,7 @@ import pytest
 from command import environment
 from context_bench.cli import main
 from context_bench.cli.judge_check import KINDS, bank, wilson
-from context_bench.evaluators.answer_quality import normalize
+from context_bench.squad import normalize_answer
 from context_bench.store import Store
 from servers import Request, Server, completion, free_port, reply
 
@@ -89,7 +89,7 @@ def test_the_bank_is_large_enough_and_has_no_repeats() -> None:
 
 def test_right_answers_hold_the_gold_and_the_others_do_not() -> None:
     for example in bank():
-        kind, gold, given = example["dataset"], *map(normalize, (example["answer"], example["meta"]["given"]))
+        kind, gold, given = example["dataset"], *map(normalize_answer, (example["answer"], example["meta"]["given"]))
         if kind == "right":
             assert set(re.findall(r"\d+", gold)) <= set(re.findall(r"\d+", given)), example
             assert len(set(gold.split()) & set(given.split())) >= len(set(gold.split())) / 2, example
@@ -197,7 +197,6 @@ def test_the_key_by_its_variable(call: Call, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--judge-url", "http://localhost:1"], "--judge-model"),
         (["--judge-model", "m"], "--judge-url"),
         (
             ["--judge-url", "localhost", "--judge-model", "m"],
@@ -271,6 +270,7 @@ def test_the_judge_is_wired_for_every_dataset(call: Call, data: str) -> None:
         done = call(
             *("--proxy", proxy.url, "--dataset", data, "--dataset", "needle:length=200,n=2", "--output", "json"),
             *("--judge-url", judge.url, "--judge-model", "j", "--score-field", "judge_score", "--no-store"),
+            *("--model", "m"),
         )
     assert done.code == 0
     assert [row["scores"]["judge_score"] for row in rows(done)] == [0.75] * 5
@@ -289,13 +289,26 @@ def test_without_a_judge_there_is_no_such_score(call: Call, data: str) -> None:
     assert "no evaluator emits 'judge_score' here" in done.err
 
 
-@pytest.mark.parametrize(
-    "flags", [["--judge-url", "http://localhost:1"], ["--judge-model", "m"], ["--judge-key-env", "K"]]
-)
-def test_half_a_judge(call: Call, data: str, flags: list[str]) -> None:
+@pytest.mark.parametrize("flags", [["--judge-model", "m"], ["--judge-key-env", "K"]])
+def test_a_judge_without_a_server(call: Call, data: str, flags: list[str]) -> None:
     done = call("--system", "passthrough", "--dataset", data, *flags)
     assert done.code == 2
-    assert "a judge needs both --judge-url URL and --judge-model NAME" in done.err
+    assert "a judge needs --judge-url URL" in done.err
+
+
+def test_a_judge_without_a_model_is_gpt_4_and_that_is_said(call: Call, data: str) -> None:
+    with Server(completion("0")) as proxy, Server(rating(4)) as judge:
+        flags = ["--judge-url", judge.url]
+        done = call("--proxy", proxy.url, "--model", "m", "--dataset", data, *flags, "--output", "json")
+        again = call("score", "last", *flags)
+        checked = call("judge-check", *flags)
+    assert (done.code, again.code) == (0, 0)
+    assert checked.code in (0, 3)
+    assert {chat.json["model"] for chat in judge.chats} == {"gpt-4"}
+    for each in (done, again, checked):
+        assert each.err.count("context-bench: no --judge-model given: gpt-4 judges\n") == 1
+    assert [row["scores"]["judge_score"] for row in rows(done)] == [0.75] * 3
+    assert "the model that judges (default: gpt-4)" in call("judge-check", "--help").out
 
 
 def test_the_key_of_the_judge_does_not_go_to_the_proxy(call: Call, data: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,8 +140,8 @@ def test_without_the_extra_nothing_is_fetched(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("CONTEXT_BENCH_MODELS", str(tmp_path / "models"))
     done = called("local", cwd=tmp_path)
     assert done.returncode == 2
-    expected = "a local model needs an optional dependency: pip install 'context-bench[local]'"
-    assert done.stderr == f"context-bench: {expected}\n"
+    expected = "pip install 'ctxbench[local]' (in a checkout: pip install '.[local]')"
+    assert done.stderr == f"context-bench: a local model needs an optional dependency: {expected}\n"
 
 
 def test_other_machines_are_let_in_only_when_told_and_with_a_warning(tmp_path: Path) -> None:

@@ -389,6 +389,28 @@ def test_max_examples_of_each_dataset(call: Call, data: str) -> None:
     assert {"dataset:data", "dataset:kv:length=300,n=9"} <= done.document["summary"]["passthrough"].keys()
 
 
+def test_n_of_a_generated_set_makes_that_many(call: Call) -> None:
+    for number in (3, 30):
+        done = call("--system", "passthrough", "--dataset", "needle:length=200", "-n", str(number), "--output", "json")
+        rows = done.document["rows"]
+        assert (done.code, len(rows)) == (0, number)
+    done = call("--system", "passthrough", "--dataset", "kv:length=200|300", "-n", "30", "--output", "json")
+    ids = [row["example_id"] for row in done.document["rows"]]
+    assert [sum(f"kv-{length}-" in each for each in ids) for length in (200, 300)] == [15, 15]
+
+
+def test_a_model_left_to_its_default_is_said_once(call: Call, data: str) -> None:
+    said = "context-bench: no --model was given: every server was asked for gpt-3.5-turbo\n"
+    with Server(completion("v1")) as server:
+        flags = ("--proxy", server.url, "--proxy", f"{server.url}/v1", "--name", "a", "--name", "b")
+        done = call(*flags, "--dataset", data)
+        named = call(*flags, "--dataset", data, "--model", "gpt-3.5-turbo")
+        quiet = call(*flags, "--dataset", data, "--quiet")
+    assert done.err.count(said) == 1
+    assert "--model" not in named.err + quiet.err
+    assert "--model" not in call("--system", "passthrough", "--dataset", data).err
+
+
 def test_systems_of_ones_own(call: Call, data: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "def shorten(example, keep=1):\n    return example['context'][:keep]\n"
@@ -486,6 +508,38 @@ def test_out_gets_what_stdout_would_have_got(call: Call, data: str, tmp_path: Pa
     text = (tmp_path / "report").read_text(encoding="utf-8")
     assert "passthrough" in text
     assert sorted(path.name for path in tmp_path.iterdir() if "report" in path.name) == ["report"]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("json", "{"), ("JSON", "{"), ("csv", "system,"), ("md", "| system")])
+def test_the_ending_of_the_file_names_the_form(call: Call, data: str, tmp_path: Path, ending: str, start: str) -> None:
+    run = ("--system", "passthrough", "--dataset", data)
+    written = {
+        "run": call(*run, "--out", f"run.{ending}"),
+        "export": call("runs", "export", "last", "--out", f"export.{ending}"),
+        "score": call("score", "last", "--out", f"score.{ending}"),
+    }
+    for name, done in written.items():
+        assert (done.code, done.out) == (0, "")
+        assert (tmp_path / f"{name}.{ending}").read_text().lstrip().startswith(start), name
+
+
+@pytest.mark.parametrize(("form", "ending"), [("csv", "json"), ("table", "json"), ("json", "csv"), ("csv", "md")])
+def test_a_form_that_the_ending_contradicts(call: Call, data: str, tmp_path: Path, form: str, ending: str) -> None:
+    call("--system", "passthrough", "--dataset", data)
+    for command in (["--system", "passthrough", "--dataset", data], ["runs", "export", "last"], ["score", "last"]):
+        done = call(*command, "--out", f"x.{ending}", "--output", form)
+        assert (done.code, done.out) == (2, "")
+        assert f"--out x.{ending} names the form" in done.err
+        assert done.err.count("\n") == 1
+        assert not (tmp_path / f"x.{ending}").exists()
+
+
+def test_an_ending_that_names_no_form(call: Call, data: str, tmp_path: Path) -> None:
+    run = ("--system", "passthrough", "--dataset", data, "--out", "x.txt")
+    assert call(*run).code == 0
+    assert (tmp_path / "x.txt").read_text().startswith("| system")
+    assert call(*run, "--output", "json").code == 0
+    assert (tmp_path / "x.txt").read_text().startswith("{")
 
 
 def test_out_is_whole_or_not_at_all(call: Call, data: str, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def check(*examples: Any, tag: str = "") -> None:
         {"id": 1, "context": "x", "documents": [{"id": 1, "text": "x"}]},
         {"id": 1, "context": "x", "anything": object()},
         UserDict({"id": 1, "context": "x"}),
+        {"id": 1, "turns": [{"role": "user", "content": "hi"}]},
     ],
 )
 def test_what_can_be_used(example: Any) -> None:
@@ -44,7 +45,10 @@ def test_what_can_be_used(example: Any) -> None:
         ([], "not a list"),
         ("text", "not text"),
         (7, "not a int"),
-        ({}, "no 'id'"),
+        ({}, "no 'id'; every example needs 'id' and 'context', and this one has no fields at all"),
+        ({"key": 1, "text": "x"}, "this one has key, text"),
+        ({"id": 1, "question": "?", "turns": []}, "no 'context'"),
+        ({"id": 1, "turns": [{"role": "user", "content": "a"}], "context": None}, "'context' must be text"),
         ({"id": 1}, "no 'context'"),
         ({"context": "x"}, "no 'id'"),
         ({"id": None, "context": "x"}, "'id' must be text or a whole number, not null"),

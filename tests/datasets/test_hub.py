@@ -141,7 +141,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
     done = subprocess.run(
         command, env=environment("", tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    assert "pip install 'context-bench[datasets]'" in json.loads(done.stdout)["error"]
+    assert "pip install 'ctxbench[datasets]'" in json.loads(done.stdout)["error"]
 
 
 def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Path) -> None:

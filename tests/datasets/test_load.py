@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from context_bench import register_dataset
+from context_bench import evaluate, register_dataset
 from context_bench.datasets.files import parse_mapping
 from context_bench.datasets.load import Choices, open_datasets
 from context_bench.errors import DataError, UnknownName, UsageError
@@ -210,3 +210,30 @@ def test_the_facts_of_a_file_tell_its_versions_apart(own: str, file: Path) -> No
     assert list(before) == ["mine"]
     file.write_text('{"id": 1, "context": "new"}')
     assert open_datasets([str(file)]).facts() != before
+
+
+def test_a_limit_tells_a_loader_with_a_number_of_its_own_how_many_to_make(own: str) -> None:
+    assert [row["id"] for row in rows(own, limit=5)] == [0, 1, 2, 3, 4]  # 3 unless it is told
+    assert len(rows(own)) == 3
+    assert len(rows(f"{own}:n=2", limit=5)) == 2
+    assert len(open_datasets([own], Choices(0, 5))) == 5
+    assert [row["context"] for row in rows(f"{own}:seed=1|2", limit=3)] == ["seed 1", "seed 1", "seed 2"]
+
+
+def test_a_random_sample_is_of_at_least_the_usual_number(own: str) -> None:
+    def sample(limit: int) -> list[Any]:
+        return [row["id"] for row in open_datasets([own], Choices(0, limit, "random"))]
+
+    assert len(set(sample(2))) == 2
+    assert {number for seed in range(20) for number in _sampled(own, seed)} == {0, 1, 2}
+    assert sorted(sample(6)) == [0, 1, 2, 3, 4, 5]
+
+
+def _sampled(own: str, seed: int) -> list[Any]:
+    return [row["id"] for row in open_datasets([f"{own}:seed=0"], Choices(seed, 2, "random"))]
+
+
+def test_max_examples_of_a_generated_dataset() -> None:
+    result = evaluate("passthrough", "needle:length=200", max_examples=25, progress=False)
+    assert len(result.rows) == 25
+    assert len({row.example_id for row in result.rows}) == 25

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from context_bench import evaluate
 from context_bench.engine.call import Outcome, call_system, is_endpoint
 from context_bench.errors import RequestFailed
 from context_bench.systems.adapt import adapt
@@ -153,6 +154,47 @@ def test_metadata_is_kept_apart() -> None:
     assert "metadata" not in outcome.processed
 
 
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+
+
+@pytest.mark.parametrize(
+    ("usage", "numbers"),
+    [
+        (USAGE, USAGE),
+        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 4}}, {**USAGE, "cached_tokens": 4}),
+        ({"prompt_tokens": 9}, {"prompt_tokens": 9}),
+        (
+            {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 2},
+            {**USAGE, "cached_tokens": 4, "cache_creation_tokens": 0},
+        ),
+        ({"prompt_tokens": "many"}, {}),
+        ("text", {}),
+        (None, {}),
+    ],
+)
+def test_usage_that_a_system_tells_is_kept(usage: Any, numbers: dict[str, int]) -> None:
+    outcome = call(lambda item: {"response": "r", "api_usage": usage})
+    assert outcome.metadata == numbers
+    assert outcome.processed["api_usage"] == usage  # an evaluator may want it
+
+
+def test_metadata_says_more_than_usage() -> None:
+    outcome = call(lambda item: {"response": "r", "api_usage": USAGE, "metadata": {"prompt_tokens": 1, "x": 2}})
+    assert outcome.metadata == {**USAGE, "prompt_tokens": 1, "x": 2}
+
+
+def test_the_reply_to_each_turn_of_a_system_of_ones_own_counts() -> None:
+    def talk(example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "c", "turn_responses": ["a b", {"role": "assistant", "content": "c"}, None]}
+
+    turns = [{"role": "user", "content": "x"}, {"role": "user", "content": "y"}]
+    (row,) = evaluate(
+        talk, [{"id": 1, "turns": turns}], [lambda original, processed: 1.0], progress=False, tokenizer=lambda text: 5
+    ).rows
+    assert row.error is None
+    assert row.output_tokens == 10  # two replies of five tokens by this tokenizer; the third is empty
+
+
 @pytest.mark.parametrize("metadata", ["text", ["list"], None, {"waited": "long"}, {"waited": None}, {"waited": -5}])
 def test_strange_metadata_does_no_harm(metadata: Any) -> None:
     outcome = call(lambda item: {"response": "r", "metadata": metadata})
@@ -216,7 +258,7 @@ class Talker:
 def test_a_conversation_goes_to_a_system_that_can_hold_one() -> None:
     outcome = call(Talker(), {**EXAMPLE, "turns": TALK})
     assert outcome.processed["response"] == "SECOND"
-    assert outcome.processed["responses"] == ["FIRST", "SECOND"]
+    assert outcome.processed["turn_responses"] == ["FIRST", "SECOND"]
 
 
 def test_a_conversation_with_one_open_turn_is_an_ordinary_example() -> None:

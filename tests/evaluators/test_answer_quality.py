@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import AnswerQuality
-from context_bench.evaluators.answer_quality import normalize
+from context_bench.squad import normalize_answer
 
 
 def _score(answer: Any, response: Any) -> dict[str, float]:
@@ -166,7 +166,7 @@ def test_a_part_without_words_does_not_stand_in_the_way() -> None:
 
 
 def test_what_normalising_does() -> None:
-    assert normalize("  The  Quick-Brown\tfox, an apple & a theatre! ") == "quickbrown fox apple theatre"
+    assert normalize_answer("  The  Quick-Brown\tfox, an apple & a theatre! ") == "quickbrown fox apple theatre"
 
 
 def test_every_score_lies_between_nought_and_one_and_is_declared() -> None:

@@ -140,7 +140,7 @@ def test_a_case_from_an_example(example: dict[str, Any], task: str, references: 
 
 def test_a_conversation_is_judged_with_all_its_replies() -> None:
     turns = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
-    made = read_case({"question": "One?", "turns": turns}, {"response": "b", "responses": ["a", "b"]})
+    made = read_case({"question": "One?", "turns": turns}, {"response": "b", "turn_responses": ["a", "b"]})
     assert made.task == "user: One?\n\nuser: Two?"
     assert made.answer == "Reply 1: a\n\nReply 2: b"
 
@@ -151,7 +151,7 @@ def test_a_conversation_is_judged_with_all_its_replies() -> None:
         ({}, ""),
         ({"response": None}, ""),
         ({"response": 7}, "7"),
-        ({"response": "a", "responses": ["a"]}, "a"),
+        ({"response": "a", "turn_responses": ["a"]}, "a"),
         ({"response": "", "tool_calls": [{"name": "f"}]}, 'Tool calls: [{"name":"f"}]'),
         ({"response": "so", "tool_calls": [{"name": "\ud800"}]}, 'so\n\nTool calls: [{"name":"?"}]'),
     ],

@@ -133,5 +133,5 @@ def test_without_math_verify_numbers_work_and_algebra_says_what_is_missing() -> 
     assert first == "{'math_equiv': 1.0}"
     assert second == "{'math_equiv': 0.0}"
     assert third.startswith("{} ")
-    assert "context-bench[math]" in third
+    assert "ctxbench[math]" in third
     assert third.endswith("True")

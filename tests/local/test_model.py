@@ -224,7 +224,7 @@ def test_closed_it_leaves_nothing_and_opens_again() -> None:
 
 def test_without_the_extra_the_mistake_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(MissingExtra, match=r"context-bench\[local\]"):
+    with pytest.raises(MissingExtra, match=r"ctxbench\[local\]"):
         LocalModel()
 
 

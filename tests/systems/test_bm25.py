@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench import count_tokens
+from context_bench import count_tokens, evaluate
 from context_bench.errors import UsageError
 from context_bench.systems import BM25
 
@@ -124,3 +124,33 @@ def test_a_context_of_many_pieces_is_fast_and_other_scripts_work() -> None:
     text = "東京は日本の首都です。パリはフランスの首都です。ローマはイタリアの首都です。"
     kept = BM25(ratio=0.5).process({"id": 1, "context": text * 50, "question": "x"})["context"]
     assert 0 < count_tokens(kept) <= count_tokens(text * 50) * 0.5
+
+
+def test_a_ratio_cuts_documents_too() -> None:
+    # Three tokens each; three documents with two blank lines between them have 3 * 3 + 2 = 11.
+    documents = _documents("red green blue", "blue whale song", "cold deep sea")
+    count = {item["text"]: count_tokens(item["text"]) for item in documents}
+    assert set(count.values()) == {3}
+    whole = count_tokens("\n\n".join(count))
+    assert whole == 11
+    assert _ranking("blue whale", documents, ratio=0.4) == ["d1"]  # 4 tokens
+    assert _ranking("blue whale", documents, ratio=0.65) == ["d1", "d0"]  # 7: two documents and a blank line
+    assert _ranking("blue whale", documents, budget=6) == ["d1"]  # the blank line makes it 7
+    assert _ranking("blue whale", documents, ratio=1.0) == ["d1", "d0", "d2"]
+    assert _ranking("blue whale", documents, budget=2) == []
+
+
+def test_a_document_that_does_not_fit_makes_room_for_the_next() -> None:
+    documents = _documents("blue whale " + "song " * 40, "whale", "cold deep sea")
+    assert _ranking("blue whale", documents, budget=6) == ["d1", "d2"]
+
+
+def test_the_size_of_documents_is_part_of_the_fingerprint() -> None:
+    assert BM25(ratio=0.5).fingerprint != BM25().fingerprint
+
+
+def test_a_run_over_documents_keeps_the_share_that_was_asked_for() -> None:
+    result = evaluate("bm25:ratio=0.3", "rerank:n=5", progress=False)
+    assert 0.6 < result.summary["bm25:ratio=0.3"]["compression_ratio"] < 0.85
+    whole = evaluate("bm25", "rerank:n=5", progress=False)
+    assert whole.summary["bm25"]["compression_ratio"] == pytest.approx(0, abs=0.01)

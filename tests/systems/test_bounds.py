@@ -8,6 +8,7 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.evaluators import AnswerQuality, ContextRecall
+from context_bench.reporters import to_markdown
 from context_bench.systems import ClosedBook, Oracle, Passthrough
 
 CONTEXT = "Alice lives in Paris. Bob lives in Rome. Carol lives in Oslo."
@@ -59,7 +60,34 @@ def test_several_spans_stand_in_their_order() -> None:
 def test_without_evidence_the_oracle_keeps_everything() -> None:
     for evidence in ({}, {"evidence": []}, {"evidence": None}):
         example = {**{key: value for key, value in EXAMPLE.items() if key != "evidence"}, **evidence}
-        assert Oracle().process(example) == {"context": CONTEXT}
+        made = Oracle().process(example)
+        assert made["context"] == CONTEXT
+        assert made["metadata"] == {"not_applied": "the example has no evidence, so that the context stayed whole"}
+
+
+def test_an_oracle_without_evidence_says_so_and_is_not_ranked() -> None:
+    blind = {key: value for key, value in EXAMPLE.items() if key != "evidence"}
+    result = evaluate([Oracle(), Passthrough()], [blind, {**blind, "id": 2}], progress=False)
+    assert "pareto_rank" not in result.summary["oracle"]
+    assert result.summary["passthrough"]["pareto_rank"] == 1.0
+    reason = "not applied on 2 of 2 rows: the example has no evidence, so that the context stayed whole"
+    assert result.notes["oracle"]["pareto_rank"] == f"not ranked: {reason}"
+    assert result.notes["oracle"]["compression_ratio"] == reason
+    assert reason in to_markdown(result)
+    alone = evaluate(Oracle(), [blind], progress=False)
+    assert "on 1 of 1 rows: the example has no evidence" in alone.notes["oracle"]["mean_score"]
+
+
+def test_an_oracle_with_evidence_for_a_part_is_ranked_with_a_note() -> None:
+    blind = {**{key: value for key, value in EXAMPLE.items() if key != "evidence"}, "id": 2}
+    result = evaluate([Oracle(), Passthrough()], [EXAMPLE, blind], progress=False)
+    assert result.summary["oracle"]["pareto_rank"] == 1.0
+    assert result.notes["oracle"]["mean_score"].startswith("not applied on 1 of 2 rows")
+
+
+def test_an_oracle_with_evidence_needs_no_note() -> None:
+    result = evaluate([Oracle(), Passthrough()], [EXAMPLE], progress=False)
+    assert "not applied" not in str(result.notes)
 
 
 def test_of_documents_the_oracle_keeps_the_relevant_ones() -> None:

@@ -133,7 +133,11 @@ def test_output_that_is_no_result(claude: Make, output: str) -> None:
 
 @pytest.mark.parametrize("usage", [None, [], "x", {}, {"input_tokens": None}])
 def test_strange_usage_does_not_cost_the_answer(claude: Make, usage: Any) -> None:
-    assert claude(prints({**SUCCESS, "usage": usage})).process(EXAMPLE) == {"response": "France", "metadata": {}}
+    assert claude(prints({**SUCCESS, "usage": usage})).process(EXAMPLE) == {
+        **EXAMPLE,
+        "response": "France",
+        "metadata": {},
+    }
 
 
 FAMILY = (
@@ -209,3 +213,46 @@ def test_the_fingerprint_is_program_and_model() -> None:
 
     assert made() == made(timeout=5, name="other")
     assert len({made(), made(model="a"), made(model="b"), made(command=os.path.realpath("/bin/sh"))}) == 4
+
+
+ARGUMENTS = "sys.stdin.read()\nprint(json.dumps({'subtype': 'success', 'result': json.dumps(sys.argv[1:])}))"
+
+
+@pytest.mark.parametrize(
+    ("options", "flags"),
+    [
+        ({"max_turns": 3}, ["--max-turns", "3"]),
+        ({"allowed_tools": "Bash,Read"}, ["--allowedTools", "Bash,Read"]),
+        ({"allowed_tools": ["Bash", "Read"]}, ["--allowedTools", "Bash,Read"]),
+        ({"allowed_tools": []}, []),
+        ({"system_prompt": "Be brief."}, ["--system-prompt", "Be brief."]),
+        ({"system_prompt": ""}, ["--system-prompt", ""]),
+    ],
+)
+def test_flags_of_the_program(claude: Make, options: dict[str, Any], flags: list[str]) -> None:
+    said = json.loads(claude(ARGUMENTS, **options).process(EXAMPLE)["response"])
+    assert said == ["-p", "--output-format", "json", *flags]
+
+
+def test_flags_make_answers_differ(claude: Make) -> None:
+    plain = claude(ARGUMENTS).fingerprint
+    others = [claude(ARGUMENTS, **flag).fingerprint for flag in ({"max_turns": 3}, {"max_turns": 4})]
+    assert len({plain, *others}) == 3
+    assert claude(ARGUMENTS, allowed_tools="A,B").fingerprint == claude(ARGUMENTS, allowed_tools=["A", "B"]).fingerprint
+
+
+def test_a_prompt_of_ones_own(claude: Make) -> None:
+    echo = "print(json.dumps({'subtype': 'success', 'result': sys.stdin.read()}))"
+    made = claude(echo, build_prompt=lambda example: f"Q: {example['question']}").process(EXAMPLE)
+    assert made["response"] == "Q: Where is Paris?"
+
+
+def test_no_turns_at_all_is_a_mistake(claude: Make) -> None:
+    with pytest.raises(UsageError, match="max_turns"):
+        claude(ARGUMENTS, max_turns=0)
+
+
+def test_a_run_counts_the_answer_alone(claude: Make) -> None:
+    (row,) = evaluate(claude(prints(SUCCESS)), [EXAMPLE], progress=False).rows
+    assert (row.response, row.output_tokens, row.metadata["output"]) == ("France", 1, "response")
+    assert "answer_in_context" not in row.scores

@@ -460,5 +460,5 @@ def test_without_its_library_it_says_what_to_install(
     start: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'context-bench\[tap\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'ctxbench\[tap\]'"):
         run(start)

@@ -14,7 +14,7 @@ from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
 from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
-from context_bench.evaluators.llm_judge import LLMJudge
+from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
@@ -112,8 +112,11 @@ def build_evaluators(texts: Sequence[str]) -> list[Evaluator]:
 
 def build_judge(options: argparse.Namespace) -> LLMJudge:
     """The judge that the flags name."""
-    if not options.judge_url or not options.judge_model:
-        raise UsageError("a judge needs both --judge-url URL and --judge-model NAME")
+    if not options.judge_url:
+        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
+    if not options.judge_model:
+        options.judge_model = DEFAULT_MODEL
+        warnings.warn(f"no --judge-model given: {DEFAULT_MODEL} judges", stacklevel=2)
     key = find_key(check_url(options.judge_url), variable=options.judge_key_env)
     return LLMJudge(options.judge_url, options.judge_model, key)
 
@@ -122,6 +125,7 @@ def _judges(options: argparse.Namespace) -> list[Evaluator]:
     """The judge as one more evaluator, with a warning where its scores say less than they seem to."""
     if not (options.judge_url or options.judge_model or options.judge_key_env):
         return []
+    judge = build_judge(options)
     answering = getattr(options, "proxy", None) or getattr(options, "reader", None)
     if answering and options.judge_model == options.model:
         warnings.warn(f"{options.judge_model} judges its own answers: models favour what they wrote", stacklevel=2)
@@ -129,7 +133,7 @@ def _judges(options: argparse.Namespace) -> list[Evaluator]:
         warnings.warn(
             "the judge gets the contexts of each --system as answers: --reader URL has them read", stacklevel=2
         )
-    return [build_judge(options)]
+    return [judge]
 
 
 def build_scorer(options: argparse.Namespace, tags: Sequence[str]) -> Scorer:

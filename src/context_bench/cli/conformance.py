@@ -37,10 +37,11 @@ def main(arguments: Sequence[str]) -> int:
         return _list(options)
     _agree(parser, options)
 
-    from context_bench.cli.output import destination, table_width
+    from context_bench.cli.output import choose_form, destination, table_width
     from context_bench.conformance import as_json, as_table, choose
     from context_bench.reporters.fitting import wrap
 
+    form = choose_form(options.output, options.out, ("table", "json"))
     checks = choose(options.check)
     recipes = _recipes(options.vendor)
     found: list[Findings] = []
@@ -53,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
                 problems.append(error)
         if not found:
             raise problems[0]
-        report = (as_json if options.output == "json" else as_table)(*found)
-        width = None if options.output == "json" else table_width(options)
+        report = (as_json if form == "json" else as_table)(*found)
+        width = None if form == "json" else table_width(options)
         write(wrap(report, width, indent=" " * 6))
     if problems:
         raise problems[0]
@@ -89,7 +90,11 @@ def _parser() -> Parser:
     add("--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)")
     add("--list", action="store_true", help="list the checks, and run none")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
-    add("--output", choices=("table", "json"), default="table", help="how the result is shown (default: %(default)s)")
+    add(
+        "--output",
+        choices=("table", "json"),
+        help="form of the result (default: what the ending of --out names, else table)",
+    )
     add("--out", metavar="FILE", help="write the result there instead of stdout")
     add_wide(parser)
     add_quiet(parser)

@@ -52,12 +52,13 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments[1:])
 
     from context_bench.cli.build import build_judge
-    from context_bench.cli.output import table_width
+    from context_bench.cli.output import notes, table_width
     from context_bench.http.loop import run_sync
     from context_bench.reporters.fitting import fit_columns, wrap
     from context_bench.runner import evaluate
 
-    judge = build_judge(options)
+    with notes(argparse.Namespace(quiet=False, verbose=False)):
+        judge = build_judge(options)
     run_sync(judge.prepare())
     result = evaluate(
         _candidate,

@@ -9,11 +9,35 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["build_reporter", "destination", "notes", "resume_line", "table_width", "tell", "tell_stops"]
+__all__ = [
+    "build_reporter",
+    "choose_form",
+    "destination",
+    "notes",
+    "resume_line",
+    "table_width",
+    "tell",
+    "tell_stops",
+]
+
+_FORMS = {".json": "json", ".csv": "csv", ".md": "table"}
+"""The form of a report by the ending of its file."""
+
+
+def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv")) -> str:
+    """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names."""
+    named = _FORMS.get(Path(out).suffix.lower()) if out else None
+    if named not in forms:
+        named = None
+    if output and named and output != named:
+        from context_bench.errors import UsageError
+
+        raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
+    return output or named or "table"
 
 
 @contextlib.contextmanager
@@ -161,6 +185,8 @@ def tell(result: Any, *, verbose: bool = False) -> None:
     for name, (count, why) in _broken_evaluators(result).items():
         if not any(f"{name}: {why}" in sentence for sentence in told):
             _say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
+    if result.config.get("model") and not result.config.get("model_given", True):
+        _say(f"no --model was given: every server was asked for {result.config['model']}")
     if result.config.get("reused"):
         _say(f"{result.config['reused']:,} rows were known already, with the latencies of their first run")
     tell_stops(result)

@@ -77,6 +77,17 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {near[0]}?" if near else ""
 
 
+class _Version(argparse.Action):
+    """Prints the version, and names a package that stands in the way of this one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from context_bench.distribution import find_namesake
+
+        print(f"context-bench {__version__}")
+        other = find_namesake()
+        parser.exit(0, f"context-bench: {other}\n" if other else None)
+
+
 def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:
     try:
         value = kind(text)
@@ -141,7 +152,7 @@ def run_parser() -> RunParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"context-bench {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.add_argument("--help-all", action=HelpAll)
     _add_what(parser)
     _add_requests(parser)
@@ -383,7 +394,7 @@ def add_judge(group: Any, *, required: bool = False) -> None:
     """The model that judges answers, for every command that scores."""
     add = group.add_argument
     add("--judge-url", required=required, metavar="URL", help="a server whose model rates every answer: judge_score")
-    add("--judge-model", required=required, metavar="NAME", help="the model that judges")
+    add("--judge-model", metavar="NAME", help="the model that judges (default: gpt-4)")
     add(
         "--judge-key-env",
         metavar="NAME",
@@ -413,9 +424,11 @@ def add_store(group: Any, *, reuse: bool) -> None:
 def add_report(group: Any) -> None:
     """The form of a report, and where it goes."""
     group.add_argument(
-        "--output", choices=("table", "json", "csv"), default="table", help="form of the result (default: %(default)s)"
+        "--output",
+        choices=("table", "json", "csv"),
+        help="form of the result (default: what the ending of --out names, else table)",
     )
-    group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout")
+    group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout: .json, .csv or .md")
     add_wide(group)
 
 

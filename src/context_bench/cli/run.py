@@ -23,10 +23,13 @@ def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[
     options.command = mask_arguments(arguments)
     options.typed = options.command if typed is None else mask_arguments(typed)
     options.run_file = run_file
+    # A model or script of this machine answers whatever it is asked for.
+    options.model_given = bool(options.model or options.tap_model or options.tap_reply)
     options.model = options.model or MODELS[options.api]
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
-    from context_bench.cli.output import notes  # after the flags are read: --help needs none of it
+    from context_bench.cli.output import choose_form, notes  # after the flags are read: --help needs none of it
 
+    options.output = choose_form(options.output, options.out)
     with notes(options):
         return _run(options)
 
@@ -150,6 +153,7 @@ def _evaluate(
                 "run_file": options.run_file,
                 "seed": options.seed,
                 "model": _asked_models(systems),
+                "model_given": options.model_given,
                 "max_examples": options.max_examples,
                 "sample": options.sample,
                 "sources": datasets.facts(),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.output import build_reporter, destination, table_width
+from context_bench.cli.output import build_reporter, choose_form, destination, table_width
 from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
@@ -108,9 +108,10 @@ def _text(value: Any) -> str:
 
 
 def _export(options: Any) -> int:
+    form = choose_form(options.output, options.out)
     with _open(options) as store, destination(options.out) as write:
         result = load_result(store, store.run(options.run))
-        write(build_reporter(options, options.output).render(result))
+        write(build_reporter(options, form).render(result))
     return 0
 
 

@@ -3,5 +3,8 @@
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.examples import ExampleCheck
 from context_bench.datasets.files import FileDataset
+from context_bench.datasets.loaders import add_loader_modules, load_jsonl
 
-__all__ = ["Card", "ExampleCheck", "FileDataset", "card_for", "catalog"]
+__all__ = ["Card", "ExampleCheck", "FileDataset", "card_for", "catalog", "load_jsonl"]
+
+add_loader_modules(__name__)

@@ -1,6 +1,7 @@
 """What every example must have, checked before it costs anything.
 
-An `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text.
+An `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text; a conversation in
+`turns` needs no context beside it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from context_bench.errors import DataError
 
-__all__ = ["MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields"]
+__all__ = ["MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields", "with_context_field"]
 
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
 MAX_DEPTH = 100
@@ -25,17 +26,26 @@ class ExampleCheck:
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
-    def __call__(self, example: Any, where: str, tag: str = "") -> None:
-        """Raise DataError, naming `where`, when the example cannot be used."""
+    def __call__(self, example: Any, where: str, tag: str = "", advice: str = "") -> None:
+        """Raise DataError when the example cannot be used.
+
+        Args:
+            example: What was read.
+            where: Its place, for the message.
+            tag: The dataset of an example that carries no tag.
+            advice: What to do about a missing field, for the message.
+        """
         if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example is an object with fields, not {_kind(example)}")
-        for key in ("id", "context"):
+        for key in ("id",) if example.get("turns") else ("id", "context"):
             if key not in example:
-                raise DataError(f"{where}: no {key!r}; every example needs 'id' and 'context'")
+                there = ", ".join(map(str, example)) or "no fields at all"
+                needed = f"{where}: no {key!r}; every example needs 'id' and 'context', and this one has {there}"
+                raise DataError(f"{needed}; {advice}" if advice else needed)
         identity = example["id"]
         if isinstance(identity, bool) or not isinstance(identity, (str, int)):
             raise DataError(f"{where}: 'id' must be text or a whole number, not {_kind(identity)}")
-        if not isinstance(example["context"], str):
+        if not isinstance(example.get("context", ""), str):
             raise DataError(f"{where}: 'context' must be text, not {_kind(example['context'])}")
         self._check_shapes(example, where)
         # 64 bits: among a million ids a false alarm has a chance of one in thirty million.
@@ -57,6 +67,11 @@ class ExampleCheck:
         for item in example.get("documents") or ():
             if not isinstance(item, Mapping) or "id" not in item or not isinstance(item.get("text"), str):
                 raise DataError(f"{where}: each of the 'documents' must be an object with 'id' and 'text'")
+
+
+def with_context_field(example: dict[str, Any]) -> dict[str, Any]:
+    """Return the example with an empty context where it is a conversation that has none beside its turns."""
+    return example if "context" in example else {**example, "context": ""}
 
 
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,10 @@ from context_bench.errors import DataError, UsageError
 
 __all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
 
+_ADVICE = (
+    "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
+    "with it, a missing id is the record's number and a missing context is empty"
+)
 _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 
 
@@ -67,7 +71,7 @@ class FileDataset:
         """Read the whole file once and raise DataError on the first problem; the number of examples."""
         check, self.checked = ExampleCheck(), 0
         for line, example in self._examples():
-            check(example, f"{self.path}, line {line}", self.dataset)
+            check(example, f"{self.path}, line {line}", self.dataset, _ADVICE)
             self.checked += 1
         if not self.checked:
             raise DataError(f"{self.path}: no examples in this file")

@@ -146,15 +146,16 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
     return Datasets(sources, choices)
 
 
-def gather_datasets(given: Any) -> tuple[Iterable[Example], int]:
+def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterable[Example], int]:
     """The examples that a caller means, and of how many datasets they are.
 
     Args:
         given: An iterable of examples; a reference such as `needle:n=20` or a file; a list of references and iterables;
             or a mapping from tags to either.
+        max_examples: At most so many will be read; a single dataset that is generated has then exactly that many.
     """
     if isinstance(given, str):
-        return open_datasets([given]), 1
+        return open_datasets([given], Choices(limit=max_examples)), 1
     if isinstance(given, Mapping):
         sources = [_tagged(str(tag), part) for tag, part in given.items()]
         return Datasets(sources), len(sources)
@@ -194,7 +195,7 @@ def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
             opened.append(loader)
             lengths.append(_length(loader))
             continue
-        ref = _with_choices(loader, ref, choices)
+        ref = _with_choices(loader, ref, choices, len(refs))
         examples = call_with(loader, ref, argument_name="config")
         if not isinstance(examples, Iterable):
             raise DataError(f"{text!r}: the loader returned {type(examples).__name__}, which has no examples")
@@ -204,14 +205,24 @@ def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
     return Source(text, opened, sum(known) if len(known) == len(lengths) else None)
 
 
-def _with_choices(loader: Callable[..., Any], ref: Ref, choices: Choices) -> Ref:
+def _with_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
     """The reference with what the flags say of it, where its loader takes that and it says nothing itself."""
     takes = _signature(loader)
-    said = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
+    said: dict[str, Any] = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
+    if "n" in takes and isinstance(takes["n"].default, int):
+        said["n"] = _number_to_make(takes["n"].default, choices, cells)
     if choices.revision and "revision" not in takes:
         raise UsageError(f"--revision is for public datasets: {ref.text!r} has none")
     more = {key: value for key, value in said.items() if value is not None and key in takes}
     return Ref(ref.text, ref.target, ref.argument, {**more, **ref.parameters})
+
+
+def _number_to_make(usual: int, choices: Choices, cells: int) -> int | None:
+    """How many examples a loader makes that makes as many as it is told: those that are asked for, over all cells."""
+    if not choices.limit:
+        return None
+    wanted = -(-choices.limit // cells)
+    return wanted if choices.sample == "first" else max(usual, wanted)
 
 
 def _signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:

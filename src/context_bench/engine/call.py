@@ -16,7 +16,9 @@ from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
+from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import with_context
+from context_bench.systems.sampling import read_usage
 from context_bench.types import Example, System
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
@@ -116,8 +118,7 @@ def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[
 
 def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     """Bring what a system returned into the agreed form, or say what is wrong with it."""
-    if isinstance(raw, str):
-        raw = {"context": raw}
+    raw = {"context": raw} if isinstance(raw, str) else drop_echo(raw)
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
     if deep := find_deep_fields(raw):
@@ -145,6 +146,8 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
         outcome.metadata = metadata
     elif isinstance(metadata, Mapping):
         outcome.metadata = {key: value for key, value in metadata.items() if own or key not in _OURS}
+    if not own and "api_usage" in processed:
+        outcome.metadata = {**read_usage(processed["api_usage"]), **outcome.metadata}
     outcome.processed = processed
 
 

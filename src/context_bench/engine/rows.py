@@ -10,6 +10,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Judgement
+from context_bench.golds import turn_responses
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
@@ -66,7 +67,7 @@ class RowMaker:
                 output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
                 response_tokens = self._count(response)
             else:
-                replies = processed.get("responses") or (response,)
+                replies = turn_responses(processed) or (response,)
                 output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
         metadata["response_tokens"] = response_tokens
         return EvalRow(
@@ -88,7 +89,7 @@ class RowMaker:
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int, int]:
         """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
         system: Any = job.system
-        replies = processed.get("responses") or (processed.get("response", ""),)
+        replies = turn_responses(processed) or (processed.get("response", ""),)
         passed_on, sent = (
             sum(count_request(body, self._count) for body in system.list_requests(each, replies))
             for each in (merge(job.item.example, processed), job.item.example)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from context_bench._lazy import lazy_names
+from context_bench._lazy import add_module, lazy_names
 
 if TYPE_CHECKING:
     from context_bench.evaluators.answer_quality import AnswerQuality
@@ -85,3 +85,10 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+for _module, _name in (
+    ("ifeval_checker", "IFEvalChecker"),
+    ("math_equivalence", "MathEquivalence"),
+    ("nli_label_match", "NLILabelMatch"),
+):
+    add_module(f"{__name__}.{_module}", f"The evaluator {_name}.", (_name,), __getattr__)

@@ -6,8 +6,6 @@ over all accepted answers.
 
 from __future__ import annotations
 
-import re
-import string
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -15,48 +13,15 @@ from typing import Any
 from context_bench.evaluators.verdicts import without_thinking
 from context_bench.golds import Gold, gold_answers, is_blank, response_text
 from context_bench.results import Scores
+from context_bench.squad import normalized_words, token_f1
 
-__all__ = ["AnswerQuality", "normalize", "token_f1"]
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_ARTICLE_WORDS = frozenset({"a", "an", "the"})
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def normalize(text: str) -> str:
-    """SQuAD v1.1: lower case, no punctuation, no articles, single spaces."""
-    return " ".join(_words(text))
-
-
-def _words(text: str) -> list[str]:
-    plain = text.lower().translate(_WITHOUT_PUNCTUATION)
-    # Words then end at spaces only: no need to search for them.
-    if plain.isascii() and (plain.isprintable() or not _CONTROL.search(plain)):
-        return [word for word in plain.split() if word not in _ARTICLE_WORDS]
-    return _ARTICLES.sub(" ", plain).split()
+__all__ = ["AnswerQuality"]
 
 
 @lru_cache(maxsize=1024)
 def _gold_words(text: str) -> list[str]:
     """The words of a gold answer, which each system's answer is compared with."""
-    return _words(text)
-
-
-def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
-    """F1 and recall of two bags of words."""
-    left: dict[str, int] = {}
-    for word in gold:
-        left[word] = left.get(word, 0) + 1
-    common = 0
-    for word in prediction:
-        if left.get(word):
-            left[word] -= 1
-            common += 1
-    if not common:
-        return 0.0, 0.0
-    precision, recall = common / len(prediction), common / len(gold)
-    return 2 * precision * recall / (precision + recall), recall
+    return normalized_words(text)
 
 
 class AnswerQuality:
@@ -77,7 +42,7 @@ class AnswerQuality:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        words = _words(without_thinking(response_text(processed)))
+        words = normalized_words(without_thinking(response_text(processed)))
         response = " ".join(words)
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:

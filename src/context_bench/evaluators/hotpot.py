@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.evaluators.answer_quality import normalize, token_f1
 from context_bench.evaluators.verdicts import without_thinking
 from context_bench.golds import gold_answers, is_blank, response_text
 from context_bench.results import Scores
+from context_bench.squad import normalize_answer, token_f1
 
 __all__ = ["HotpotScore"]
 
@@ -26,12 +26,12 @@ class HotpotScore:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Compare the response with each accepted answer."""
-        golds = [normalize(" ".join(gold)) for gold in gold_answers(original)]
+        golds = [normalize_answer(" ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        response = normalize(without_thinking(response_text(processed)))
+        response = normalize_answer(without_thinking(response_text(processed)))
         return Scores(
             {
                 "hotpot_em": float(response in golds),

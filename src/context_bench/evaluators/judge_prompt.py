@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from context_bench.golds import gold_answers, response_text
+from context_bench.golds import gold_answers, response_text, turn_responses
 from context_bench.results import dump_json
 
 __all__ = ["PROMPT", "Case", "code_for", "content_text", "judge_messages", "read_case"]
@@ -77,13 +77,13 @@ class Case:
 
 def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case:
     """The case that an example and its answer make; without a task or without references these are empty."""
-    replies = processed.get("responses")
-    several = isinstance(replies, Sequence) and not isinstance(replies, str) and len(replies) > 1
+    replies = turn_responses(processed)
+    several = len(replies) > 1
     references = ["\n".join(gold) for gold in gold_answers(original)]
     letter = original.get("correct_letter")
     if letter and str(letter) not in references:
         references.append(f"Option {letter}")
-    answer = _numbered(replies or ()) if several else response_text(processed)
+    answer = _numbered(replies) if several else response_text(processed)
     if processed.get("tool_calls"):
         answer = f"{answer}\n\nTool calls: {dump_json(processed['tool_calls'])}".strip()
     return Case(_task(original, conversation=several), tuple(references), answer)

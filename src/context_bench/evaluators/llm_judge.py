@@ -23,7 +23,10 @@ from context_bench.masking import find_secrets, mask_text
 from context_bench.results import Scores
 from context_bench.utils.tokens import read_token_count
 
-__all__ = ["LLMJudge"]
+__all__ = ["DEFAULT_MODEL", "LLMJudge"]
+
+DEFAULT_MODEL = "gpt-4"
+"""The judge where nobody names one."""
 
 _KEPT = 20_000
 """Characters of a reply that a row keeps; a longer one is no verdict of two sentences anyway."""
@@ -36,7 +39,7 @@ class LLMJudge:
 
     Args:
         base_url: A server that speaks OpenAI's chat completions, with or without `/v1`.
-        model: The model that judges.
+        model: The model that judges; gpt-4 by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
         timeout: Seconds for one attempt.
         max_retries: Attempts after the first.
@@ -54,7 +57,7 @@ class LLMJudge:
     def __init__(
         self,
         base_url: str,
-        model: str,
+        model: str = DEFAULT_MODEL,
         api_key: str | Secret | None = None,
         *,
         timeout: float = 60.0,

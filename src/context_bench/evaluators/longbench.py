@@ -16,11 +16,11 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
-from context_bench.evaluators.answer_quality import normalize, token_f1
 from context_bench.evaluators.rouge import lcs_rows
 from context_bench.evaluators.verdicts import answer_text
 from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
+from context_bench.squad import normalize_answer, token_f1
 
 __all__ = ["LongBenchScore", "chinese_f1", "qa_f1", "task_of"]
 
@@ -36,7 +36,7 @@ _CHINESE_TOKEN = re.compile(r"[A-Za-z0-9]+|\S")
 
 def qa_f1(prediction: str, gold: str) -> float:
     """F1 of the words that two answers share, after SQuAD's normalisation."""
-    return token_f1(normalize(prediction).split(), normalize(gold).split())[0]
+    return token_f1(normalize_answer(prediction).split(), normalize_answer(gold).split())[0]
 
 
 def chinese_f1(prediction: str, gold: str, tokens: re.Pattern[str] = _CHINESE_TOKEN) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.evaluators.rouge import rouge_l, tokenize
 from context_bench.evaluators.verdicts import answer_text
-from context_bench.golds import response_text
+from context_bench.golds import response_text, turn_responses
 from context_bench.results import Scores
 
 __all__ = ["ReferenceOverlap"]
@@ -18,7 +18,7 @@ __all__ = ["ReferenceOverlap"]
 class ReferenceOverlap:
     """Scores `reference_overlap`: ROUGE-L F1 with the `reference`.
 
-    A `reference` that is a list has a text for each turn: each of the `responses` is compared with its
+    A `reference` that is a list has a text for each turn: each of the `turn_responses` is compared with its
     own, and the score is the mean over the turns that have one.
     """
 
@@ -30,8 +30,8 @@ class ReferenceOverlap:
         """Compare every turn with its reference."""
         reference = original.get("reference")
         references = [reference] if isinstance(reference, str) else list(reference or ())
-        replies = processed.get("responses") if len(references) > 1 else None
-        if not isinstance(replies, list | tuple) or not replies:
+        replies = turn_responses(processed) if len(references) > 1 else []
+        if not replies:
             # One reply to a whole conversation answers its last turn.
             replies = [*[""] * (len(references) - 1), response_text(processed)]
         pairs = [(said, wanted) for said, wanted in zip([*replies, *[""] * len(references)], references) if wanted]

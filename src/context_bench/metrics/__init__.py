@@ -1,5 +1,6 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
+from context_bench._lazy import add_module
 from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.card_pass_rate import CardPassRate
 from context_bench.metrics.cost import CostOfPass
@@ -38,3 +39,6 @@ __all__ = [
     "UpstreamTokens",
     "default_metrics",
 ]
+
+for _module, _metric in (("cost_of_pass", CostOfPass), ("per_dataset", PerDatasetBreakdown)):
+    add_module(f"{__name__}.{_module}", _metric.__doc__ or "", (_metric.__name__,), globals().__getitem__)

@@ -1,7 +1,7 @@
 """Quality over all rows: the mean of a score, and the share that passes a threshold.
 
 An errored row counts as 0, since a system that fails did not pass; a row without the score (nothing to
-judge) is left out.
+judge) is left out. The comparisons of two texts that quality rests on can be imported from here too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,19 @@ import math
 from dataclasses import dataclass
 
 from context_bench.results import EvalRow
+from context_bench.squad import exact_match, f1_score, normalize_answer, recall_score
 from context_bench.summary import fold
 
-__all__ = ["MeanScore", "MeanTally", "PassRate", "ScoreCount"]
+__all__ = [
+    "MeanScore",
+    "MeanTally",
+    "PassRate",
+    "ScoreCount",
+    "exact_match",
+    "f1_score",
+    "normalize_answer",
+    "recall_score",
+]
 
 
 class ScoreCount:

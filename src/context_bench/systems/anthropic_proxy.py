@@ -16,6 +16,7 @@ from context_bench.http.paths import describe_path, split_api_url
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.masking import find_secrets, mask_command
 from context_bench.systems.conversation import answer_turns
+from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import anthropic_usage, check_settings, describe_document, settings_fingerprint
 from context_bench.types import Example
@@ -153,8 +154,8 @@ class AnthropicProxy:
         return explain_refusal(failure, self._asked)
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop."""
-        return run_sync(self.aprocess(example))
+        """Send one example and return it with the reply, for callers without an event loop."""
+        return Echo(example, run_sync(self.aprocess(example)))
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the user turns that wait for a reply one after the other, each with all before it."""

@@ -1,6 +1,6 @@
 """A compressor that reads the question: keep what shares its words.
 
-Okapi BM25 over the sentences of one context. Simple, fast, and hard to beat on look-up questions: a
+Okapi BM25 over the sentences of one context, or over documents. Simple, fast, and hard to beat on look-up questions: a
 learned compressor should show that it does.
 """
 
@@ -12,14 +12,18 @@ from collections import Counter
 from context_bench.errors import UsageError
 from context_bench.systems.budget import Budget
 from context_bench.systems.pieces import pick, split
+from context_bench.systems.prompts import join_documents
 from context_bench.types import Example
+from context_bench.utils.tokens import get_tokenizer
 from context_bench.words import split_words
 
 __all__ = ["BM25"]
 
 
 class BM25:
-    """Keeps the sentences or lines that match the question best, in their own order; ranks documents.
+    """Keeps the sentences or lines that match the question best, in their own order.
+
+    Documents are ranked, and with a ratio or a budget of their own cut to the best that fit.
 
     Args:
         ratio: The share of tokens that is kept (0.5 by default).
@@ -33,23 +37,44 @@ class BM25:
             raise UsageError(f"b lies between 0 and 1 and k1 is not negative, not b={b} and k1={k1}")
         self.budget = Budget(ratio, budget)
         self.k1, self.b = k1, b
+        self._cuts_documents = ratio is not None or budget is not None
         self.name = "bm25"
 
     @property
     def fingerprint(self) -> str:
         """What makes its output differ."""
-        return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}"
+        cuts = " cuts documents" if self._cuts_documents else ""
+        return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}{cuts}"
 
     def process(self, example: Example) -> Example:
-        """Return the best pieces that fit; for documents, all of them, best first."""
+        """Return the best pieces that fit; documents best first, those that fit where a size was given."""
         query = split_words(_query(example))
         documents = example.get("documents")
         if documents:
             texts = [f"{item.get('title') or ''} {item['text']}" for item in documents]
-            return {"documents": [documents[index] for index in self._order(query, texts)]}
+            ranked = [documents[index] for index in self._order(query, texts)]
+            return {"documents": self._pick(ranked) if self._cuts_documents else ranked}
         text = example["context"]
         pieces = split(text)
         return {"context": pick(pieces, self._order(query, pieces), self.budget.tokens(text))}
+
+    def _pick(self, ranked: list[Example]) -> list[Example]:
+        """Take documents, best first, while their texts fit together."""
+        count = get_tokenizer()
+        whole = join_documents(ranked)
+        left = tokens = self.budget.tokens(whole)
+        if count(whole) <= tokens:
+            return ranked
+        kept: list[Example] = []
+        for item in ranked:
+            cost = count(join_documents([item]))
+            if cost <= left:
+                kept.append(item)
+                left -= cost
+        # What stands between the texts costs as well: the last to come goes first.
+        while kept and count(join_documents(kept)) > tokens:
+            kept.pop()
+        return kept
 
     def _order(self, query: list[str], texts: list[str]) -> list[int]:
         """Indexes of the texts, best first; equals in their own order."""

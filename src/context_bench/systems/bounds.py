@@ -38,7 +38,8 @@ class ClosedBook:
 class Oracle:
     """Keeps the evidence and nothing else. It looks at the gold, so it is a bound, not a competitor.
 
-    Without evidence nothing can be left out safely, and the context stays whole.
+    Without evidence nothing can be left out safely: the context stays whole, and the row says so in `not_applied`. A
+    run in which no example has evidence does not rank it.
     """
 
     reads_gold = True
@@ -51,7 +52,10 @@ class Oracle:
         """Return the evidence, in its order; of documents the relevant ones."""
         texts = evidence_texts(example)
         result: Example = {"context": "\n".join(texts) if texts else example["context"]}
-        if "documents" in example and "relevant_ids" in example:
+        chooses = "documents" in example and "relevant_ids" in example
+        if chooses:
             relevant = set(example["relevant_ids"])
             result["documents"] = [item for item in example["documents"] if item["id"] in relevant]
+        if not texts and not chooses:
+            result["metadata"] = {"not_applied": "the example has no evidence, so that the context stayed whole"}
         return result

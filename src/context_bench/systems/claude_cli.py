@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
+from context_bench.systems.echo import Echo
 from context_bench.systems.programs import end, start
 from context_bench.systems.prompts import task_text, text_of
 from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
@@ -26,40 +27,62 @@ class ClaudeCLI:
         timeout: Seconds for one example; then the program and all that it started are ended.
         command: The program.
         name: "claude-cli" by default.
+        max_turns: The most steps that the agent may take; running out of them is an error.
+        allowed_tools: Tools that it may use without being asked: "Bash,Read", or a list of them.
+        system_prompt: Replaces the program's own.
+        build_prompt: Makes the prompt from an example, instead of context and question.
     """
 
     sends_elsewhere = True
 
     def __init__(
-        self, model: str | None = None, timeout: float = 300.0, command: str = "claude", name: str | None = None
+        self,
+        model: str | None = None,
+        timeout: float = 300.0,
+        command: str = "claude",
+        name: str | None = None,
+        *,
+        max_turns: int | None = None,
+        allowed_tools: str | Sequence[str] | None = None,
+        system_prompt: str | None = None,
+        build_prompt: Callable[[Example], str] | None = None,
     ) -> None:
-        check_settings(may_be_zero=False, timeout=timeout)
+        check_settings(may_be_zero=False, timeout=timeout, max_turns=max_turns)
         if shutil.which(command) is None:
             raise UsageError(f"there is no program {command!r} to run: install Claude Code, or name it by command=")
         self.model, self.timeout, self.command = model, timeout, command
         self.name = name or "claude-cli"
+        tools = allowed_tools if isinstance(allowed_tools, str) else ",".join(allowed_tools or ())
+        flags = {"--max-turns": max_turns, "--allowedTools": tools or None, "--system-prompt": system_prompt}
+        self._flags = {flag: str(value) for flag, value in flags.items() if value is not None}
+        self._build_prompt = build_prompt
         self._running: set[subprocess.Popen[bytes]] = set()
 
     @property
     def fingerprint(self) -> str | None:
-        """Program and model."""
-        return settings_fingerprint("claude-cli/1", None, command=self.command, model=self.model)
+        """Program, model and flags."""
+        return settings_fingerprint(
+            "claude-cli/1", self._build_prompt, command=self.command, model=self.model, **self._flags
+        )
 
     def process(self, example: Example) -> Example:
-        """Ask once."""
+        """Ask once, and return the example with the answer."""
         arguments = [self.command, "-p", "--output-format", "json"]
         if self.model:
             arguments += ["--model", self.model]
+        for flag, value in self._flags.items():
+            arguments += [flag, value]
+        prompt = (self._build_prompt or _prompt)(example)
         with start(arguments, stderr=subprocess.PIPE) as process:
             self._running.add(process)
             try:
-                output, errors = process.communicate(_prompt(example).encode("utf-8", "replace"), self.timeout)
+                output, errors = process.communicate(prompt.encode("utf-8", "replace"), self.timeout)
             except subprocess.TimeoutExpired:
                 raise TimedOut(f"{self.command} gave no answer within {self.timeout:g} s") from None
             finally:
                 end(process)
                 self._running.discard(process)
-        return _result(self.command, process.returncode, output, errors)
+        return Echo(example, _result(self.command, process.returncode, output, errors))
 
     def finish(self) -> None:
         """End what is still running."""

@@ -86,4 +86,4 @@ def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
     contents = [str(reply.get("content") or "") for reply in replies]
     tapped = [exchange for reply in replies for exchange in reply.get("tapped") or ()]
     seen = {"tapped": tapped} if tapped else {}
-    return {"response": contents[-1], "responses": contents, "metadata": metadata, **seen}
+    return {"response": contents[-1], "turn_responses": contents, "metadata": metadata, **seen}

@@ -15,6 +15,7 @@ from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.masking import find_secrets, mask_command
 from context_bench.systems.chat_stream import read_stream
 from context_bench.systems.conversation import answer_turns
+from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import check_settings, describe_document, settings_fingerprint, usage_numbers
 from context_bench.types import Example
@@ -178,8 +179,8 @@ class OpenAIProxy:
         return explain_refusal(failure, self._asked)
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop."""
-        return run_sync(self.aprocess(example))
+        """Send one example and return it with the reply, for callers without an event loop."""
+        return Echo(example, run_sync(self.aprocess(example)))
 
     async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
         """Answer the user turns that wait for a reply one after the other, each with all before it."""

@@ -12,7 +12,17 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.types import Example
 
-__all__ = ["Message", "build_messages", "is_open", "merge", "open_turns", "task_text", "text_of", "with_context"]
+__all__ = [
+    "Message",
+    "build_messages",
+    "is_open",
+    "join_documents",
+    "merge",
+    "open_turns",
+    "task_text",
+    "text_of",
+    "with_context",
+]
 
 Message = dict[str, Any]
 
@@ -105,4 +115,9 @@ def with_context(processed: Example, example: Mapping[str, Any]) -> Example:
     chosen = context is not None and (context != example.get("context") or documents == example.get("documents"))
     if documents is None or chosen:
         return processed
-    return {**processed, "context": "\n\n".join(str(item.get("text", "")) for item in documents)}
+    return {**processed, "context": join_documents(documents)}
+
+
+def join_documents(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the context that documents make: their texts in order."""
+    return "\n\n".join(str(item.get("text", "")) for item in documents)

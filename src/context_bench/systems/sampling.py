@@ -13,7 +13,14 @@ import orjson
 from context_bench.errors import UsageError
 from context_bench.utils.tokens import read_token_count
 
-__all__ = ["anthropic_usage", "check_settings", "describe_document", "settings_fingerprint", "usage_numbers"]
+__all__ = [
+    "anthropic_usage",
+    "check_settings",
+    "describe_document",
+    "read_usage",
+    "settings_fingerprint",
+    "usage_numbers",
+]
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SHOWN = 40
@@ -82,6 +89,11 @@ def anthropic_usage(usage: Any) -> dict[str, Any]:
     completion = counts.get("output_tokens", 0)
     total = numbers["prompt_tokens"] + completion
     return {**numbers, "completion_tokens": completion, "total_tokens": total, **ignored}
+
+
+def read_usage(usage: Any) -> dict[str, Any]:
+    """Return the token counts of a usage in either form; nothing of what is neither."""
+    return anthropic_usage(usage) or usage_numbers(usage)
 
 
 def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, dict[str, str]]]:

@@ -14,6 +14,7 @@ from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, Us
 from context_bench.http.loop import run_sync
 from context_bench.systems.adapt import adapt
 from context_bench.systems.conversation import ask, has_open_turns, list_turn_prompts
+from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import build_messages, merge, with_context
 from context_bench.types import Example
 
@@ -78,7 +79,7 @@ class WithReader:
         asked = time.perf_counter()
         loop = asyncio.get_running_loop()
         made, started, ended = await loop.run_in_executor(None, self._compress, copy.deepcopy(example))
-        processed = _checked(made, example, self.compressor.name)
+        processed = _checked(drop_echo(made), example, self.compressor.name)
         own = processed.pop("metadata", None)
         result = await ask(self.reader, merge(example, processed))
         metadata = {**(own or {}), **(result.get("metadata") or {}), "compressor_seconds": ended - started}

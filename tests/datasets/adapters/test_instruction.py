@@ -45,8 +45,8 @@ def _case(name: str, record: dict[str, Any], right: Any, wrong: Any, asks: str, 
     return Case(name, record, right, wrong, tuple(asks.split("|")), frozenset(needs.split("|")), **more)
 
 
-ANSWERS = {"response": REFERENCES[1], "responses": REFERENCES}
-OTHERS = {"response": "No.", "responses": ["No.", "Never."]}
+ANSWERS = {"response": REFERENCES[1], "turn_responses": REFERENCES}
+OTHERS = {"response": "No.", "turn_responses": ["No.", "Never."]}
 CASES = [
     _case("ifeval", IFEVAL, "owl and hen", "owl, hen", "Name two birds", "key|prompt|instruction_id_list|kwargs"),
     _case(
@@ -222,5 +222,5 @@ def test_real_mt_bench() -> None:
     given = (Path(folder) / "mt-bench" / "reference_gpt-4.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["question_id"] for line in given} == {each["id"] for each in judged}
     for each in judged:
-        answers = {"response": each["reference"][-1], "responses": each["reference"]}
+        answers = {"response": each["reference"][-1], "turn_responses": each["reference"]}
         assert primary("mt-bench", each, answers) == 1.0
