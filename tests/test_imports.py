@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # the components, side by side: none knows another kind, but for what a model was sent
     "metrics": BASE | TOKENS,
     "datasets": BASE | TOKENS,
-    "systems": BASE | TOKENS | {"http"},
+    "systems": BASE | TOKENS | {"http", "store.fingerprints"},
     # what stands behind a proxy
     "tap": BASE | TOKENS | {"http", "systems"},
     "evaluators": BASE | TOKENS | {"http", "sandbox", "systems.prompts", "tap.exchanges", "tap.prompt"},

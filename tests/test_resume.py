@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -448,6 +449,170 @@ def test_ones_own_system_is_known_by_its_code_and_state(tmp_path: Path) -> None:
     assert run() == 0
 
 
+FILES = {
+    "mine.py": """
+import functools, os
+import own_tools
+
+def loudly(function):
+    @functools.wraps(function)
+    def wrapper(example):
+        with open("calls.txt", "a") as calls:
+            print(example["id"], file=calls)
+        return function(example)
+    return wrapper
+
+@functools.lru_cache
+def cut(text):
+    return text[:6]
+
+@loudly
+def mine(example):
+    from own_package import shorten
+    return own_tools.trim(shorten(cut(example["context"])))
+""",
+    "own_tools.py": "import own_far\n\ndef trim(text):\n    return own_far.strip(text)\n",
+    "own_far.py": "def strip(text):\n    return text.strip()\n",
+    "own_package/__init__.py": "from own_package.inner import shorten\n",
+    "own_package/inner.py": "def shorten(text):\n    return text[:5]\n",
+}
+
+
+def test_all_code_that_a_function_reaches_counts(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", 1, 2, 3)
+    (tmp_path / "own_package").mkdir()
+    calls = tmp_path / "calls.txt"
+    calls.touch()
+
+    def run(path: str = "mine.py", old: str = "", new: str = "") -> int:
+        before = len(calls.read_text().splitlines())
+        for name, text in FILES.items():
+            (tmp_path / name).write_text(text.replace(old, new) if name == path else text)
+        command = ["--system", "mine.py:mine", "--dataset", "data.jsonl", "--cache-dir", "store"]
+        quiet = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+        done = shell(*command, cwd=tmp_path, env=quiet)
+        assert done.returncode == 0, done.stderr
+        assert "not reused" not in done.stderr
+        return len(calls.read_text().splitlines()) - before
+
+    assert run() == 3, "a helper with lru_cache is no reason to end"
+    assert run() == 0
+    assert run("own_package/inner.py", ":5", ":4") == 3, "an import inside the function, re-exported by a package"
+    assert run("own_far.py", "strip()", "rstrip()") == 3, "a module that a helper imports"
+    assert run("mine.py", "return function(example)", "return function(example) * 2") == 3, "a decorator"
+    assert run("mine.py", ":6", ":7") == 3, "what a cache stands before"
+    assert run("mine.py", "import own_tools", "# why\nimport own_tools") == 0, "a comment"
+    assert run() == 0
+
+
+def test_all_code_that_an_evaluator_reaches_counts(tmp_path: Path) -> None:
+    def scale(factor: float) -> Any:
+        def decorate(function: Any) -> Any:
+            @functools.wraps(function)
+            def wrapper(*given: Any) -> Any:
+                return {key: value * factor for key, value in function(*given).items()}
+
+            return wrapper
+
+        return decorate
+
+    def run(factor: float) -> list[float]:
+        class Shout:
+            name = "shout"
+
+            @scale(factor)
+            def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+                return {"shout": 1.0}
+
+        result = evaluate(Passthrough(), numbered(1, 2), evaluators=[Shout()], cache_dir=tmp_path)
+        return [row.scores["shout"] for row in result.rows]
+
+    assert run(0.5) == [0.5, 0.5]
+    assert run(0.25) == [0.25, 0.25]
+
+
+# The gold
+
+
+def count_calls(tmp_path: Path, system: Any, *answers: str) -> list[int]:
+    """How often a system is asked when it gets the same examples with other gold answers."""
+    asked: list[int] = []
+    for answer in answers:
+        before = len(system.calls)
+        evaluate(system, numbered(1, 2, answer=answer), cache_dir=tmp_path)
+        asked.append(len(system.calls) - before)
+    return asked
+
+
+class Asked:
+    """A system that tells how often it was asked; it may look at what it is given."""
+
+    name, fingerprint = "asked", "asked/1"
+
+    def __init__(self, **declared: bool) -> None:
+        self.calls: list[Any] = []
+        for name, value in declared.items():
+            setattr(self, name, value)
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(example["id"])
+        return {"response": example["answer"]}
+
+
+@pytest.mark.parametrize(
+    ("declared", "again"), [({}, 2), ({"reads_gold": True}, 2), ({"reads_gold": False}, 0)], ids=str
+)
+def test_the_gold_is_part_of_what_a_system_is_asked_unless_it_says_otherwise(
+    tmp_path: Path, declared: dict[str, bool], again: int
+) -> None:
+    assert count_calls(tmp_path, Asked(**declared), "a", "b", "a") == [2, again, 0]
+
+
+def test_a_function_may_read_the_gold_unless_it_says_otherwise(tmp_path: Path) -> None:
+    def tells(example: dict[str, Any]) -> str:
+        return str(example["answer"])
+
+    def run(answer: str) -> list[str]:
+        result = evaluate(tells, numbered(1, answer=answer), cache_dir=tmp_path)
+        return [row.response for row in result.rows]
+
+    assert [run("a"), run("b")] == [["a"], ["b"]]
+    tells.reads_gold = False  # type: ignore[attr-defined]
+    assert [run("c"), run("d")] == [["c"], ["c"]]
+
+
+def test_who_changes_one_of_our_systems_says_anew_whether_it_reads_the_gold(tmp_path: Path) -> None:
+    class Cheat(OpenAIProxy):
+        fingerprint = "cheat/1"
+
+        def request_body(self, example: dict[str, Any]) -> dict[str, Any]:
+            return {**super().request_body(example), "hint": example["answer"]}
+
+    class Honest(OpenAIProxy):
+        fingerprint = "honest/1"
+        reads_gold = False
+
+    def hint(example: dict[str, Any]) -> list[Any]:
+        return [{"role": "user", "content": f"{example['answer']} {example['context']}"}]
+
+    with Server(completion("x")) as server:
+
+        def run(make: Callable[[], Any]) -> list[int]:
+            asked: list[int] = []
+            for answer in ("a", "b"):
+                before = len(server.chats)
+                evaluate(make(), numbered(1, answer=answer), cache_dir=tmp_path)
+                asked.append(len(server.chats) - before)
+            return asked
+
+        assert run(lambda: OpenAIProxy(server.url)) == [1, 0]
+        assert run(lambda: Cheat(server.url, name="cheat")) == [1, 1]
+        assert run(lambda: Honest(server.url, name="honest")) == [1, 0]
+        assert run(lambda: OpenAIProxy(server.url, name="hinted", build_messages=hint)) == [1, 1]
+        assert run(lambda: WithReader(lambda example: example["answer"], OpenAIProxy(server.url), "told")) == [1, 1]
+        assert run(lambda: WithReader(Passthrough(), OpenAIProxy(server.url), "not told")) == [1, 0]
+
+
 def test_a_system_that_cannot_be_told_is_asked_again_with_a_notice(tmp_path: Path) -> None:
     calls = []
     handle = object()  # nobody can say what is in it
@@ -532,3 +697,92 @@ def test_rows_that_were_found_are_written_down_before_the_rest_is_asked(tmp_path
         (run,) = store.runs()
         assert [row.example_id for row in store.run_rows(run)] == list(range(40))
         assert [record.example["id"] for record in store.run_records(run)] == list(range(40))
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_a_run_that_is_removed_during_a_resume_takes_no_row_along(tmp_path: Path, moment: int) -> None:
+    """Another process removes it as soon as the resumed run has begun, and a little later each time."""
+    count = 400
+    write(tmp_path / "data.jsonl", *range(count), dataset="d")
+    write(tmp_path / "more.jsonl", *range(count + 20), dataset="d")
+    with Server(after(0.001)) as server:
+        common = [
+            "--proxy",
+            server.url,
+            "--name",
+            "p",
+            "--cache-dir",
+            "store",
+            "--output",
+            "json",
+            "--max-workers",
+            "4",
+        ]
+        first = called(*common, "--dataset", "data.jsonl", cwd=tmp_path)
+        assert first.returncode == 0, first.stderr
+        old = json.loads(first.stdout)["config"]["run"]
+        resumed = start(*common, "--dataset", "more.jsonl", cwd=tmp_path)
+        with Store(tmp_path / "store") as store:
+            while len(store.runs()) == 1 and resumed.poll() is None:
+                time.sleep(0.001)
+            time.sleep(0.002 * moment)
+            store.remove_run(store.run(old))
+        out, err = resumed.communicate(timeout=60)
+    assert resumed.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert len(rows) == count + 20
+    with Store(tmp_path / "store", readonly=True) as store:
+        (run,) = store.runs()
+        records = list(store.run_records(run))
+    assert [record.row.response for record in records] == [row["response"] for row in rows]
+    assert [record.row.example_id for record in records] == [row["example_id"] for row in rows]
+    assert all(record.example["id"] == record.row.example_id for record in records)
+
+
+def test_an_answer_outlives_its_run_while_it_is_judged(tmp_path: Path) -> None:
+    given = numbered(*range(6))
+
+    class Slow:
+        name, slow = "slow", True
+
+        def __init__(self, version: int) -> None:
+            self.version = version
+
+        def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+            if self.version == 2 and original["id"] == 0:
+                with Store(tmp_path) as store:
+                    store.remove_run(store.runs()[-1])
+            return {"slow": 1.0}
+
+    evaluate(Passthrough(), given, evaluators=[Slow(1)], cache_dir=tmp_path)
+    result = evaluate(Passthrough(), given, evaluators=[Slow(2)], cache_dir=tmp_path)
+    with Store(tmp_path, readonly=True) as store:
+        (run,) = store.runs()
+        records = list(store.run_records(run))
+    assert [record.row for record in records] == result.rows
+    assert [record.example for record in records] == given
+
+
+def test_a_run_that_is_under_way_is_not_removed(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", *range(30))
+    with Server(after(0.05)) as server:
+        process = start(
+            "--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--max-workers", "2", cwd=tmp_path
+        )
+        while len(server.chats) < 5:
+            time.sleep(0.005)
+        refused = called("runs", "rm", "last", cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "is under way: stop it first" in refused.stderr.splitlines()[-1]
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert len(called("runs", "export", "last", "--output", "csv", cwd=tmp_path).stdout.splitlines()) == 31
+        process = start(
+            "--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--max-workers", "2", cwd=tmp_path
+        )
+        while len(server.chats) < 35:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        assert called("runs", "rm", "last", cwd=tmp_path).returncode == 0, "one that was killed can be removed"
+    assert not list((tmp_path / ".context-bench").glob("*.lock"))

@@ -25,8 +25,9 @@ class System(Protocol):
     `metadata` in it is kept on the row, and so are the token counts of `api_usage`; `turn_responses` has the reply to
     each turn of a conversation. Optional members: `aprocess(example)`, awaited instead of
     `process`; `process_conversation(turns)`; `fingerprint`, what makes its answers differ; `reads_gold`,
-    true when it looks at the gold answer; `sends_elsewhere`, true when it sends its prompt to a server and returns
-    the answer alone, so that its output tokens say nothing about compression.
+    False when its answers do not depend on the gold, which is in the example that it is given; `sends_elsewhere`,
+    true when it sends its prompt to a server and returns the answer alone, so that its output tokens say nothing
+    about compression.
     """
 
     @property

@@ -73,6 +73,30 @@ def test_a_store_of_a_newer_version_is_left_alone(here: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("version", [-1, -(2**31), 1, 3, 0, SCHEMA + 1, 2**31 - 1])
+def test_a_version_out_of_range_is_one_sentence(here: Path, version: int) -> None:
+    path = here / "store" / FILE_NAME
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    said = {0: "is not a store of context-bench"}.get(version, "newer" if version > SCHEMA else "is damaged")
+    for arguments in (
+        (*RUN, "store"),
+        *((*each, "--cache-dir", "store") for each in (("runs", "list"), ("score", "last"))),
+    ):
+        one_sentence(called(*arguments, cwd=here), said)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_left_alone(here: Path) -> None:
+    (here / "other").mkdir()
+    with closing(sqlite3.connect(here / "other" / FILE_NAME)) as connection:
+        connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, name TEXT)")
+    before = (here / "other" / FILE_NAME).read_bytes()
+    one_sentence(called(*RUN, "other", cwd=here), "is not a store of context-bench")
+    assert (here / "other" / FILE_NAME).read_bytes() == before
+
+
 @pytest.mark.parametrize("garbage", [b"this is no database, it is a text of some length" * 50, b"\x00" * 5000])
 def test_a_file_that_is_no_database(here: Path, garbage: bytes) -> None:
     (here / "other").mkdir()
@@ -213,84 +237,3 @@ def test_a_file_that_may_not_grow(here: Path) -> None:
     assert "Traceback" not in done.stderr
     assert FILE_NAME in done.stderr.splitlines()[-1]
     assert "passthrough" in called("runs", "list", "--cache-dir", "small", cwd=here).stdout
-
-
-_SCHEMA_1 = """
-CREATE TABLE runs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
-    config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
-CREATE TABLE rows (id INTEGER PRIMARY KEY, key BLOB, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
-CREATE INDEX rows_by_key ON rows (key);
-CREATE TABLE responses (id INTEGER PRIMARY KEY, key BLOB, body BLOB NOT NULL);
-CREATE INDEX responses_by_key ON responses (key);
-CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-INSERT INTO runs VALUES (1, '20260101-000000-1', '2026-01-01T00:00:00', 'done', '{}', '{}', '{}');
-INSERT INTO responses VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
-    '{"processed": {"same": [], "changed": {"response": "old"}}, "metadata": {},
-    "latency": 0.5, "returns": "response"}');
-INSERT INTO responses VALUES (4294967297, NULL, '{}');
-INSERT INTO rows VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB', X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC',
-    4294967296, '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
-INSERT INTO examples VALUES (X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', '{"id": "e", "context": "c"}');
-PRAGMA user_version = 1;
-"""
-
-
-_SCHEMA_2 = """
-CREATE TABLE runs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
-    config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL);
-CREATE TABLE rows (id INTEGER PRIMARY KEY, example BLOB NOT NULL, response INTEGER, body BLOB NOT NULL);
-CREATE TABLE row_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
-CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE response_keys (id INTEGER PRIMARY KEY, key BLOB NOT NULL);
-CREATE TABLE examples (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-INSERT INTO runs VALUES (1, '20260101-000000-1', '2026-01-01T00:00:00', 'done', '{}', '{}', '{}');
-INSERT INTO responses VALUES (4294967296, '{"processed": {"same": [], "changed": {"response": "old"}},
-    "metadata": {}, "latency": 0.5, "returns": "response"}');
-INSERT INTO response_keys VALUES (4294967296, X'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA');
-INSERT INTO rows VALUES (4294967296, X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', 4294967296,
-    '["s", "e", {"f1": 1.0}, 3, 1, {}, 0.5, "", null, 0, {}, null]');
-INSERT INTO row_keys VALUES (4294967296, X'BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB');
-INSERT INTO examples VALUES (X'CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC', '{"id": "e", "context": "c"}');
-PRAGMA user_version = 2;
-"""
-
-
-@pytest.mark.parametrize("schema", [_SCHEMA_1, _SCHEMA_2], ids=["first", "second"])
-def test_a_store_of_an_old_schema_is_brought_up_to_date(tmp_path: Path, schema: str) -> None:
-    with sqlite3.connect(tmp_path / FILE_NAME) as old:
-        old.executescript(schema)
-    old.close()
-    with Store(tmp_path, readonly=True) as store:  # to look at it, nothing is changed
-        (row,) = store.run_rows(store.run("last"))
-        assert (row.system, row.response, row.scores) == ("s", "old", {"f1": 1.0})
-        assert list(store.run_requests(store.run("last"))) == []
-    with Store(tmp_path) as store:
-        store.index_rows()
-        store.index_answers()
-        store.index_examples()
-        found = store.find_answer(b"\xaa" * 16, {})
-        assert found is not None
-        assert found[1].processed == {"response": "old"}
-        (known,) = store.find_rows([(b"\xbb" * 16, {})])
-        assert known is not None
-        assert known[1].input_tokens == 3
-        (record,) = store.run_records(store.run("last"))
-        assert (record.example, record.example_key) == ({"id": "e", "context": "c"}, b"\xcc" * 16)
-        assert store.example_id(store.run("last"), 9, b"\xcc" * 16) == record.example_id
-        store.put_request(store.run("last"), 0, {"path": "/v1/messages"})
-    with Store(tmp_path, readonly=True) as store:
-        assert [request["path"] for request in store.run_requests(store.run("last"))] == ["/v1/messages"]
-        assert len(list(store.run_rows(store.run("last")))) == 1
-    with sqlite3.connect(tmp_path / FILE_NAME) as new:
-        assert new.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
-        assert new.execute("SELECT run, kind, length(body) FROM keys ORDER BY kind").fetchall() == [
-            (1, "answer", 24),
-            (0, "example", 24),
-            (1, "row", 24),
-        ]
-    new.close()

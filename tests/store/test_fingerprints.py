@@ -193,21 +193,30 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     del sys.modules["own_helper_module"]
 
 
-def test_code_without_a_source_is_unknown() -> None:
-    space: dict[str, Any] = {}
-    exec("def typed(example): return example", space)
-    assert fingerprint_of(space["typed"]) is None
+def test_code_without_a_source_is_known_by_what_was_compiled() -> None:
+    found = []
+    for body in ("example", "example", "example or None"):
+        space: dict[str, Any] = {}
+        exec(f"def typed(example): return {body}", space)
+        found.append(fingerprint_of(space["typed"]))
+    assert None not in found
+    assert found[0] == found[1] != found[2]
     script = textwrap.dedent(
         """
         from context_bench.store.fingerprints import fingerprint_of
         class Typed:
             name = "typed"
-            def process(self, example): return example
-        print(fingerprint_of(Typed()) if not hasattr(Typed, "__firstlineno__") else None)
+            def process(self, example): return example{body}
+        print(fingerprint_of(Typed()))
         """
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "None"
+    printed = [
+        subprocess.run([sys.executable, "-c", script.format(body=body)], capture_output=True, text=True, check=True)
+        for body in ("", "", "['context']")
+    ]
+    first, second, other = [done.stdout.strip() for done in printed]
+    assert first == second != other
+    assert "None" not in (first, other)
 
 
 # What a component says of itself

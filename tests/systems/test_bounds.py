@@ -101,4 +101,4 @@ def test_of_documents_the_oracle_keeps_the_relevant_ones() -> None:
 
 def test_the_oracle_says_that_it_looks_at_the_gold() -> None:
     assert Oracle.reads_gold is True
-    assert not any(getattr(system, "reads_gold", False) for system in (Passthrough(), ClosedBook()))
+    assert not any(system.reads_gold for system in (Passthrough(), ClosedBook()))

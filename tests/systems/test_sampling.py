@@ -56,18 +56,33 @@ def _two(example: dict[str, Any]) -> list[Any]:
     return [2, example]
 
 
-def test_functions_differ_by_their_source() -> None:
+def test_functions_differ_by_their_code_and_what_it_names() -> None:
     assert settings_fingerprint("k", _one) != settings_fingerprint("k", _two)
     assert settings_fingerprint("k", _one) == settings_fingerprint("k", _one)
 
 
-def test_what_cannot_be_told_apart_has_no_fingerprint() -> None:
-    def closing_over(text: str) -> Any:
-        return lambda example: [text]
+def closing_over(value: Any) -> Any:
+    return lambda example: [value]
 
-    assert settings_fingerprint("k", closing_over("a")) is None
-    assert settings_fingerprint("k", eval("lambda example: []")) is None
-    assert settings_fingerprint("k", len) is None
+
+def helper(example: dict[str, Any]) -> list[Any]:
+    return [3, example]
+
+
+def test_a_function_of_messages_is_followed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_fingerprint("k", closing_over("a")) != settings_fingerprint("k", closing_over("b"))
+
+    def calls(example: dict[str, Any]) -> list[Any]:
+        return helper(example)
+
+    before = settings_fingerprint("k", calls)
+    monkeypatch.setitem(globals(), "helper", _one)
+    assert settings_fingerprint("k", calls) not in (None, before)
+
+
+def test_what_cannot_be_told_apart_has_no_fingerprint() -> None:
+    assert settings_fingerprint("k", closing_over(object())) is None
+    assert settings_fingerprint("k", lambda example: eval(example["context"])) is None
 
 
 def test_openais_usage() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
-from context_bench.cli.output import table_width
+from context_bench.cli.output import show_warnings, table_width
 from context_bench.cli.parser import STORE, Parser, add_store, add_wide, count
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
@@ -41,7 +41,7 @@ class Comparison(NamedTuple):
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison for every system of the run, or for one."""
     options = _parser().parse_args(arguments[1:])
-    with Store(options.cache_dir or STORE, readonly=True, create=False) as store:
+    with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
         if options.id is None:
             sys.stdout.write(_list_rows(store.run_rows(info), info.config.get("score_field") or "score", options))

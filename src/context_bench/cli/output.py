@@ -19,6 +19,7 @@ __all__ = [
     "destination",
     "notes",
     "resume_line",
+    "show_warnings",
     "table_width",
     "tell",
     "tell_stops",
@@ -140,6 +141,13 @@ def resume_line(options: argparse.Namespace) -> str:
 @contextlib.contextmanager
 def notes(options: argparse.Namespace) -> Iterator[None]:
     """Warnings as one line each, once, and the wire when it is asked for."""
+    with show_warnings(quiet=options.quiet), _wire() if options.verbose else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def show_warnings(*, quiet: bool = False) -> Iterator[None]:
+    """Show warnings as one line each, once."""
     told: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -147,8 +155,8 @@ def notes(options: argparse.Namespace) -> Iterator[None]:
             told.add(str(message))
             _say(message)
 
-    with warnings.catch_warnings(), _wire() if options.verbose else contextlib.nullcontext():
-        warnings.simplefilter("ignore" if options.quiet else "default")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "default")
         warnings.showwarning = show
         yield
 

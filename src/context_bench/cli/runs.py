@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.output import build_reporter, choose_form, destination, table_width
+from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, table_width
 from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
     add_wide(show)
     add_report(export)
     options = parser.parse_args(arguments[1:])
-    return _ACTIONS[options.action](options)
+    with show_warnings():
+        return _ACTIONS[options.action](options)
 
 
 def _open(options: Any, *, readonly: bool = True) -> Store:

@@ -12,7 +12,7 @@ from typing import Any
 from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
-from context_bench.cli.output import build_reporter, choose_form, destination, notes
+from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings
 from context_bench.cli.parser import (
     STORE,
     Parser,
@@ -57,7 +57,11 @@ def main(arguments: Sequence[str]) -> int:
     add_quiet(parser)
     options = parser.parse_args(arguments[1:])
     options.output = choose_form(options.output, options.out)
-    with Store(options.cache_dir or STORE, create=False) as store, destination(options.out) as write:
+    with (
+        show_warnings(),
+        Store(options.cache_dir or STORE, create=False) as store,
+        destination(options.out) as write,
+    ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             result = _score(options, store)
         write(build_reporter(options, options.output).render(result))
@@ -84,8 +88,7 @@ def _score(options: argparse.Namespace, store: Store) -> EvalResult:
     options.upstream_cost = any(
         metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in config["metrics"]
     )
-    with notes(argparse.Namespace(quiet=False, verbose=False)):
-        scorer = build_scorer(options, list(config["datasets"]))
+    scorer = build_scorer(options, list(config["datasets"]))
     metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = "score" if options.score_field == "auto" else options.score_field

@@ -36,14 +36,16 @@ class Item:
 class Keys:
     """The keys of one job in the store: its answer, and its finished row. None where reuse is not safe.
 
-    `whole` stands for the example; `response` is the id of the answer once that is stored.
+    `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
+    it was found in the store.
     """
 
-    __slots__ = ("answer", "response", "row", "whole")
+    __slots__ = ("answer", "record", "response", "row", "whole")
 
     def __init__(self, whole: bytes, answer: bytes | None, row: bytes | None) -> None:
         self.whole, self.answer, self.row = whole, answer, row
         self.response: int | None = None
+        self.record: bytes | None = None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from context_bench.engine.jobs import Item, Job, Keys
 from context_bench.engine.scoring import Scorer, Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, Store
-from context_bench.store.fingerprints import fingerprint_of
+from context_bench.store.fingerprints import fingerprint_of, may_read_gold
 from context_bench.store.keys import digest, digest_of, example_digests
 from context_bench.store.store import StoredAnswer
 from context_bench.types import Evaluator, System
@@ -36,7 +36,7 @@ class Recorder:
     ) -> None:
         self.store, self.run, self.reuse = store, run, reuse
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
-        self._systems: dict[str, bytes | None] = {}
+        self._systems: dict[str, tuple[bytes | None, bool]] = {}
         self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
         self._complete = False
@@ -46,7 +46,7 @@ class Recorder:
     def announce(self, systems: Sequence[System]) -> None:
         """Say which systems cannot be recognised again, so that their answers are not reused."""
         for system in systems:
-            if self._system_key(system) is None and self.reuse:
+            if self._system_key(system)[0] is None and self.reuse:
                 _not_reused("answers", system.name)
 
     def set_keys(self, jobs: Sequence[Job]) -> None:
@@ -57,18 +57,19 @@ class Recorder:
 
     def _keys(self, job: Job, whole: bytes, visible: bytes) -> Keys:
         item, system = job.item, job.system
-        judged, base = self._row_key(item), self._system_key(system)
+        judged, (base, gold) = self._row_key(item), self._system_key(system)
         if base is None:
             return Keys(whole, None, None)
-        read = whole if getattr(system, "reads_gold", False) else visible
+        read = whole if gold else visible
         answer = digest_of(base, read, job.repeat.to_bytes(4, "little"))
         return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
 
-    def _system_key(self, system: System) -> bytes | None:
+    def _system_key(self, system: System) -> tuple[bytes | None, bool]:
+        """The key of a system, None when there is none, and whether the gold is part of what it is asked."""
         if system.name not in self._systems:
             fingerprint = fingerprint_of(system)
             known = None if fingerprint is None else digest(system.name, fingerprint, self._tag)
-            self._systems[system.name] = known
+            self._systems[system.name] = known, may_read_gold(system)
         return self._systems[system.name]
 
     def _row_key(self, item: Item) -> bytes | None:
@@ -92,7 +93,8 @@ class Recorder:
             if found is None:
                 rows.append(None)
             else:
-                _keys_of(job).response, row = found
+                keys = _keys_of(job)
+                keys.response, row, keys.record = found
                 rows.append(row)
         return rows
 
@@ -102,7 +104,7 @@ class Recorder:
         found = self.store.find_answer(keys.answer, job.item.example) if self.reuse and keys.answer else None
         if found is None:
             return None
-        keys.response, answer = found
+        keys.response, answer, keys.record = found
         return Outcome(
             processed=answer.processed,
             metadata=answer.metadata,
@@ -125,15 +127,16 @@ class Recorder:
         if item.kept is None:
             self._index_rest()
             item.kept = self.store.example_id(self.run, job.order, keys.whole)
-        self.store.put_row(self.run, job.order, keys.row if final else None, item.kept, keys.response, row)
+        key = keys.row if final else None
+        self.store.put_row(self.run, job.order, key, item.kept, keys.response, row, keys.record)
         if new:
             self.store.put_example(item.kept, keys.whole, item.example)
 
     def keep_known(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
-        key = _keys_of(job).row
-        assert key is not None
-        self.store.copy_row(self.run, job.order, key)
+        keys = _keys_of(job)
+        assert keys.row is not None
+        self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
 
     def settle(self) -> None:
         """Get ready for jobs that are not known: nothing waits that was only found, and what may help them is read."""

@@ -35,7 +35,9 @@ async def rescored(store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer)
         if record.answer is not None:
             memory = ScoreMemory(store, fingerprints, record.example_key, record.answer.processed, reuse=True)
             row = await _judged(record, run, scorer, threads, memory)
-        store.put_row(new_run, place, None, record.example_id, record.response, row)
+        store.put_row(new_run, place, None, record.example_id, record.response, row, record.answer_record)
+        if record.example:  # in case the run that it is from is removed meanwhile
+            store.put_example(record.example_id, record.example_key, record.example)
         return row
 
     join_shared_transport()

@@ -12,7 +12,17 @@ import orjson
 from context_bench.results import EvalRow, dump_json
 
 __all__ = [
-    *("PLACES", "identity_of", "pack_keys", "pack_processed", "pack_row", "places_of", "run_of", "to_bytes"),
+    *(
+        "PLACES",
+        "identity_of",
+        "pack_keys",
+        "pack_processed",
+        "pack_row",
+        "place_of",
+        "places_of",
+        "run_of",
+        "to_bytes",
+    ),
     *("unpack_keys", "unpack_processed", "unpack_row"),
 ]
 
@@ -35,6 +45,11 @@ def identity_of(run: int, place: int) -> int:
 def run_of(identity: int) -> int:
     """The number of the run that made something."""
     return identity >> PLACES
+
+
+def place_of(identity: int) -> int:
+    """The place of something in the run that made it."""
+    return identity & ((1 << PLACES) - 1)
 
 
 def places_of(run: int) -> tuple[int, int]:

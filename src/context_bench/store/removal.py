@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from context_bench.store.records import PLACES, pack_keys, places_of, unpack_keys
+from context_bench.store.seals import Damaged, about_keys, seal, unseal
 
 __all__ = ["remove_run"]
 
@@ -39,6 +40,11 @@ def _remove_keys(connection: sqlite3.Connection) -> None:
     for kind, table in (("answer", "responses"), ("example", "examples")):
         staying[kind] = {identity for (identity,) in connection.execute(f"SELECT id FROM {table}")}
     for run, kind, body in found:
-        kept = pack_keys([known for known in unpack_keys(body) if known[1] in staying[kind]])
+        try:
+            known = unpack_keys(unseal(body, about_keys(run, kind)))
+            kept = pack_keys([each for each in known if each[1] in staying[kind]])
+        except (Damaged, KeyError):
+            continue
         if kept:
-            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, kept))
+            sealed = seal(kept, about_keys(run, kind))
+            connection.execute("INSERT INTO keys VALUES (NULL, ?, ?, ?)", (run, kind, sealed))

@@ -25,6 +25,11 @@ class FunctionSystem:
         """What its answers depend on."""
         return [self.function]
 
+    @property
+    def reads_gold(self) -> bool:
+        """True unless the function says otherwise by an attribute of that name."""
+        return getattr(self.function, "reads_gold", True) is not False
+
     def process(self, example: Example) -> Example:
         """Call the function."""
         result = self.function(example)

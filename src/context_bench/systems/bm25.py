@@ -32,6 +32,8 @@ class BM25:
         b: How much long sentences are held back, from 0 to 1.
     """
 
+    reads_gold = False
+
     def __init__(self, ratio: float | None = None, budget: int | None = None, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
             raise UsageError(f"b lies between 0 and 1 and k1 is not negative, not b={b} and k1={k1}")

@@ -11,6 +11,8 @@ __all__ = ["ClosedBook", "Oracle", "Passthrough"]
 class Passthrough:
     """Changes nothing."""
 
+    reads_gold = False
+
     def __init__(self) -> None:
         self.name = "passthrough"
         self.fingerprint = "passthrough/1"
@@ -22,6 +24,8 @@ class Passthrough:
 
 class ClosedBook:
     """Drops the whole context: what can be answered from memory alone. Of a conversation the last question is left."""
+
+    reads_gold = False
 
     def __init__(self) -> None:
         self.name = "closed-book"

@@ -34,6 +34,7 @@ class ClaudeCLI:
     """
 
     sends_elsewhere = True
+    reads_gold = False
 
     def __init__(
         self,

@@ -104,6 +104,11 @@ class OpenAIProxy:
         return f"OpenAIProxy({mask_command(self.endpoint.base_url)!r}, model={self.model!r}, name={self.name!r})"
 
     @property
+    def reads_gold(self) -> bool:
+        """Whether a function of the user's makes the messages: it is given the whole example."""
+        return self._build_messages is not None
+
+    @property
     def fingerprint(self) -> str | None:
         """Everything that makes its answers differ; no secret is part of it."""
         return settings_fingerprint(

@@ -18,6 +18,8 @@ class RandomDrop:
         seed: Another seed drops other sentences.
     """
 
+    reads_gold = False
+
     def __init__(self, ratio: float | None = None, budget: int | None = None, seed: int = 0) -> None:
         self.budget = Budget(ratio, budget)
         self.seed = seed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import UsageError
+from context_bench.store.fingerprints import fingerprint_of
 from context_bench.utils.tokens import read_token_count
 
 __all__ = [
@@ -39,24 +39,11 @@ def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
 
 def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **settings: Any) -> str | None:
     """One text for all settings; None when the user's function cannot be told from another."""
-    source = None
-    if function is not None:
-        try:
-            source = inspect.getsource(function)
-        except (OSError, TypeError):
-            return None
-        if not _is_plain(function):
-            return None
-    described = orjson.dumps([source, settings], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    made_by = None if function is None else fingerprint_of(function)
+    if function is not None and made_by is None:
+        return None
+    described = orjson.dumps([made_by, settings], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
     return f"{kind} {blake2b(described, digest_size=16).hexdigest()}"
-
-
-def _is_plain(function: Any) -> bool:
-    """Whether the source tells all: no bound object, no enclosed or default values, no data from its module."""
-    if not inspect.isfunction(function) or function.__closure__ or function.__defaults__ or function.__kwdefaults__:
-        return False
-    used = (function.__globals__.get(name) for name in function.__code__.co_names)
-    return all(value is None or inspect.ismodule(value) or isinstance(value, type) for value in used)
 
 
 def usage_numbers(usage: Any) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Truncate:
         keep: Which stretch: "head", "tail" or "middle".
     """
 
+    reads_gold = False
+
     def __init__(self, ratio: float | None = None, budget: int | None = None, keep: str = "head") -> None:
         if keep not in _KEEPS:
             raise UsageError(f"keep is {', '.join(_KEEPS[:-1])} or {_KEEPS[-1]}, not {keep!r}")

@@ -43,7 +43,6 @@ class WithReader:
         self.compressor, self.reader = adapt(compressor), reader
         self.name = name or self.compressor.name
         self.model = getattr(reader, "model", None)
-        self.reads_gold = bool(getattr(self.compressor, "reads_gold", False))
         self.max_workers: int | None = getattr(reader, "max_workers", None)
         self._lock = threading.Lock()
 
@@ -51,6 +50,11 @@ class WithReader:
     def parts(self) -> list[Any]:
         """What its answers depend on."""
         return [self.compressor, self.reader]
+
+    @property
+    def reads_gold(self) -> bool:
+        """Whether the compressor or the reader may look at the gold, which both are given."""
+        return any(getattr(part, "reads_gold", True) is not False for part in self.parts)
 
     def request_body(self, example: Example) -> Any:
         """The most that the reader is sent for an example: it is asked with what the compressor leaves of it."""

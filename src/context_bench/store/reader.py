@@ -1,0 +1,133 @@
+"""The part of a store that reads what was recorded of runs; what is damaged is named, and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from context_bench.errors import StoreError, UsageError
+from context_bench.results import EvalRow
+from context_bench.store.damage import Damage
+from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
+from context_bench.store.records import place_of, places_of, run_of
+from context_bench.store.runs import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
+from context_bench.store.seals import Damaged, about_one, load
+
+__all__ = ["ANSWER", "Reader"]
+
+ANSWER = (
+    "coalesce(rows.answer, (SELECT body FROM responses WHERE id = rows.response), "
+    "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
+)
+"""The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
+
+_LEFT_OUT = "it is left out; --resume asks for it again"
+
+
+class Reader:
+    """A store that is looked at.
+
+    Args:
+        directory: Where it lives.
+        readonly: Nothing is made or changed.
+        create: False asks for a store that is there already.
+    """
+
+    def __init__(self, directory: Path, *, readonly: bool, create: bool) -> None:
+        self.directory = directory
+        self._damage = Damage(directory / FILE_NAME)
+        self._reader = connect(directory, readonly=readonly, create=create)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except FAILURES as error:
+            raise explain(error, self.directory / FILE_NAME) from error
+
+    def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        with self._explained():
+            found: tuple[Any, ...] | None = self._reader.execute(query, values).fetchone()
+        return found
+
+    def _name(self, kind: str, identity: int) -> str:
+        """How a record is called in a warning."""
+        found = self._one("SELECT id FROM runs WHERE number = ?", run_of(identity))
+        return f"{kind} {place_of(identity)} of run {found[0] if found else run_of(identity)}"
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, the newest first."""
+        with self._explained():
+            found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
+        for run in found:
+            if run.status == DAMAGED:
+                self._damage.tell(f"the record of run {run.id}", "its answers are still reused, it cannot be shown")
+        return found
+
+    def run(self, name: str) -> RunInfo:
+        """A run by its id, the start of one, or `last`."""
+        runs = self.runs()
+        if name == "last" and runs:
+            return runs[0]
+        matching = [run for run in runs if run.id == name] or [run for run in runs if name and run.id.startswith(name)]
+        if len(matching) > 1:
+            raise UsageError(f"{len(matching)} runs start with {name!r}: {', '.join(run.id for run in matching[:5])}")
+        if not matching:
+            raise UsageError(f"there is no run {name!r} in {self.directory}: `context-bench runs list` shows them")
+        return matching[0]
+
+    def run_rows(self, run: RunInfo) -> Iterator[EvalRow]:
+        """The rows of a run, in order."""
+        for record in self.run_records(run):
+            yield record.row
+
+    def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
+        """The rows of a run with their example and answer, in order; what is damaged or missing is told."""
+        _refuse_damaged(run, self.directory / FILE_NAME)
+        query = (
+            f"SELECT rows.id, rows.again, rows.body, rows.response, {ANSWER}, rows.example, "
+            "examples.key, examples.body FROM rows LEFT JOIN examples ON examples.id = rows.example "
+            "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id"
+        )
+        seen = 0
+        with self._explained():
+            for identity, again, body, response, record, *example in self._reader.execute(query, places_of(run.number)):
+                seen += 1
+                try:
+                    if again != identity:
+                        raise Damaged
+                    original = self._read_example(identity, *example)
+                    yield unpack_record(body, response, record, example[0], example[1], original)
+                except Damaged:
+                    self._damage.tell(self._name("row", identity), _LEFT_OUT)
+        if run.row_count is not None and seen != run.row_count:
+            then = f"{run.row_count} rows were written, {seen} are found"
+            self._damage.tell(f"the list of rows of run {run.id}", then)
+
+    def _read_example(self, row: int, identity: int, key: Any, body: Any) -> dict[str, Any] | None:
+        """The example of a row; None when it is lost or damaged."""
+        if body is None and not identity:
+            return None  # an old store, in which it was not kept
+        try:
+            example: dict[str, Any] = load(body, about_one(identity, key))
+            return example
+        except Damaged:
+            self._damage.tell(f"the example of {self._name('row', row)}", "the row is shown without it")
+            return None
+
+    def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
+        """The requests that were kept with `put_request`, in order."""
+        query = "SELECT id, body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
+        with self._explained():
+            for identity, body in self._reader.execute(query, places_of(run.number)):
+                try:
+                    yield load(body, about_one(identity))
+                except Damaged:
+                    self._damage.tell(self._name("request", identity), "it is left out")
+
+
+def _refuse_damaged(run: RunInfo, path: Path) -> None:
+    if run.status == DAMAGED:
+        raise StoreError(f"the record of run {run.id} in {path} is damaged: it cannot be shown, only removed")
