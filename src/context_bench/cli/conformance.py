@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, add_quiet, add_tap_host, add_wide, amount
+from context_bench.cli.numbers import amount
+from context_bench.cli.parser import Parser, add_quiet, add_tap_host, add_wide
 from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:

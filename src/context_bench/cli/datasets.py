@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli.listings import listing_parser, print_listing
+from context_bench.cli.numbers import count
 from context_bench.cli.output import destination, table_width
-from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide, count
+from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.load import Choices, open_datasets
 from context_bench.engine.status import StatusLine
