@@ -10,6 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
+WORKERS ?= auto
 VENDORS := kompact headroom
 
 .PHONY: demo test check format bench vendors system wheel-test clean
@@ -19,7 +20,7 @@ demo: $(VENV)/core.stamp
 	@echo "(in this shell: . $(BIN)/activate)"
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -43,7 +44,7 @@ vendors: $(VENDORS:%=.vendors/%/installed.stamp)
 # The suite against the built wheel, as a user gets it, with any interpreter: make wheel-test PYTHON=python3.13
 wheel-test: VENV := .venv-wheel
 wheel-test:
-	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh $(PYTEST_ARGS)
+	PYTHON=$(PYTHON) VENV=$(VENV) sh tools/wheel-test.sh -n $(WORKERS) $(PYTEST_ARGS)
 
 system:
 	sh tools/system-packages.sh

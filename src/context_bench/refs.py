@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from context_bench.errors import UnknownName, UsageError, describe
+from context_bench.errors import UsageError, describe
 from context_bench.registry import registry
 
 __all__ = ["Ref", "call_with", "checked_parameters", "import_code", "parse", "resolve"]
@@ -77,7 +77,7 @@ def _split(kind: str, text: str) -> tuple[str, str]:
         if not name:
             raise UsageError(f"{text!r} names no object: write {head}:OBJECT")
         return f"{head}:{name}", arguments
-    raise UnknownName(kind, head, registry.list(kind))
+    raise registry.explain_unknown(kind, head)
 
 
 def _importable(module: str) -> bool:

@@ -99,6 +99,10 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
 }
 
 
+_FOR_MEMORY = ("locomo", "longmemeval")
+"""Datasets that people will ask for and that need a system which takes in a conversation once."""
+
+
 def _key(name: str) -> str:
     return name.replace("_", "-")
 
@@ -138,7 +142,13 @@ class Registry:
                 return points[key].load()
             except Exception as error:
                 raise UsageError(f"the plugin {points[key].value!r} for {kind} {name!r} fails: {error}") from error
-        raise UnknownName(kind, name, self.list(kind))
+        raise self.explain_unknown(kind, name)
+
+    def explain_unknown(self, kind: str, name: str) -> UsageError:
+        """The error for a name that no component has."""
+        if kind == "dataset" and _key(name) in _FOR_MEMORY:
+            return UsageError(f"{name!r} is a dataset for memory systems, which cannot be run yet")
+        return UnknownName(kind, name, self.list(kind))
 
     def __contains__(self, kind_and_name: tuple[str, str]) -> bool:
         kind, name = kind_and_name

@@ -72,12 +72,12 @@ class NumberName(Proper):
     ("thing", "message"),
     [
         (Proper, "Proper is a class: pass an instance of it, Proper(...)"),
-        (NoName(), "a NoName is no system: it has no .name"),
-        (NoProcess(), "a NoProcess is no system: it has no .process"),
+        (NoName(), "a NoName is not a system: it has no .name"),
+        (NoProcess(), "a NoProcess is not a system: it has no .process"),
         (EmptyName(), "a EmptyName has no usable name: .name must be a text"),
         (NumberName(), "a NumberName has no usable name: .name must be a text"),
-        ("truncate", "a str is no system: it has no .name and .process"),
-        (None, "a NoneType is no system: it has no .name and .process"),
+        ("truncate", "a str is not a system: it has no .name and .process"),
+        (None, "a NoneType is not a system: it has no .name and .process"),
     ],
 )
 def test_what_is_no_system_is_told_what_it_lacks(thing: Any, message: str) -> None:
@@ -123,3 +123,24 @@ def test_an_async_function_is_a_system_whose_calls_overlap() -> None:
     assert [row.response for row in result.rows] == ["ab"] * 8
     assert most == 4
     assert adapt(shorten).process({"id": 1, "context": "xyz"}) == {"context": "xy"}
+
+
+def test_a_memory_system_is_told_in_a_plain_sentence() -> None:
+    class Memory:
+        name = "mine"
+
+        def reset(self) -> None: ...
+
+        def ingest(self, turns: list[dict[str, Any]]) -> None: ...
+
+        def query(self, question: str) -> str:
+            return ""
+
+    with pytest.raises(UsageError, match="a Memory is a memory system .*, which cannot be run yet: wrap it"):
+        evaluate(Memory(), [{"id": 1, "context": "c"}])
+
+
+@pytest.mark.parametrize("name", ["locomo", "longmemeval"])
+def test_a_dataset_for_memory_systems_is_told_in_a_plain_sentence(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' is a dataset for memory systems"):
+        evaluate("passthrough", name)

@@ -84,7 +84,7 @@ def test_a_function_may_take_anything(code: str) -> None:
         ("Cut:4", "'4' is no key=value"),
         ("ready:size=4", "this system is made already and takes no parameters"),
         ("number", "a int is no system"),
-        ("NoSystem", "a NoSystem is no system: it has no .name and .process"),
+        ("NoSystem", "a NoSystem is not a system: it has no .name and .process"),
         ("Missing", "has no 'Missing'"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
-from context_bench.types import Example, System
+from context_bench.types import Example, MemorySystem, System
 
 __all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "named"]
 
@@ -84,8 +84,13 @@ def adapt(system: Any) -> System:
         return AsyncFunctionSystem(system)
     if callable(system):
         return FunctionSystem(system)
+    if isinstance(system, MemorySystem):
+        raise UsageError(
+            f"a {type(system).__name__} is a memory system (ingest and query), which cannot be run yet: wrap it in a "
+            "function f(example) that ingests the context and returns {'response': memory.query(question)}"
+        )
     missing = " and ".join(f".{part}" for part in ("name", "process") if not hasattr(system, part))
-    raise UsageError(f"a {type(system).__name__} is no system: it has no {missing}")
+    raise UsageError(f"a {type(system).__name__} is not a system: it has no {missing}")
 
 
 def named(system: System, name: str) -> System:
