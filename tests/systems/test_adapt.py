@@ -136,7 +136,7 @@ def test_a_memory_system_is_told_in_a_plain_sentence() -> None:
         def query(self, question: str) -> str:
             return ""
 
-    with pytest.raises(UsageError, match="a Memory is a memory system .*, which cannot be run yet: wrap it"):
+    with pytest.raises(UsageError, match=r"a Memory is a memory system .*, which cannot be run yet: wrap it"):
         evaluate(Memory(), [{"id": 1, "context": "c"}])
 
 
