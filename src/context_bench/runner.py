@@ -6,24 +6,21 @@ import asyncio
 import platform
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from itertools import islice
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from context_bench._version import __version__
 from context_bench.caveats import find_unscored
-from context_bench.datasets.catalog import card_for, find_weak_thresholds
-from context_bench.datasets.examples import ExampleCheck, with_context_field
+from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.load import gather_datasets
 from context_bench.distribution import find_namesake
+from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.run import Plan, Run
 from context_bench.engine.scoring import Scorer, check_threshold
-from context_bench.engine.status import StatusLine
 from context_bench.engine.tracebacks import open_debugger
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
@@ -184,7 +181,7 @@ async def aevaluate(
     if not keep_rows:
         _need_tallies(metrics)
     check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
-    expected = _length(examples, max_examples, progress)
+    expected = count_examples(examples, max_examples, progress)
     plan = Plan(
         systems=members,
         scorer=scorer,
@@ -212,7 +209,7 @@ async def aevaluate(
         "threshold_given": threshold is not None,
         **(config or {}),
     }
-    return await _kept(plan, _checked(examples, max_examples), described, store or cache_dir, reuse, cache_tag)
+    return await _kept(plan, read_examples(examples, max_examples), described, store or cache_dir, reuse, cache_tag)
 
 
 def _described(plan: Plan) -> dict[str, Any]:
@@ -361,37 +358,6 @@ def _check_metrics(given: Sequence[Metric]) -> list[Metric]:
             kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__
             raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows)")
     return metrics
-
-
-def _checked(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
-    """Each example once it is known to be usable, with the instruction of its dataset."""
-    check = ExampleCheck()
-    instruction_of = cache(_instruction)
-    for number, example in enumerate(islice(dataset, max_examples), 1):
-        check(example, f"example {number}")
-        example = with_context_field(example)
-        instruction = instruction_of(str(example.get("dataset") or ""))
-        yield {"instruction": instruction, **example} if instruction else example
-
-
-def _instruction(tag: str) -> str:
-    card = card_for(tag)
-    return card.instruction if card else ""
-
-
-def _length(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
-    """How many examples there will be, if that can be told; a dataset that can check itself does so first."""
-    check = getattr(dataset, "check", None)
-    if callable(check):
-        with StatusLine(
-            lambda _: f"checking the data: {getattr(dataset, 'checked', 0):,} examples so far", enabled=progress
-        ):
-            check()
-    try:
-        total = len(dataset)  # type: ignore[arg-type]
-    except TypeError:
-        return max_examples
-    return total if max_examples is None else min(total, max_examples)
 
 
 def _tokenizer_name(tokenizer: str | Tokenizer | None) -> str | None:

@@ -1,0 +1,46 @@
+"""The examples of a run: read one by one, checked, and counted in advance where that can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
+
+from context_bench.datasets.catalog import card_for
+from context_bench.datasets.examples import ExampleCheck, with_context_field
+from context_bench.engine.status import StatusLine
+from context_bench.types import Example
+
+__all__ = ["count_examples", "read_examples"]
+
+
+def read_examples(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
+    """Yield each example once it is known to be usable, with the instruction of its dataset."""
+    check = ExampleCheck()
+    instruction_of = cache(_find_instruction)
+    for number, example in enumerate(islice(dataset, max_examples), 1):
+        check(example, f"example {number}")
+        example = with_context_field(example)
+        instruction = instruction_of(str(example.get("dataset") or ""))
+        yield {"instruction": instruction, **example} if instruction else example
+
+
+def _find_instruction(tag: str) -> str:
+    """What a dataset's card says of the form of an answer."""
+    card = card_for(tag)
+    return card.instruction if card else ""
+
+
+def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
+    """Count the examples that there will be, if that can be told; a dataset that can check itself does so first."""
+    check = getattr(dataset, "check", None)
+    if callable(check):
+        with StatusLine(
+            lambda _: f"checking the data: {getattr(dataset, 'checked', 0):,} examples so far", enabled=progress
+        ):
+            check()
+    try:
+        total = len(dataset)  # type: ignore[arg-type]
+    except TypeError:
+        return max_examples
+    return total if max_examples is None else min(total, max_examples)
