@@ -25,8 +25,14 @@ __all__ = [
 
 USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
-_PACKAGE = str(Path(__file__).resolve().parents[2])
-_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+
+def _list_prefixes(*folders: str) -> tuple[str, ...]:
+    """The folders as prefixes of paths, also by their real names where they are linked."""
+    return tuple({each + os.sep for folder in folders for each in (folder, os.path.realpath(folder))})
+
+
+_PACKAGE = _list_prefixes(str(Path(__file__).parents[2]))
+_STANDARD = _list_prefixes(*map(sysconfig.get_path, ("stdlib", "platstdlib")), os.path.dirname(os.__file__))
 _SITES = re.compile(r"^(.*[\\/](?:site|dist)-packages)[\\/]([^\\/]+)")
 _PYTHON_VERSION = f"{platform.python_implementation()} {platform.python_version()}"
 
@@ -35,7 +41,7 @@ def find_home(path: str | None) -> str:
     """Tell from a file's path whose code is in it; code without a file is the user's, or Python's when frozen."""
     if not path or path.startswith("<frozen"):
         return PYTHON if path else USER
-    if path.startswith(_PACKAGE + os.sep):
+    if path.startswith(_PACKAGE):
         return OURS
     if _SITES.match(path):
         return LIBRARY
