@@ -17,9 +17,24 @@ import pytest
 
 from context_bench.evaluators import AnswerQuality
 from context_bench.registry import registry
-from context_bench.store.fingerprints import fingerprint_of
-from context_bench.systems import BM25, OpenAIProxy, Passthrough, Truncate, WithReader, named
+from context_bench.store.fingerprints import fingerprint_of, may_read_gold
+from context_bench.systems import (
+    BM25,
+    AnthropicProxy,
+    ClosedBook,
+    Command,
+    Minify,
+    OpenAIProxy,
+    Oracle,
+    Passthrough,
+    RandomDrop,
+    Truncate,
+    WithReader,
+    named,
+)
 from context_bench.systems.adapt import adapt
+from context_bench.tap.scripted import Scripted
+from context_bench.tap.system import Tapped
 
 WIDTH = 3
 
@@ -203,7 +218,7 @@ def test_code_without_a_source_is_known_by_what_was_compiled() -> None:
     assert found[0] == found[1] != found[2]
     script = textwrap.dedent(
         """
-        from context_bench.store.fingerprints import fingerprint_of
+        from context_bench.store.fingerprints import fingerprint_of, may_read_gold
         class Typed:
             name = "typed"
             def process(self, example): return example{body}
@@ -331,6 +346,27 @@ def test_wrappers_of_ours_stand_for_what_is_in_them() -> None:
     assert fingerprint_of(WithReader(lambda example: str(handle), reader)) is None
 
 
+def test_what_ships_says_whether_it_reads_the_gold() -> None:
+    url = "http://localhost:1"
+    blind: list[Any] = [Passthrough(), ClosedBook(), Truncate(), RandomDrop(), Minify(), BM25()]
+    blind += [
+        OpenAIProxy(url),
+        AnthropicProxy(url),
+        named(OpenAIProxy(url), "other"),
+        Tapped(OpenAIProxy(url), Scripted.from_text("echo")),
+    ]
+    blind += [WithReader(BM25(), OpenAIProxy(url)), WithReader(BM25(), AnthropicProxy(url))]
+    reading: list[Any] = [
+        Oracle(),
+        Command("cat"),
+        adapt(system),
+        named(Oracle(), "other"),
+        WithReader(Oracle(), OpenAIProxy(url)),
+    ]
+    assert [each.name for each in blind if may_read_gold(each)] == []
+    assert [each.name for each in reading if not may_read_gold(each)] == []
+
+
 def test_every_evaluator_that_ships_can_be_told() -> None:
     for name in registry.list("evaluator"):
         kind = registry.get("evaluator", name)
@@ -348,7 +384,7 @@ def test_the_same_in_another_process(tmp_path: Path) -> None:
                 name = "own"
                 def __init__(self): self.words = frozenset("abcdef"); self.inner = {"a": [1, STOP]}
                 def process(self, example): return [word for word in example["context"].split() if word not in STOP]
-            from context_bench.store.fingerprints import fingerprint_of
+            from context_bench.store.fingerprints import fingerprint_of, may_read_gold
             print(fingerprint_of(Own()))
             """
         )

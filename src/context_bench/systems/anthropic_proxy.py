@@ -51,6 +51,7 @@ class AnthropicProxy:
 
     own_client = True
     sends_elsewhere = True
+    reads_gold = False
 
     def __init__(
         self,
