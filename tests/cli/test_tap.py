@@ -232,7 +232,7 @@ def test_a_full_disk_is_told_at_once_and_nothing_is_said_to_be_recorded_that_is_
     import resource
 
     def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
     body = {"model": "m", "messages": [{"role": "user", "content": os.urandom(10_000).hex()}]}
     with tapping(tmp_path, "--reply", "text:Paris", preexec_fn=small) as tap:

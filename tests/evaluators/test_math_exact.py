@@ -122,4 +122,4 @@ def test_no_input_takes_long(piece: str) -> None:
     started = time.perf_counter()
     number("12 " + piece * (380 // len(piece)))
     number(piece * (390 // len(piece)))
-    assert time.perf_counter() - started < 0.2
+    assert time.perf_counter() - started < 3  # what backtracks takes minutes; a busy machine does not
