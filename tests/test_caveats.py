@@ -16,7 +16,15 @@ from command import called
 from context_bench import EvalResult, EvalRow, OpenAIProxy, evaluate
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality, ContextRecall
-from context_bench.metrics import CostOfPass, Latency, MeanScore, PassRate, PerDatasetBreakdown
+from context_bench.metrics import (
+    CostOfPass,
+    EvidenceShares,
+    Latency,
+    MeanScore,
+    PassRate,
+    PerDatasetBreakdown,
+    UpstreamCost,
+)
 from context_bench.reporters import CsvReporter, TableReporter
 from context_bench.store import Store
 from context_bench.summary import summarize
@@ -238,6 +246,49 @@ def test_a_latency_of_no_row_is_not_zero() -> None:
     assert summary.notes["s"]["latency_p95"] == "not measured: no row succeeded"
 
 
+def test_the_cause_is_told_also_where_another_evaluator_gave_a_score() -> None:
+    def length(original: dict[str, Any], processed: dict[str, Any]) -> float:
+        return 1.0
+
+    with pytest.warns(UserWarning, match=r"RuntimeError: no judge .*; there are other scores: .*: length"):
+        evaluate(half, QUESTIONS, evaluators=[Broken(), length], score_field="zed", progress=False)
+
+
+def test_empty_answers_are_told() -> None:
+    result = evaluate(lambda _: {"response": ""}, QUESTIONS, progress=False)
+    assert result.summary["<lambda>"]["mean_score"] == 0.0
+    assert result.notes["<lambda>"]["mean_score"] == "4 of 4 answers were empty"
+    assert table(result)["<lambda>"]["score"] == "0.000*"
+
+
+def test_a_cost_without_the_rows_that_could_not_be_told_says_so() -> None:
+    known = make_row(1.0, upstream_tokens=100, metadata={"response_tokens": 5})
+    unknown = make_row(1.0, metadata={"least_upstream_tokens": 100, "most_upstream_tokens": 1100})
+    summary = summarize([known, unknown], ["s"], [UpstreamCost()])
+    assert summary.numbers["s"]["upstream_cost_of_pass"] == 105.0
+    assert "1 rows with calls that could not be told to be theirs" in summary.notes["s"]["upstream_cost_of_pass"]
+    alone = summarize([unknown], ["s"], [UpstreamCost()])
+    assert math.isnan(alone.numbers["s"]["upstream_cost_of_pass"])
+    assert "could not be told to be its own" in alone.notes["s"]["upstream_cost_of_pass"]
+    late = summarize([known], ["s"], [UpstreamCost()], {"reports": {"s": {"late_calls": 2, "late_tokens": 50}}})
+    assert "2 calls that came late" in late.notes["s"]["upstream_cost_of_pass"]
+
+
+def test_bounds_stand_beside_the_numbers_of_each_dataset_too() -> None:
+    facts = {"answer_unknown": "why"}
+    unknown = [make_row(1.0, dataset=tag, metadata=facts, unscored={"evidence-survival": "why"}) for tag in "abab"]
+    rows = [*unknown, *(make_row(1.0, dataset=tag) for tag in "abab")]
+    for row in rows[4:]:
+        row.scores["evidence_survived"] = 1.0
+    summary = summarize(rows, ["s"], [EvidenceShares()])
+    for key in ("evidence_survival", "evidence_survival@a", "evidence_survival@b"):
+        assert summary.numbers["s"][key] == 1.0
+        assert summary.notes["s"][key].endswith("so it lies from 50.0% to 100.0%")
+    nothing = summarize(unknown, ["s"], [EvidenceShares()])
+    assert math.isnan(nothing.numbers["s"]["evidence_survival"])
+    assert nothing.notes["s"]["evidence_survival"].endswith("so it lies from 0.0% to 100.0%")
+
+
 # --- one name for one score
 
 
@@ -323,6 +374,12 @@ def test_a_score_of_one_s_own_may_have_any_threshold() -> None:
 
     result = evaluate(half, QUESTIONS, evaluators=[Stars()], score_field="stars", threshold=70, progress=False)
     assert result.summary["half"]["pass_rate"] == 1.0
+
+    def percent(original: dict[str, Any], processed: dict[str, Any]) -> float:
+        return 80.0
+
+    function = evaluate(half, QUESTIONS, percent, score_field="percent", threshold=70, progress=False)
+    assert function.summary["half"]["pass_rate"] == 1.0
 
 
 SUMMARIES = [

@@ -136,3 +136,33 @@ def test_a_judge_has_a_column() -> None:
         result = evaluate(lambda _: {"response": "7"}, data, evaluators=["answer-quality", judge], progress=False)
     assert result.summary["<lambda>"]["mean_score:judge_score"] == 0.75
     assert "judge score" in TableReporter().render(result)
+
+
+def test_a_label_changes_no_score() -> None:
+    plain = evaluate("minify", "needle:length=400,n=3", progress=False)
+    for dataset in (
+        "needle:length=400,n=3",
+        list(load_dataset("needle", length=400, n=3)),
+        load_dataset("needle", length=400, n=3),
+    ):
+        labelled = evaluate("minify", {"some-label": dataset}, progress=False)
+        assert labelled.config["datasets"] == {"some-label": 3}
+        assert labelled.config["primary"] == {"some-label": "contains"}
+        assert labelled.summary["minify"]["mean_score"] == plain.summary["minify"]["mean_score"] == 1.0
+
+
+def test_functions_that_cannot_be_called_are_refused_at_once() -> None:
+    def two(example: dict[str, Any], other: int) -> str:
+        return ""
+
+    with pytest.raises(UsageError, match=r"two.* cannot be called: a system must take one argument"):
+        evaluate(two, DATA)
+    with pytest.raises(UsageError, match="an evaluator must take two arguments"):
+        evaluate(half, DATA, lambda row: 1.0)
+
+
+def test_the_repr_names_the_first_failure() -> None:
+    def fails(example: dict[str, Any]) -> str:
+        return str(example["nope"])
+
+    assert "3 errors, first: KeyError: 'nope' at " in repr(evaluate(fails, DATA, progress=False))

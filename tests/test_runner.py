@@ -491,7 +491,7 @@ def test_a_clash_that_nobody_declared_is_an_error_too() -> None:
         evaluate(lambda item: "x", [example(1)], evaluators=[Length(), Other()])
 
 
-@pytest.mark.parametrize("wrong", [[Length], [object()], ["f1"], Length()])
+@pytest.mark.parametrize("wrong", [[Length], [object()], ["f1"], 3])
 def test_what_is_no_list_of_evaluators_is_refused_before_any_call(wrong: Any) -> None:
     calls: list[tuple[str, Any]] = []
     with pytest.raises(UsageError, match="evaluator"):

@@ -26,11 +26,11 @@ _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pa
 class Census:
     """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
 
-    __slots__ = ("causes", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unscored")
+    __slots__ = ("causes", "empty", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unscored")
 
     def __init__(self, score_field: str) -> None:
         self.score_field = score_field
-        self.rows = self.errors = self.unscored = 0
+        self.rows = self.errors = self.unscored = self.empty = 0
         self.causes: Counter[str] = Counter()
         self.not_applied: Counter[str] = Counter()
         self.score_keys: set[str] = set()
@@ -43,6 +43,8 @@ class Census:
             self.errors += 1
             return
         self.outputs.add(row.metadata.get("output", ""))
+        if not row.response and row.metadata.get("output") == "response":
+            self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use")
         if "not_applied" in row.metadata:
             self._note_not_applied(str(row.metadata["not_applied"]))
         if self.score_field not in row.scores:
@@ -92,13 +94,14 @@ class Census:
 
     def explain(self) -> str:
         """Why no row has the score, in one sentence."""
-        if self.score_keys:
-            keys = ", ".join(sorted(self.score_keys))
-            choice = f"choose one with score_field (--score-field): {keys}"
-            return f"the evaluators give no {self.score_field!r}; {choice}"
         shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_SHOWN)]
         more = len(self.causes) - len(shown)
-        return "; ".join([*shown, *([f"and {more} more reasons"] if more > 0 else [])]) or "no evaluator applies"
+        if more > 0:
+            shown.append(f"and {more} more reasons")
+        if self.score_keys:
+            keys = ", ".join(sorted(self.score_keys))
+            shown.append(f"there are other scores: choose one with score_field (--score-field): {keys}")
+        return "; ".join(shown) or "no evaluator applies"
 
 
 def add_caveats(
@@ -113,7 +116,12 @@ def add_caveats(
     _explain_missing_scores(values, notes, census, datasets)
     _judge_compression(name, values, notes, census, config)
     _note_bounds(values, notes)
-    if census.all_failed and "mean_score" in values:
+    stopped = (config.get("stopped_systems") or {}).get(name)
+    if stopped and "mean_score" in values:
+        notes["mean_score"] = f"stopped after its first request: {stopped}"
+    elif census.empty and "mean_score" in values:
+        notes["mean_score"] = f"{census.empty:,} of {census.rows:,} answers were empty"
+    elif census.all_failed and "mean_score" in values:
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
@@ -148,8 +156,13 @@ def _judge_compression(
             continue
         if elsewhere:
             values[key] = math.nan
+            tapped = name in (config.get("reports") or {})
             notes[key] = "not measured: it sends its request elsewhere and returns an answer; " + (
-                "what it sent on is prompt_savings" if "prompt_savings" in values else "a tap sees what it sends on"
+                "what it sent on is prompt_savings"
+                if "prompt_savings" in values
+                else "nothing that it sent on was seen at the tap"
+                if tapped
+                else "a tap sees what it sends on"
             )
         else:
             notes[key] = (
@@ -158,15 +171,16 @@ def _judge_compression(
 
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
-    """Beside a headline that leaves out what could not be told: its best and its worst case."""
-    for key in ("prompt_savings", "evidence_survival"):
-        best, worst = values.get(f"{key}_best"), values.get(f"{key}_worst")
-        if best is not None and worst is not None:
-            values.setdefault(key, math.nan)
-            known = "not measured" if math.isnan(values[key]) else "not sure"
-            notes[key] = (
-                f"{known}: some calls could not be told to be its own, so it lies from {worst:.1%} to {best:.1%}"
-            )
+    """Beside a headline that leaves out what could not be told: its best and its worst case, by dataset too."""
+    for best in [key for key in values if key.startswith(("prompt_savings_best", "evidence_survival_best"))]:
+        key, worst = best.replace("_best", "", 1), best.replace("_best", "_worst", 1)
+        values.setdefault(key, math.nan)
+        known = "not measured" if math.isnan(values[key]) else "not sure"
+        between = f"from {values[worst]:.1%} to {values[best]:.1%}"
+        notes[key] = f"{known}: some calls could not be told to be its own, so it lies {between}"
+    if "prompt_savings_worst" in values:
+        for key in [key for key in values if key.startswith("prompt_savings@")]:
+            notes.setdefault(key, "not sure: some calls could not be told to be its own; the pooled number has bounds")
 
 
 def _unlike_scores(config: Mapping[str, Any]) -> str:

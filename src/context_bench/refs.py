@@ -24,7 +24,7 @@ from typing import Any
 from context_bench.errors import UsageError, describe
 from context_bench.registry import registry
 
-__all__ = ["Ref", "call_with", "checked_parameters", "import_code", "parse", "resolve"]
+__all__ = ["Ref", "call_with", "check_arguments", "checked_parameters", "import_code", "parse", "resolve"]
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -196,3 +196,18 @@ def _known_parameters(factory: Callable[..., Any], given: int) -> list[str] | No
         return None
     names = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     return names[given:]
+
+
+def check_arguments(function: Any, count: int, rule: str) -> None:
+    """Refuse a function that cannot be called with so many arguments, before it fails on every row.
+
+    Raises:
+        UsageError: With the rule that it breaks.
+    """
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise UsageError(f"{name}{inspect.signature(function)} cannot be called: {rule}") from None
+    except ValueError:  # built in, with no signature to look at
+        return

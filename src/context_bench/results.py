@@ -104,6 +104,12 @@ class EvalResult:
         lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
         for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
             numbers = [f"{key} {values[key]:.4g}" for key in _SHOWN_NUMBERS if key in values]
+            failed = next((row for row in self.rows if row.system == name and row.error), None)
+            if failed is not None:
+                place = "".join(
+                    f" at {frame.partition(': ')[0]}" for frame in failed.metadata.get("traceback", ())[-1:]
+                )
+                numbers.append(f"{values.get('num_errors', 1):.0f} errors, first: {failed.error}{place}")
             lines.append(f"  {name}: {', '.join(numbers)}")
         if len(self.summary) > _SHOWN_SYSTEMS:
             lines.append(f"  and {len(self.summary) - _SHOWN_SYSTEMS} more")

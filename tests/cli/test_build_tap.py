@@ -192,6 +192,7 @@ MISTAKES = [
     (("--vendor", "acme", "--tap-reply", "echo"), "acme"),
     (("--start", "foo 'bar", "--tap-reply", "echo"), "cannot be read as a command"),
     (("--start", " ", "--tap-reply", "echo"), "a --start is empty"),
+    (("--start", "sleep 100", "--tap-reply", "echo"), "has no {port}"),
     (("--start", "a", "--start", "b", "--tap", ":65535", "--tap-reply", "echo"), "65535 is the last"),
     (("--start", "no-such-program-anywhere", "--tap-reply", "echo"), "no-such-program-anywhere"),
     (("--start", f"{sys.executable} -c 'import sys; sys.exit(\"broken\")'", "--tap-reply", "echo"), "broken"),

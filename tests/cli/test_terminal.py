@@ -96,7 +96,7 @@ def interrupt(folder: Path, *flags: str) -> str:
 def test_the_line_that_resumes_does(tmp_path: Path) -> None:
     shown = interrupt(tmp_path, "--header", "Authorization: Bearer sk-secret")
     before, _, line = shown.strip().rpartition("\n")
-    assert before.endswith("interrupted; what is done is kept; to go on, with what *** stands for:")
+    assert before.endswith("interrupted; what is done is kept; to go on (put the values back that *** hides):")
     words = shlex.split(line)
     assert words[0] == "context-bench"
     assert words[1:5] == ["--system", "own file.py:slow", "--dataset", "kv:length=200,n=40"]

@@ -96,7 +96,7 @@ def test_an_interrupt_of_the_user_is_none_of_those() -> None:
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (None, "NoneType"),
+        (None, "returned None: return a dict, or a text that is the new context"),
         (42, "int"),
         (["x"], "list"),
         (b"bytes", "bytes"),

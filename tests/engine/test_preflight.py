@@ -417,6 +417,17 @@ def test_a_proxy_that_refuses_one_example_itself_is_not_stopped() -> None:
     assert [row.error is None for row in result.rows] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+def test_a_proxy_that_fails_on_its_own_stops_after_one_request(status: int) -> None:
+    with Server(lambda request: refusing(status, "broken")) as proxy:
+        answerer = Scripted.from_text("echo")
+        system = Tapped(OpenAIProxy(proxy.url, name="p", max_retries=0), answerer, port=free_port())
+        with pytest.warns(UserWarning, match=STOPPED):
+            result = evaluate(system, examples(5), max_workers=4, progress=False)
+    assert len(proxy.chats) == 1
+    assert "broken" in result.config["stopped_systems"]["p"]
+
+
 def test_anthropics_form_names_its_own_key() -> None:
     with Server(reply(401, {"type": "error", "error": {"message": "invalid x-api-key"}})) as server:
         with pytest.warns(UserWarning, match=STOPPED):

@@ -87,7 +87,12 @@ def test_only_what_the_tap_could_not_tell_widens_it(other: EvalRow) -> None:
 
 
 def test_nothing_known_has_no_bounds() -> None:
-    assert EvidenceShares().compute([_unknown()]) == {}
+    assert EvidenceShares().compute([]) == {}
+
+
+def test_nothing_but_unknown_rows_may_be_anything() -> None:
+    bounds = {"evidence_survival_best": 1.0, "evidence_survival_worst": 0.0}
+    assert EvidenceShares().compute([_unknown()]) == bounds
 
 
 def test_no_rows_give_no_keys() -> None:

@@ -18,7 +18,7 @@ from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
-from context_bench.masking import mask_text
+from context_bench.masking import MASK, mask_text
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
@@ -96,6 +96,8 @@ def _headers(lines: Sequence[str]) -> dict[str, Secret]:
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or not value.strip():
             raise UsageError("a --header is no NAME:VALUE" if not colon else f"--header {name!r} is no NAME:VALUE")
+        if value.strip() == MASK:
+            raise UsageError(f"--header {name.strip()}: {MASK} hides its value: put the value back")
         headers[name.strip()] = Secret(value.strip())
     return headers
 

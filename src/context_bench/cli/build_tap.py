@@ -50,6 +50,8 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
     host, ports = _tap_ports(options, fixed=any(url and not start for url, start in zip(urls, starts)))
     systems = []
     for url, start, name in zip(urls, starts, names):
+        if start and not url and _program(start) and "{port}" not in start:
+            raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: say there where the proxy listens")
         url = url or f"http://127.0.0.1:{free_port()}"
         server = build_server(url, options, name or (_program(start) if start and not options.proxy else None))
         launch = Launch(start, port_of(url)) if start else None

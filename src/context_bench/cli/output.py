@@ -134,7 +134,7 @@ def resume_line(options: argparse.Namespace) -> str:
         words = options.command  # the run file says `fresh`, which no flag can take back
     words = [word for word in words if word != "--fresh"]
     line = join([*words, *([] if "--resume" in words else ["--resume"])])
-    masked = ", with what *** stands for" if "***" in line else ""
+    masked = " (put the values back that *** hides)" if "***" in line else ""
     return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
 
 

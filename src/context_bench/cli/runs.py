@@ -81,10 +81,18 @@ def _list(options: Any) -> int:
             rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
             systems, datasets = info.config.get("systems", {}), info.config.get("datasets", {})
             when = info.created[:16].replace("T", " ")
-            lines.append([info.id, when, info.status, f"{rows:,}", ", ".join(systems), ", ".join(datasets)])
+            names = [_name_some(list(each), options) for each in (systems, datasets)]
+            lines.append([info.id, when, info.status, f"{rows:,}", *names])
     give_way = ("when", "rows", "status")  # the id tells when
     sys.stdout.write(fit_listing(lines, table_width(options), wrapped=(-2, -1), give_way=give_way) + "\n")
     return 0
+
+
+def _name_some(names: list[str], options: Any) -> str:
+    """Names side by side; on a terminal the first ones, as `runs show` has them all."""
+    few = names if table_width(options) is None else names[:2]
+    more = len(names) - len(few)
+    return ", ".join(few) + (f" and {more} more" if more else "")
 
 
 def _show(options: Any) -> int:

@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "loaders"]
+__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "label_dataset", "loaders"]
 
 AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 
@@ -160,10 +160,19 @@ def loaders() -> dict[str, Any]:
     return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
-@cache
 def card_for(tag: str) -> Card | None:
-    """The card behind a dataset tag such as `needle:length=8000`; None for one's own data."""
-    return catalog().get(tag.partition(":")[0].replace("_", "-"))
+    """The card behind a dataset tag such as `needle:length=8000`, or a label for one; None for one's own data."""
+    name = _LABELS.get(tag, tag).partition(":")[0].replace("_", "-")
+    return catalog().get(name)
+
+
+_LABELS: dict[str, str] = {}
+
+
+def label_dataset(label: str, tag: str) -> None:
+    """Let a label stand for a dataset: its examples are scored as those of the dataset are."""
+    if label != tag and card_for(tag) is not None:
+        _LABELS[label] = tag
 
 
 def find_weak_thresholds(tags: Iterable[str]) -> dict[str, str]:

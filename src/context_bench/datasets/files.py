@@ -21,7 +21,7 @@ __all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
 
 _ADVICE = (
     "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
-    "with it, a missing id is the record's number and a missing context is empty"
+    "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"
 )
 _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.catalog import card_for
+from context_bench.datasets.catalog import card_for, label_dataset
 from context_bench.datasets.files import SUFFIXES, FileDataset
 from context_bench.datasets.joined import Joined
 from context_bench.datasets.sampling import sample
@@ -78,6 +78,7 @@ class Source:
     def __iter__(self) -> Iterator[Example]:
         for example in chain.from_iterable(self._opened):
             if self._file is None and isinstance(example, dict) and example.get("dataset") != self.tag:
+                label_dataset(self.tag, str(example.get("dataset") or ""))
                 example = {**example, "dataset": self.tag}  # it may be the caller's own
             yield example
 
@@ -233,7 +234,10 @@ def _signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _length(examples: Any) -> int | None:
-    return len(examples) if hasattr(examples, "__len__") else None
+    try:
+        return len(examples)
+    except TypeError:
+        return None
 
 
 def _declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:

@@ -120,7 +120,8 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     """Bring what a system returned into the agreed form, or say what is wrong with it."""
     raw = {"context": raw} if isinstance(raw, str) else drop_echo(raw)
     if type(raw) is not dict and not isinstance(raw, Mapping):
-        raise BadOutput(f"{system.name}: process() returned {type(raw).__name__}; it returns a dict")
+        given = "None" if raw is None else f"a {type(raw).__name__}"
+        raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
     if deep := find_deep_fields(raw):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
         raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")

@@ -11,7 +11,7 @@ from context_bench.datasets.catalog import Card, card_for
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
-from context_bench.evaluators.adapt import adapt_evaluator
+from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
 from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.types import Evaluator, Example
@@ -243,7 +243,7 @@ def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
     own = {
         key
         for evaluator in scorer.chosen
-        if not type(evaluator).__module__.startswith("context_bench.")
+        if isinstance(evaluator, FunctionEvaluator) or not type(evaluator).__module__.startswith("context_bench.")
         for key in getattr(evaluator, "score_fields", (score_field,))
     }
     if not 0 <= threshold <= 1 and score_field not in own:
@@ -312,7 +312,7 @@ async def _slow_scores(
 
 def _all_checked(evaluators: Any) -> list[Evaluator]:
     if not isinstance(evaluators, list | tuple):
-        raise UsageError(f"evaluators must be a list of evaluators (got {type(evaluators).__name__})")
+        evaluators = [evaluators]
     return [adapt_evaluator(each) for each in evaluators]
 
 

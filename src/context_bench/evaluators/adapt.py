@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.refs import check_arguments
 from context_bench.registry import registry
 from context_bench.types import Evaluator, Example
 
@@ -43,6 +44,7 @@ def adapt_evaluator(evaluator: Any) -> Evaluator:
     if isinstance(evaluator, Evaluator):
         return evaluator
     if callable(evaluator):
+        check_arguments(evaluator, 2, "an evaluator must take two arguments, the original and the processed example")
         return FunctionEvaluator(evaluator)
     kind = type(evaluator).__name__
     raise UsageError(f"{kind} is not an evaluator: pass an object with .name and .score(original, processed)")

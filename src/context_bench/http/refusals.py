@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed
 from context_bench.http.secrets import Secret, is_loopback
 
-__all__ = ["Asked", "explain_refusal", "is_about_example"]
+__all__ = ["Asked", "explain_refusal", "is_about_content"]
 
 _LASTING = {401, 402, 403, 404, 405, 407, 410, 415, 426}
 _BAD_REQUEST = {400, 422}
@@ -73,9 +73,10 @@ def explain_refusal(failure: BaseException | None, asked: Asked) -> str | None:
     return f"{url} answered {status}: {words.rstrip('.')}: {advice}"
 
 
-def is_about_example(failure: BaseException) -> bool:
-    """Whether a server refused what this one example holds, which says nothing of the others."""
-    return isinstance(failure, RequestFailed) and failure.status in (*_BAD_REQUEST, 413)
+def is_about_content(failure: BaseException) -> bool:
+    """Whether a server says that it refused what this one example holds, as one that is too long."""
+    refused = isinstance(failure, RequestFailed) and failure.status in (*_BAD_REQUEST, 413)
+    return refused and _ABOUT_CONTENT.search(str(failure)) is not None
 
 
 def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:

@@ -27,7 +27,10 @@ class EvidenceShares:
     threshold: float = 0.7
     score_field: str = "score"
     name = "evidence-survival"
-    by_dataset = ("evidence_survival", "lost_by_system", "failed_anyway", "right_without_evidence")
+    by_dataset = (
+        *("evidence_survival", "evidence_survival_best", "evidence_survival_worst"),
+        *("lost_by_system", "failed_anyway", "right_without_evidence"),
+    )
 
     def start(self) -> EvidenceTally:
         """A running count."""
@@ -60,7 +63,7 @@ class EvidenceTally:
         """The shares so far."""
         rows = sum(self._cells.values())
         if not rows:
-            return {}
+            return {"evidence_survival_best": 1.0, "evidence_survival_worst": 0.0} if self._unknown else {}
         survived = self._cells[True, True] + self._cells[True, False]
         values = {
             "evidence_survival": survived / rows,

@@ -23,7 +23,7 @@ class PromptSavings:
     """
 
     name = "prompt-savings"
-    by_dataset = ("prompt_savings", "untouched_share")
+    by_dataset = ("prompt_savings", "prompt_savings_best", "prompt_savings_worst", "untouched_share")
 
     def start(self) -> SavingsTally:
         """Running sums."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from context_bench.metrics.facts import read_fact
 from context_bench.metrics.quality import ScoreCount
@@ -19,7 +21,7 @@ class UpstreamCost:
 
     What a proxy is there to lower. All calls count: those that the proxy makes on top, and those that the model
     answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
-    tokens nobody knows are left out altogether.
+    tokens nobody knows are left out altogether, which a note says.
     """
 
     threshold: float = 0.7
@@ -41,12 +43,13 @@ class UpstreamCostTally:
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
-        self._passing = 0
+        self._passing = self._unknown = self._late = 0
         self._tokens = 0.0
 
     def add(self, row: EvalRow) -> None:
         """Take one row in. What was written is known where there is a tap, else it is the response."""
         if row.upstream_tokens is None:
+            self._unknown += read_fact(row, "least_upstream_tokens") is not None
             return
         written = read_fact(row, "written_tokens")
         if written is None:
@@ -57,10 +60,31 @@ class UpstreamCostTally:
 
     def result(self) -> dict[str, float]:
         """Tokens for each pass so far."""
-        if not self._rows.count and not self._rows.unscored:
+        if not self._known and not self._unknown:
             return {}
         return {"upstream_cost_of_pass": self._tokens / self._passing if self._passing else math.inf}
 
+    @property
+    def _known(self) -> int:
+        return self._rows.count + self._rows.unscored
+
+    def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
+        """Note the calls that came late: they are on no row."""
+        late = report.get("late_calls", 0)
+        self._late = late if isinstance(late, int) else 0
+        return {}
+
     def unmeasured(self) -> dict[str, str]:
-        """The cost, when no row has the score."""
-        return self._rows.unmeasured("upstream_cost_of_pass")
+        """The cost, when no row has the score, or none is known to be whole."""
+        if not self._known and self._unknown:
+            return {"upstream_cost_of_pass": "some calls of every row could not be told to be its own"}
+        return self._rows.unmeasured("upstream_cost_of_pass") if self._known else {}
+
+    def notes(self) -> dict[str, str]:
+        """What is not on the bill."""
+        missing = []
+        if self._known and self._unknown:
+            missing.append(f"{self._unknown:,} rows with calls that could not be told to be theirs are left out")
+        if self._late:
+            missing.append(f"{self._late:,} calls that came late are not in it")
+        return {"upstream_cost_of_pass": f"not sure: {'; '.join(missing)}"} if missing else {}

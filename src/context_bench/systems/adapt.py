@@ -8,6 +8,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
+from context_bench.refs import check_arguments
 from context_bench.types import Example, MemorySystem, System
 
 __all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "named"]
@@ -80,10 +81,9 @@ def adapt(system: Any) -> System:
         if not isinstance(system.name, str) or not system.name:
             raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
         return system
-    if inspect.iscoroutinefunction(system):
-        return AsyncFunctionSystem(system)
     if callable(system):
-        return FunctionSystem(system)
+        check_arguments(system, 1, "a system must take one argument, the example")
+        return AsyncFunctionSystem(system) if inspect.iscoroutinefunction(system) else FunctionSystem(system)
     if isinstance(system, MemorySystem):
         raise UsageError(
             f"a {type(system).__name__} is a memory system (ingest and query), which cannot be run yet: wrap it in a "

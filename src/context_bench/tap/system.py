@@ -11,7 +11,7 @@ from typing import Any
 
 from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
-from context_bench.http.refusals import is_about_example
+from context_bench.http.refusals import is_about_content
 from context_bench.masking import mask_command
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
@@ -147,7 +147,7 @@ class Tapped:
         reason: str | None = self.system.stop_reason(failure, answer)
         if reason is not None or self._matcher.seen or self._watched.last_was_cached:
             return reason
-        if failure is not None and (not isinstance(failure, RequestFailed | BadOutput) or is_about_example(failure)):
+        if failure is not None and (not isinstance(failure, RequestFailed | BadOutput) or is_about_content(failure)):
             return None
         said = str(failure or answer.get("response") or "")[:_SHOWN]
         return (
