@@ -122,3 +122,8 @@ def test_hostile_texts_take_no_time_to_speak_of(piece: str) -> None:
     started = time.process_time()
     normalise(piece * 100_000)
     assert time.process_time() - started < 3.0
+
+
+def test_a_hyphen_of_a_word_processor_is_a_minus_before_a_number() -> None:
+    assert normalise("it is \u20115 degrees") == normalise("it is -5 degrees") == normalise("it is \u22125 degrees")
+    assert normalise("it is \u20115 degrees") != normalise("it is 5 degrees")

@@ -30,7 +30,7 @@ def split_words(text: str) -> list[str]:
 # Letters of a script that nobody writes any more stand for the signs, so that they are parts of words.
 _MINUS, _POINT, _DOT, _PLUS, _SHARP, _PERCENT = "\ua840\ua841\ua842\ua843\ua844\ua845"
 _MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
-_DASHES = "-\u2212\u2013"  # hyphen, minus, and the en dash that typesetters use for it
+_DASHES = "-\u2212\u2013\u2011\u2010"  # hyphen, minus, the en dash of typesetters, hyphens of word processors
 _AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
 
 _GROUP = re.compile(r",\d{3}")
