@@ -10,7 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
-WORKERS ?= auto
+WORKERS ?= 4
 VENDORS := kompact headroom
 
 .PHONY: demo test check format bench vendors system wheel-test clean
