@@ -11,7 +11,7 @@ from context_bench.registry import import_object, registry
 
 CARDS = sorted(catalog().values(), key=lambda card: card.name)
 PUBLIC = [card for card in CARDS if card.adapter]
-ADAPTERS = "context_bench.datasets.adapters"
+ADAPTERS = "context_bench.datasets.public.adapters"
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)

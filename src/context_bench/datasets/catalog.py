@@ -155,7 +155,7 @@ def _checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
 
 def loaders() -> dict[str, Any]:
     """What the registry finds under each name: an import path, or the public loader with the name bound."""
-    from context_bench.datasets.public import load
+    from context_bench.datasets.public.loader import load
 
     return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 

@@ -23,7 +23,7 @@ from context_bench.evaluators.math.mentions import (
 )
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
 from context_bench.evaluators.math.numerals import spelled_number, write_digits
-from context_bench.evaluators.verdicts import split_reasoning
+from context_bench.text.markup import split_reasoning
 
 __all__ = ["boxed", "final_answer", "gold_text"]
 

@@ -6,7 +6,7 @@ import re
 
 from context_bench.evaluators.math.answer import final_answer
 from context_bench.evaluators.math.notation import unwrap
-from context_bench.evaluators.verdicts import split_reasoning
+from context_bench.text.markup import split_reasoning
 
 __all__ = ["read_parts"]
 
