@@ -7,7 +7,7 @@ passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,12 @@ from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.registry import import_object
 from context_bench.types import Example
 
-__all__ = ["PublicDataset", "load"]
+__all__ = ["PublicDataset", "list_loaders", "load"]
+
+
+def list_loaders() -> dict[str, Any]:
+    """Return what the registry finds under each name of the catalog: an import path, or `load` with the name bound."""
+    return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
 def load(
