@@ -17,8 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "escapes", "golds", "masking", "refs", "registry"} | {
-    *("results", "squad", "summary", "types", "words")
+BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "summary", "text"} | {
+    "types"
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -30,11 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
-    "golds": {"errors"},
-    "squad": set(),
-    "words": set(),
-    "escapes": set(),
-    "masking": set(),
+    "text": set(),
     "registry": {"errors"},
     "refs": {"errors", "registry"},
     "types": {"results"},  # for annotations alone

@@ -13,7 +13,7 @@ from typing import Any
 from context_bench._version import __version__
 from context_bench.caveats import find_unscored
 from context_bench.datasets.catalog import find_weak_thresholds
-from context_bench.datasets.load import gather_datasets
+from context_bench.datasets.open import gather_datasets
 from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.limits import Limits

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.datasets.catalog import Card, card_for, catalog, loaders, read_card
+from context_bench.datasets.catalog import Card, card_for, catalog, read_card
+from context_bench.datasets.public.loader import list_loaders
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import UsageError
 from context_bench.registry import import_object, registry
 
 CARDS = sorted(catalog().values(), key=lambda card: card.name)
 PUBLIC = [card for card in CARDS if card.adapter]
-ADAPTERS = "context_bench.datasets.adapters"
+ADAPTERS = "context_bench.datasets.public.adapters"
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
@@ -47,7 +48,7 @@ def test_its_evaluators_exist_and_emit_the_primary_score(card: Card) -> None:
 
 
 def test_every_card_is_in_the_registry() -> None:
-    assert set(loaders()) <= set(registry.list("dataset"))
+    assert set(list_loaders()) <= set(registry.list("dataset"))
 
 
 @pytest.mark.parametrize("tag", ["needle", "needle:length=8000", "needle:length=8000|16000,n=5", "multi_needle:n=1"])

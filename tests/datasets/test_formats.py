@@ -18,7 +18,7 @@ READ = """
 import resource, sys
 from pathlib import Path
 from context_bench.datasets.formats import FORMATS
-from context_bench.datasets.sources.records import RawFile
+from context_bench.datasets.public.raw_files import RawFile
 from context_bench.errors import DataError
 file = RawFile(Path(sys.argv[1]))
 try:

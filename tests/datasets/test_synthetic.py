@@ -22,7 +22,7 @@ from context_bench.datasets import synthetic
 from context_bench.datasets.synthetic import aggregate, json_logs, kv, multi_needle, needle, rerank, tracking
 from context_bench.datasets.synthetic.aggregate import WORDS
 from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.keys import ADJECTIVES, LABELS, NOUNS, THINGS
+from context_bench.datasets.synthetic.names import ADJECTIVES, LABELS, NOUNS, THINGS
 from context_bench.datasets.synthetic.prose import Prose
 from context_bench.datasets.synthetic.topics import ASIDES, TOPICS
 from context_bench.errors import UsageError

@@ -10,7 +10,7 @@ import pytest
 
 from command import shell
 from context_bench import OpenAIProxy, evaluate
-from context_bench.datasets.examples import MAX_DEPTH, find_deep_fields
+from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
 from context_bench.systems import AnthropicProxy
 from numbered import expected, facts, number_of, numbered, right
 from servers import Server, chunk, raw, stream

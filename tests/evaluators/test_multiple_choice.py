@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import MultipleChoiceAccuracy
-from context_bench.evaluators.choice_reading import read_choice
+from context_bench.evaluators.choice.option_reading import read_choice
 
 CITIES = ["Lyon", "Paris", "Nice", "New York", "New York City"]
 

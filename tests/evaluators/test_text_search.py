@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.datasets.load import Choices, open_datasets
+from context_bench.datasets.open import Choices, open_datasets
 from context_bench.datasets.synthetic import json_logs, kv, multi_needle, needle, rerank, tracking
 from context_bench.evaluators import ContextRecall, EvidenceSurvival
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts

@@ -18,11 +18,11 @@ from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
-from context_bench.masking import MASK, mask_text
 from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
 from context_bench.systems.load import build_systems
+from context_bench.text.masking import MASK, mask_text
 from context_bench.types import Evaluator, Metric
 
 __all__ = ["build_evaluators", "build_judge", "build_metrics", "build_scorer", "build_system_list"]

@@ -12,8 +12,8 @@ from typing import Any
 
 from context_bench.cli.answerers import choose_answerer
 from context_bench.errors import UsageError
-from context_bench.masking import mask_command
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
+from context_bench.text.masking import mask_command
 
 __all__ = ["build_tapped", "proxy_names", "wants_tap"]
 

@@ -14,7 +14,7 @@ from context_bench.cli.numbers import count
 from context_bench.cli.output import destination, table_width
 from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide
 from context_bench.datasets.catalog import Card, card_for, catalog
-from context_bench.datasets.load import Choices, open_datasets
+from context_bench.datasets.open import Choices, open_datasets
 from context_bench.engine.status import StatusLine
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.refs import import_code
@@ -96,7 +96,7 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
 
 
 def _where(card: Card, config: Any) -> Iterator[str]:
-    from context_bench.datasets.sources.local import patterns_for
+    from context_bench.datasets.public.folder import patterns_for
 
     if config.name == card.default_config:
         yield "default"
@@ -139,7 +139,7 @@ def shortened(value: Any, longest: int | None) -> Any:
 
 
 def _fetch(arguments: Sequence[str]) -> int:
-    from context_bench.datasets.fetch import fetch
+    from context_bench.datasets.public.fetch import fetch
 
     parser = Parser(
         prog="context-bench datasets fetch", description="records of public datasets as files for --data-dir"
@@ -166,7 +166,7 @@ def _fetch(arguments: Sequence[str]) -> int:
 
 
 def _import(arguments: Sequence[str]) -> int:
-    from context_bench.datasets.traffic import read_traffic
+    from context_bench.datasets.chat_logs import read_traffic
 
     parser = Parser(prog="context-bench datasets import", description="recorded chat requests as a file of examples")
     parser.add_argument("log", metavar="FILE.jsonl", help="OpenAI-style requests, one JSON object a line")

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments[1:])
 
     from context_bench.cli.output import build_reporter, destination
-    from context_bench.datasets.load import Choices, open_datasets
+    from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
     from context_bench.runner import evaluate

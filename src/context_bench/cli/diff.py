@@ -14,7 +14,6 @@ from context_bench.cli.output import show_warnings, table_width
 from context_bench.cli.parser import STORE, Parser, add_store, add_wide
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
-from context_bench.golds import evidence_texts
 from context_bench.reporters.fitting import fit_listing
 from context_bench.reporters.layout import percent
 from context_bench.reporters.layout import score as as_score
@@ -23,6 +22,7 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
 from context_bench.tap.diff import Part, diff_prompts, diff_texts, mark_evidence
 from context_bench.tap.prompt import Prompt, read_prompt
+from context_bench.text.golds import evidence_texts
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 __all__ = ["main"]

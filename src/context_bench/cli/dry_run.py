@@ -12,13 +12,13 @@ from typing import Any
 from context_bench.cli.datasets import shortened
 from context_bench.cli.output import table_width
 from context_bench.datasets.catalog import card_for
-from context_bench.datasets.examples import ExampleCheck
+from context_bench.datasets.example_check import ExampleCheck
 from context_bench.engine.call import is_endpoint
 from context_bench.engine.status import StatusLine
-from context_bench.masking import PROMPT_FIELDS, mask_document
 from context_bench.pricing import Prices
 from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
+from context_bench.text.masking import PROMPT_FIELDS, mask_document
 from context_bench.utils.tokens import count_value, get_tokenizer
 
 __all__ = ["dry_run"]

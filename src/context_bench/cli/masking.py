@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from context_bench.masking import (
+from context_bench.text.masking import (
     MASK,
     find_command_secrets,
     find_secrets,

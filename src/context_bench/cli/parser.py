@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         from context_bench.errors import printable
-        from context_bench.masking import mask_command
+        from context_bench.text.masking import mask_command
 
         self.exit(
             2, f"context-bench: {printable(mask_command(message))}{self._meant(message)} (see {self.prog} --help)\n"

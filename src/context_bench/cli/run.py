@@ -54,7 +54,7 @@ def _build(options: argparse.Namespace) -> tuple[list[Any], Any, Any]:
     """The systems, the datasets, and what scores them."""
     from context_bench.cli.build import build_scorer, build_system_list
     from context_bench.datasets.files import parse_mapping
-    from context_bench.datasets.load import Choices, open_datasets
+    from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.refs import import_code
     from context_bench.utils.tokens import set_tokenizer

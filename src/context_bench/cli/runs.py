@@ -13,11 +13,11 @@ from context_bench.cli.output import build_reporter, choose_form, destination, s
 from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
-from context_bench.golds import has_gold
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.summary import rebuild_metrics, summarize
+from context_bench.text.golds import has_gold
 
 __all__ = ["load_result", "main"]
 

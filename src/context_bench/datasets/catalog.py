@@ -9,7 +9,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "label_dataset", "loaders"]
+__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "label_dataset"]
 
 AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 
@@ -151,13 +151,6 @@ def _checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
     if unknown:
         raise ValueError(f"{name}: unknown key {sorted(unknown)[0]!r} in its card")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-
-
-def loaders() -> dict[str, Any]:
-    """What the registry finds under each name: an import path, or the public loader with the name bound."""
-    from context_bench.datasets.public import load
-
-    return {name: partial(load, name) if card.adapter else card.loader for name, card in catalog().items()}
 
 
 def card_for(tag: str) -> Card | None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from context_bench.datasets.examples import ExampleCheck
+from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
 from context_bench.errors import DataError, UsageError
 

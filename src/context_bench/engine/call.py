@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
-from context_bench.datasets.examples import MAX_DEPTH, copy_example, find_deep_fields
+from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, describe

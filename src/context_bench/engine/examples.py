@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 
 from context_bench.datasets.catalog import card_for
-from context_bench.datasets.examples import ExampleCheck, with_context_field
+from context_bench.datasets.example_check import ExampleCheck, with_context_field
 from context_bench.engine.status import StatusLine
 from context_bench.types import Example
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from context_bench.datasets.examples import MAX_DEPTH, find_deep_fields
+from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
 from context_bench.types import Example, System
 
 __all__ = ["Item", "Job", "Keys"]

@@ -10,11 +10,11 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Judgement
-from context_bench.golds import turn_responses
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
 from context_bench.tap.numbers import count_request, tapped_numbers
+from context_bench.text.golds import turn_responses
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["RowMaker"]

@@ -28,11 +28,11 @@ from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.engine.tracebacks import find_bug
 from context_bench.errors import describe
-from context_bench.golds import has_gold
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.summary import Summarizer
+from context_bench.text.golds import has_gold
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 

@@ -8,54 +8,54 @@ from context_bench._lazy import add_module, lazy_names
 
 if TYPE_CHECKING:
     from context_bench.evaluators.answer_quality import AnswerQuality
-    from context_bench.evaluators.bbh import BBHScore
     from context_bench.evaluators.code_execution import CodeExecution
     from context_bench.evaluators.context_recall import ContextRecall
-    from context_bench.evaluators.drop import DropScore
     from context_bench.evaluators.evidence_survival import EvidenceSurvival
-    from context_bench.evaluators.hotpot import HotpotScore
     from context_bench.evaluators.ifeval import IFEvalChecker, IFEvalOfficial
-    from context_bench.evaluators.infinitebench import InfiniteBenchScore
     from context_bench.evaluators.llm_judge import LLMJudge
-    from context_bench.evaluators.longbench import LongBenchScore
     from context_bench.evaluators.math import MathEquivalence
-    from context_bench.evaluators.mrcr import MRCRScore
     from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
     from context_bench.evaluators.nli_label import NLILabelMatch
-    from context_bench.evaluators.nolima import NoLiMaScore
+    from context_bench.evaluators.official.bbh import BBHScore
+    from context_bench.evaluators.official.drop import DropScore
+    from context_bench.evaluators.official.hotpot import HotpotScore
+    from context_bench.evaluators.official.infinitebench import InfiniteBenchScore
+    from context_bench.evaluators.official.longbench import LongBenchScore
+    from context_bench.evaluators.official.mrcr import MRCRScore
+    from context_bench.evaluators.official.nolima import NoLiMaScore
+    from context_bench.evaluators.official.truthfulqa import TruthfulQAScore
     from context_bench.evaluators.patch_files import PatchFiles
     from context_bench.evaluators.reference_overlap import ReferenceOverlap
     from context_bench.evaluators.rouge_suite import RougeSuite
     from context_bench.evaluators.summarization_quality import SummarizationQuality
     from context_bench.evaluators.tool_call import ToolCallMatch
-    from context_bench.evaluators.truthfulqa import TruthfulQAScore
 
 _HOMES = {
     "answer_quality": ("AnswerQuality",),
-    "bbh": ("BBHScore",),
+    "official.bbh": ("BBHScore",),
     "code_execution": ("CodeExecution",),
     "context_recall": ("ContextRecall",),
-    "drop": ("DropScore",),
+    "official.drop": ("DropScore",),
     "evidence_survival": ("EvidenceSurvival",),
-    "hotpot": ("HotpotScore",),
+    "official.hotpot": ("HotpotScore",),
     "ifeval": (
         "IFEvalChecker",
         "IFEvalOfficial",
     ),
-    "infinitebench": ("InfiniteBenchScore",),
+    "official.infinitebench": ("InfiniteBenchScore",),
     "llm_judge": ("LLMJudge",),
-    "longbench": ("LongBenchScore",),
+    "official.longbench": ("LongBenchScore",),
     "math": ("MathEquivalence",),
-    "mrcr": ("MRCRScore",),
+    "official.mrcr": ("MRCRScore",),
     "multiple_choice": ("MultipleChoiceAccuracy",),
     "nli_label": ("NLILabelMatch",),
-    "nolima": ("NoLiMaScore",),
+    "official.nolima": ("NoLiMaScore",),
     "patch_files": ("PatchFiles",),
     "reference_overlap": ("ReferenceOverlap",),
     "rouge_suite": ("RougeSuite",),
     "summarization_quality": ("SummarizationQuality",),
     "tool_call": ("ToolCallMatch",),
-    "truthfulqa": ("TruthfulQAScore",),
+    "official.truthfulqa": ("TruthfulQAScore",),
 }
 
 __all__ = [

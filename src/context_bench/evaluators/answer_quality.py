@@ -10,10 +10,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from context_bench.evaluators.verdicts import without_thinking
-from context_bench.golds import Gold, gold_answers, is_blank, response_text
 from context_bench.results import Scores
-from context_bench.squad import normalized_words, token_f1
+from context_bench.text.golds import Gold, gold_answers, is_blank, response_text
+from context_bench.text.markup import without_thinking
+from context_bench.text.squad import normalized_words, token_f1
 
 __all__ = ["AnswerQuality"]
 

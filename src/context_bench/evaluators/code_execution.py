@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 from context_bench.errors import DataError, UsageError
-from context_bench.evaluators.verdicts import split_reasoning
-from context_bench.golds import response_text
 from context_bench.results import Scores
 from context_bench.sandbox import SANDBOXES, code_blocks, find_isolation, read_task, run
+from context_bench.text.golds import response_text
+from context_bench.text.markup import split_reasoning
 
 __all__ = ["CodeExecution"]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
-from context_bench.golds import evidence_texts, gold_answers
 from context_bench.results import Scores
+from context_bench.text.golds import evidence_texts, gold_answers
 
 __all__ = ["ContextRecall"]
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
-from context_bench.golds import evidence_texts
 from context_bench.results import Scores
 from context_bench.tap.exchanges import find_answers
 from context_bench.tap.prompt import read_prompt
-from context_bench.words import normalise
+from context_bench.text.golds import evidence_texts
+from context_bench.text.words import normalise
 
 __all__ = ["EvidenceSurvival", "read_texts"]
 

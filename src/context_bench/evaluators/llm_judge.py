@@ -14,13 +14,13 @@ from typing import Any
 import orjson
 
 from context_bench.errors import RequestFailed, describe
-from context_bench.evaluators.judge_prompt import PROMPT, content_text, judge_messages, read_case
-from context_bench.evaluators.judge_reply import read_verdict
+from context_bench.evaluators.judge.judge_prompt import PROMPT, content_text, judge_messages, read_case
+from context_bench.evaluators.judge.judge_reply import read_verdict
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.secrets import check_url
-from context_bench.masking import find_secrets, mask_text
 from context_bench.results import Scores
+from context_bench.text.masking import find_secrets, mask_text
 from context_bench.utils.tokens import read_token_count
 
 __all__ = ["DEFAULT_MODEL", "LLMJudge"]

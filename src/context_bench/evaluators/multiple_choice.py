@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
-from context_bench.evaluators.choice_reading import read_choice
-from context_bench.golds import gold_answers, response_text
+from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text
 
 __all__ = ["MultipleChoiceAccuracy", "correct_letter", "option_texts"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.evaluators.nli_reading import label_verdict, read_verdict
-from context_bench.golds import gold_answers, response_text
+from context_bench.evaluators.nli.label_reading import label_verdict, read_verdict
 from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text
 
 __all__ = ["NLILabelMatch"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from context_bench.evaluators.verdicts import answer_text
-from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text
+from context_bench.text.markup import answer_text
 
 __all__ = ["PatchFiles", "named_files", "patched_files"]
 

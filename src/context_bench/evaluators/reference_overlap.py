@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.evaluators.rouge import rouge_l, tokenize
-from context_bench.evaluators.verdicts import answer_text
-from context_bench.golds import response_text, turn_responses
 from context_bench.results import Scores
+from context_bench.text.golds import response_text, turn_responses
+from context_bench.text.markup import answer_text
 
 __all__ = ["ReferenceOverlap"]
 

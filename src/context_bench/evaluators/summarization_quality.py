@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.evaluators.rouge import rouge_l, tokenize
-from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text
 
 __all__ = ["SummarizationQuality"]
 

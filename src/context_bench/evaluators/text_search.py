@@ -1,7 +1,7 @@
 """Whether a passage or an answer stands in what a model got to read: one rule for every evaluator that looks for it.
 
-Texts are compared by their normalised words (see `words.normalise`), as they are and with their escapes undone: HTML's,
-and JSON's, once and twice over, as in a JSON text that is a string of another one.
+Texts are compared by their normalised words (see `text.words.normalise`), as they are and with their escapes undone:
+HTML's, and JSON's, once and twice over, as in a JSON text that is a string of another one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from context_bench.escapes import undo_escapes, undo_html
 from context_bench.systems.prompts import merge
 from context_bench.tap.prompt import Prompt
+from context_bench.text.escapes import undo_escapes, undo_html
+from context_bench.text.words import normalise
 from context_bench.types import Example
-from context_bench.words import normalise
 
 __all__ = ["TextSearch", "read_sent_texts"]
 

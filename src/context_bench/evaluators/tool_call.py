@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.evaluators.assignment import best_assignment
-from context_bench.evaluators.tool_call_reading import Call, read_calls, same_name
-from context_bench.evaluators.tool_call_values import object_matches
+from context_bench.evaluators.tool_calls.argument_values import object_matches
+from context_bench.evaluators.tool_calls.call_reading import Call, read_calls, same_name
 from context_bench.results import Scores
 
 __all__ = ["ToolCallMatch", "call_matches"]

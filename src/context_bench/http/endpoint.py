@@ -21,7 +21,7 @@ from context_bench.http.headers import merge_headers
 from context_bench.http.retry import RetryPolicy, is_transient, retry_after
 from context_bench.http.secrets import Secret, check_url
 from context_bench.http.transport import Reply, shared_transport
-from context_bench.masking import find_url_secrets, mask_text
+from context_bench.text.masking import find_url_secrets, mask_text
 
 __all__ = ["Endpoint", "Exchange"]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
-from context_bench.masking import mask_text
+from context_bench.text.masking import mask_text
 
 __all__ = ["Secret", "check_url", "find_key", "is_loopback"]
 

@@ -20,7 +20,7 @@ import pycurl
 from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed, TimedOut
 from context_bench.http.multi import open_multi
 from context_bench.http.open_files import SHORTAGES, connection_limit, is_out_of_files, warn_of_few_files
-from context_bench.masking import mask_text
+from context_bench.text.masking import mask_text
 
 __all__ = ["Reply", "Transport"]
 

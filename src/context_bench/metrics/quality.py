@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from context_bench.results import EvalRow
-from context_bench.squad import exact_match, f1_score, normalize_answer, recall_score
 from context_bench.summary import fold
+from context_bench.text.squad import exact_match, f1_score, normalize_answer, recall_score
 
 __all__ = [
     "MeanScore",

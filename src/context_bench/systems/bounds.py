@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from context_bench.golds import evidence_texts
+from context_bench.text.golds import evidence_texts
 from context_bench.types import Example
 
 __all__ = ["ClosedBook", "Oracle", "Passthrough"]

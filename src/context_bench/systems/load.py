@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.masking import mask_reference
 from context_bench.refs import Ref, call_with, checked_parameters, parse, resolve
 from context_bench.systems.adapt import adapt, named
+from context_bench.text.masking import mask_reference
 from context_bench.types import System
 
 __all__ = ["build_systems"]

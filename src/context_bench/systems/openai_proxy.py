@@ -12,12 +12,12 @@ from context_bench.http.headers import changing_headers, check_headers, merge_he
 from context_bench.http.loop import run_sync
 from context_bench.http.paths import describe_path, split_api_url
 from context_bench.http.refusals import Asked, explain_refusal
-from context_bench.masking import find_secrets, mask_command
 from context_bench.systems.chat_stream import read_stream
 from context_bench.systems.conversation import answer_turns
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import check_settings, describe_document, settings_fingerprint, usage_numbers
+from context_bench.text.masking import find_secrets, mask_command
 from context_bench.types import Example
 
 __all__ = ["OpenAIProxy"]

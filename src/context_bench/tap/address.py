@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
 from context_bench.http.secrets import is_loopback
-from context_bench.masking import mask_text
+from context_bench.text.masking import mask_text
 
 __all__ = ["free_port", "is_open_to_others", "parse_listen", "port_of", "url_of"]
 

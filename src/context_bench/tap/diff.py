@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from context_bench.results import dump_json
 from context_bench.tap.alignment import stretches
 from context_bench.tap.prompt import Prompt
-from context_bench.words import split_words
+from context_bench.text.words import split_words
 
 __all__ = ["Part", "Segment", "diff_prompts", "diff_texts", "mark_evidence"]
 

@@ -14,13 +14,13 @@ from typing import Any
 from context_bench.errors import RequestFailed
 from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
-from context_bench.masking import mask_command
 from context_bench.tap.completions import read_completion, read_plain
 from context_bench.tap.exchanges import asks, is_answered
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
 from context_bench.tap.vendors import claim_headers, says_cache_hit
+from context_bench.text.masking import mask_command
 
 __all__ = ["WatchedEndpoint", "gather_exchanges"]
 

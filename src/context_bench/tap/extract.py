@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum, log
 from typing import Any
 
-from context_bench.escapes import undo_html, undo_json
-from context_bench.words import split_words
+from context_bench.text.escapes import undo_html, undo_json
+from context_bench.text.words import split_words
 
 __all__ = ["UNKNOWN", "extract_answer"]
 

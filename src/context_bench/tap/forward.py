@@ -19,10 +19,10 @@ from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.open_files import SHORTAGES
 from context_bench.http.paths import find_api_root
 from context_bench.http.secrets import is_loopback
-from context_bench.masking import find_url_secrets, mask_text
 from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.matching import MARK, MARK_HEADER
 from context_bench.tap.replies import error_reply
+from context_bench.text.masking import find_url_secrets, mask_text
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

@@ -17,7 +17,7 @@ from functools import cached_property
 from context_bench.tap.answering import Incoming
 from context_bench.tap.prompt import Prompt, read_prompt
 from context_bench.tap.record import Call
-from context_bench.words import split_words
+from context_bench.text.words import split_words
 
 __all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
 

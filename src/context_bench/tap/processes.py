@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import BinaryIO, TextIO
 
 from context_bench.errors import StartFailed, UsageError, printable
-from context_bench.masking import find_command_secrets, mask_command
 from context_bench.tap import guardian
 from context_bench.tap.secrets import is_secret
 from context_bench.tap.vendors import find_program
+from context_bench.text.masking import find_command_secrets, mask_command
 
 __all__ = ["StartedProxy"]
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from context_bench.masking import MASK, PROMPT_FIELDS, find_secrets, is_secret_name
+from context_bench.text.masking import MASK, PROMPT_FIELDS, find_secrets, is_secret_name
 
 __all__ = ["MASK", "Hidden", "is_secret"]
 

@@ -12,7 +12,6 @@ from typing import Any
 from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
-from context_bench.masking import mask_command
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
 from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges
@@ -22,6 +21,7 @@ from context_bench.tap.processes import StartedProxy
 from context_bench.tap.prompt import read_prompt
 from context_bench.tap.record import Call
 from context_bench.tap.server import Tap
+from context_bench.text.masking import mask_command
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import check
+from context_bench.datasets.synthetic import parameter_check as check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.wordlist import words
 

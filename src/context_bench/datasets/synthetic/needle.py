@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import check
+from context_bench.datasets.synthetic import parameter_check as check
 from context_bench.datasets.synthetic.depth import depth_at, depth_tag
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
-from context_bench.datasets.synthetic.keys import LABELS, Names, secret
+from context_bench.datasets.synthetic.names import LABELS, Names, secret
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 FLOOR = 60

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Stock
-from context_bench.datasets.synthetic.keys import Names
+from context_bench.datasets.synthetic.names import Names
 from context_bench.datasets.synthetic.tool_output import ToolOutput
 from context_bench.datasets.synthetic.wordlist import words
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Stock
-from context_bench.datasets.synthetic.keys import Names
+from context_bench.datasets.synthetic.names import Names
 from context_bench.datasets.synthetic.tool_output import ToolOutput
 
 LAYOUTS = ("pretty", "lines", "compact")

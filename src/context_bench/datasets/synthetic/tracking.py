@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import check
+from context_bench.datasets.synthetic import parameter_check as check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
-from context_bench.datasets.synthetic.keys import Names
+from context_bench.datasets.synthetic.names import Names
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 CONSONANTS, VOWELS = "BDFGKLMNPRSTVZ", "AEIOU"

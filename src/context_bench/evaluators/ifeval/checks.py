@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from context_bench.errors import DataError
-from context_bench.evaluators.ifeval import layout, wording
+from context_bench.evaluators.ifeval import layout_rules as layout
+from context_bench.evaluators.ifeval import wording_rules as wording
 from context_bench.evaluators.ifeval.punkt_data import data_source
 
 __all__ = ["RULES", "Check", "checks_of", "provenance"]

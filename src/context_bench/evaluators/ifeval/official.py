@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.evaluators.ifeval.checks import checks_of, provenance
-from context_bench.golds import response_text
 from context_bench.results import Scores
+from context_bench.text.golds import response_text
 
 __all__ = ["IFEvalOfficial", "relaxed"]
 

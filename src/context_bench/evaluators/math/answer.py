@@ -23,9 +23,9 @@ from context_bench.evaluators.math.mentions import (
 )
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
 from context_bench.evaluators.math.numerals import spelled_number, write_digits
-from context_bench.evaluators.verdicts import split_reasoning
+from context_bench.text.markup import split_reasoning
 
-__all__ = ["boxed", "final_answer", "gold_text"]
+__all__ = ["boxed", "final_answer", "gold_text", "read_parts"]
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")
 _MARKED = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]+)")
@@ -266,3 +266,24 @@ def _emphasised(text: str) -> str:
 def _said_last(text: str) -> str:
     """The value that comes last, unless the reply refuses, asks back or breaks off."""
     return "" if _REFUSAL.search(text[-TAIL:]) or _CUT_OFF.search(text[-60:]) else last_mention(text)
+
+
+_ITEM = re.compile(
+    r"\s*(?:[-*\u2022]|\*{0,2}\(?(?:[a-h]|[ivx]{1,4}|\d)[.):]\)?\*{0,2}|\*{0,2}Part\s+(?:[A-Ha-h]|\d)\b[.:)]?\*{0,2})"
+    r"\s+(?P<item>\S.*)"
+)
+
+
+def read_parts(reply: str, count: int) -> list[str]:
+    """Read the answers of the items that a reply ends with: `(a) 4` on one line, `(b) 9` on the next.
+
+    There are none where the items are not `count`, or one of them has no answer.
+    """
+    lines = [line for line in split_reasoning(reply)[0][-4000:].splitlines() if line.strip()]
+    found: list[str] = []
+    for line in reversed(lines):
+        item = _ITEM.fullmatch(line)
+        if not item:
+            break
+        found.insert(0, unwrap(final_answer(item["item"])))
+    return found if len(found) == count and all(found) else []

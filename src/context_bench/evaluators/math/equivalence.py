@@ -11,13 +11,12 @@ from functools import cache
 from typing import Any
 
 from context_bench.errors import MissingExtra
-from context_bench.evaluators.math.answer import final_answer, gold_text
+from context_bench.evaluators.math.answer import final_answer, gold_text, read_parts
 from context_bench.evaluators.math.compare import compare, count_parts, readings
 from context_bench.evaluators.math.notation import canonical
-from context_bench.evaluators.math.parts import read_parts
 from context_bench.evaluators.worker import WorkerFailed, WorkerPool
-from context_bench.golds import gold_answers, response_text
 from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text
 
 __all__ = ["MathEquivalence"]
 

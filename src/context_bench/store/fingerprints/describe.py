@@ -33,6 +33,7 @@ from context_bench.store.fingerprints.origin import (
     hash_file,
     is_ours,
     is_own_attribute,
+    name_in_keys,
 )
 from context_bench.store.fingerprints.unknown import Unknown
 from context_bench.store.keys import digest
@@ -162,7 +163,7 @@ class Describer:
             return ("fingerprint", own)
         if hasattr(value, "score") and hasattr(value, "version") and (is_ours(kind) or "version" in vars(kind)):
             public = {name: item for name, item in find_state(value) if not name.startswith("_")}
-            module = kind.__module__ if is_ours(kind) else ""
+            module = name_in_keys(kind.__module__) if is_ours(kind) else ""
             return ("version", module, kind.__qualname__, repr(value.version), self.describe(public))
         if find_class_home(kind) != USER:
             return self._describe_foreign(value)
@@ -326,9 +327,9 @@ _MISSING = object()
 def _name(thing: Any) -> tuple[str, ...]:
     """Something of a library, by its name and the library's version."""
     if isinstance(thing, ModuleType):
-        return ("library", *describe_library(thing.__name__), thing.__name__)
+        return ("library", *describe_library(thing.__name__), name_in_keys(thing.__name__))
     module = str(getattr(thing, "__module__", None) or "builtins")
-    return ("library", *describe_library(module), module, str(getattr(thing, "__qualname__", "")))
+    return ("library", *describe_library(module), name_in_keys(module), str(getattr(thing, "__qualname__", "")))
 
 
 def _find_own_name(value: Any) -> str | None:

@@ -1,0 +1,248 @@
+"""From what a user types after `--dataset` to examples: a name with parameters, a file, or one's own loader."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.catalog import card_for, label_dataset
+from context_bench.datasets.files import SUFFIXES, FileDataset
+from context_bench.datasets.joined import Joined
+from context_bench.datasets.public.raw_files import digest
+from context_bench.datasets.sample import sample
+from context_bench.errors import DataError, UsageError
+from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.types import Example
+
+__all__ = ["Choices", "Datasets", "Source", "gather_datasets", "open_datasets"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the flags say of all datasets of a run.
+
+    Attributes:
+        seed: For generated data and random samples; None leaves it to each loader.
+        limit: At most so many examples of each dataset.
+        sample: Which examples: first, random or stratified.
+        data_dir: A folder with the records of public datasets.
+        revision: The revision of public datasets that come from the hub.
+        mapping: Where the fields of examples come from in one's own files.
+    """
+
+    seed: int | None = None
+    limit: int | None = None
+    sample: str = "first"
+    data_dir: str | None = None
+    revision: str | None = None
+    mapping: Mapping[str, str] | None = None
+
+
+class Source:
+    """One dataset of a run: its tag, its examples, and how many there are where that is known."""
+
+    def __init__(self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None) -> None:
+        self.tag, self.length = tag, length
+        self._opened = opened
+        self._file: FileDataset | None = None
+
+    @classmethod
+    def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
+        """The examples of a local file."""
+        dataset = FileDataset(path, tag, mapping)
+        source = cls(tag, [dataset])
+        source._file = dataset
+        return source
+
+    def check(self) -> None:
+        """Look through a file before anything is sent; other sources are checked as they are read."""
+        if self._file is not None:
+            self.length = self._file.check()
+
+    @property
+    def checked(self) -> int:
+        """How many examples have been checked so far."""
+        return 0 if self._file is None else self._file.checked
+
+    @property
+    def facts(self) -> list[Any]:
+        """Where the examples come from, as far as that is known: files with digests, repository and revision."""
+        if self._file is not None:
+            return [{"files": {str(self._file.path): digest(self._file.path)}}]
+        return [dict(examples.source) for examples in self._opened if hasattr(examples, "source")]
+
+    def __iter__(self) -> Iterator[Example]:
+        for example in chain.from_iterable(self._opened):
+            if self._file is None and isinstance(example, dict) and example.get("dataset") != self.tag:
+                label_dataset(self.tag, str(example.get("dataset") or ""))
+                example = {**example, "dataset": self.tag}  # it may be the caller's own
+            yield example
+
+
+class Datasets:
+    """Several datasets one after the other, of each as many examples as were asked for."""
+
+    def __init__(self, sources: Sequence[Source], choices: Choices | None = None) -> None:
+        self.sources, self._choices = list(sources), choices or Choices()
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags, in order."""
+        return [source.tag for source in self.sources]
+
+    def check(self) -> None:
+        """Check every file in full."""
+        for source in self.sources:
+            source.check()
+
+    @property
+    def checked(self) -> int:
+        """How many examples have been checked so far, for whoever waits."""
+        return sum(source.checked for source in self.sources)
+
+    def facts(self) -> dict[str, Any]:
+        """Where each dataset comes from, for the record of a run; what is on the hub is asked for there."""
+        known = {source.tag: source.facts for source in self.sources}
+        return {tag: facts[0] if len(facts) == 1 else facts for tag, facts in known.items() if facts}
+
+    def __iter__(self) -> Iterator[Example]:
+        chosen = self._choices
+        return chain.from_iterable(
+            sample(source, chosen.limit, chosen.sample, chosen.seed or 0) for source in self.sources
+        )
+
+    def __len__(self) -> int:
+        lengths, limit = [source.length for source in self.sources], self._choices.limit
+        if limit is None and None in lengths:
+            raise TypeError("the number of examples is not known in advance")
+        return sum(_smaller(length, limit) for length in lengths)
+
+
+def _smaller(length: int | None, limit: int | None) -> int:
+    return min(value for value in (length, limit) if value is not None)
+
+
+def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datasets:
+    """Open every reference; wrong names, parameters and missing files are errors at once."""
+    choices = choices or Choices()
+    for text in texts:
+        if texts.count(text) > 1:
+            raise UsageError(f"the dataset {text!r} is given twice")
+    stems = [Path(text).stem for text in texts if _is_file(text)]
+    if choices.mapping and not stems:
+        raise UsageError("--map is for files of one's own: no --dataset is a file")
+    sources = []
+    for text in texts:
+        if _is_file(text):
+            stem = Path(text).stem
+            # A file that is called like a dataset is not that dataset.
+            plain = stems.count(stem) == 1 and card_for(stem) is None
+            sources.append(Source.from_file(text, stem if plain else text, choices.mapping))
+        else:
+            sources.append(_from_refs(text, parse("dataset", text), choices))
+    return Datasets(sources, choices)
+
+
+def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterable[Example], int]:
+    """The examples that a caller means, and of how many datasets they are.
+
+    Args:
+        given: An iterable of examples; a reference such as `needle:n=20` or a file; a list of references and iterables;
+            or a mapping from tags to either.
+        max_examples: At most so many will be read; a single dataset that is generated has then exactly that many.
+    """
+    if isinstance(given, str):
+        return open_datasets([given], Choices(limit=max_examples)), 1
+    if isinstance(given, Mapping):
+        sources = [_tagged(str(tag), part) for tag, part in given.items()]
+        return Datasets(sources), len(sources)
+    if isinstance(given, list | tuple) and given and all(_is_dataset(part) for part in given):
+        parts = [open_datasets([part]) if isinstance(part, str) else part for part in given]
+        return Joined(parts), len(parts)
+    if not isinstance(given, Iterable):
+        raise UsageError(f"a dataset must be an iterable of examples, a name or a file (got {type(given).__name__})")
+    return given, len(given.parts) if isinstance(given, Joined) else 1
+
+
+def _is_dataset(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Iterable) and not isinstance(part, Mapping))
+
+
+def _tagged(tag: str, part: Any) -> Source:
+    if isinstance(part, str):
+        (source,) = open_datasets([part]).sources
+        return Source(tag, [source], source.length)
+    if not isinstance(part, Iterable):
+        raise UsageError(f"dataset {tag!r} must be an iterable of examples, a name or a file")
+    return Source(tag, [part], _length(part))
+
+
+def _is_file(text: str) -> bool:
+    return Path(text).suffix.lower() in SUFFIXES
+
+
+def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
+    """One source for a reference; the cells of a sweep follow each other in it."""
+    opened, lengths = [], []
+    for ref in refs:
+        loader = resolve("dataset", ref)
+        if not callable(loader):
+            if ref.parameters or ref.argument:
+                raise UsageError(f"{ref.text!r}: this dataset takes no parameters")
+            opened.append(loader)
+            lengths.append(_length(loader))
+            continue
+        ref = _with_choices(loader, ref, choices, len(refs))
+        examples = call_with(loader, ref, argument_name="config")
+        if not isinstance(examples, Iterable):
+            raise DataError(f"{text!r}: the loader returned {type(examples).__name__}, which has no examples")
+        opened.append(examples)
+        lengths.append(_declared_length(loader, ref, examples))
+    known = [length for length in lengths if length is not None]
+    return Source(text, opened, sum(known) if len(known) == len(lengths) else None)
+
+
+def _with_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
+    """The reference with what the flags say of it, where its loader takes that and it says nothing itself."""
+    takes = _signature(loader)
+    said: dict[str, Any] = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
+    if "n" in takes and isinstance(takes["n"].default, int):
+        said["n"] = _number_to_make(takes["n"].default, choices, cells)
+    if choices.revision and "revision" not in takes:
+        raise UsageError(f"--revision is for public datasets: {ref.text!r} has none")
+    more = {key: value for key, value in said.items() if value is not None and key in takes}
+    return Ref(ref.text, ref.target, ref.argument, {**more, **ref.parameters})
+
+
+def _number_to_make(usual: int, choices: Choices, cells: int) -> int | None:
+    """How many examples a loader makes that makes as many as it is told: those that are asked for, over all cells."""
+    if not choices.limit:
+        return None
+    wanted = -(-choices.limit // cells)
+    return wanted if choices.sample == "first" else max(usual, wanted)
+
+
+def _signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(loader).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _length(examples: Any) -> int | None:
+    try:
+        return len(examples)
+    except TypeError:
+        return None
+
+
+def _declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
+    """How many examples there will be: those there are, or the loader's parameter `n`."""
+    declared = _signature(loader).get("n")
+    default = declared.default if declared is not None else None
+    number = ref.parameters.get("n", default)
+    return _length(examples) if not isinstance(number, int) else number

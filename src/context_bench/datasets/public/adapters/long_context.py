@@ -1,0 +1,175 @@
+"""Long contexts: LongBench, InfiniteBench, BABILong and MRCR. What is asked, and in which form, depends on the task.
+
+Several tasks come without a question, since their authors keep it in the prompt: here the adapter asks it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from context_bench.datasets.public.adapters import Where
+from context_bench.datasets.public.adapters.page import Page, span
+from context_bench.datasets.public.adapters.row_files import either
+from context_bench.types import Example
+
+__all__ = ["babilong", "infinitebench", "longbench", "mrcr"]
+
+
+class Wording(NamedTuple):
+    """What stands before the record's own question (if it has one), and the form that the answer should have."""
+
+    ask: str
+    form: str
+
+
+_BRIEF = Wording("", "Answer with the shortest phrase that answers the question, with no explanation.")
+_BRIEF_ZH = Wording("", "请用尽量少的字直接回答，不要解释。")
+_SUMMARY = "Answer with the summary only, on one page."
+_LINE = Wording("Write the next line of this code.", "Answer with that line only, without a code fence or comment.")
+
+LONGBENCH: dict[str, Wording] = {
+    **dict.fromkeys(("narrativeqa", "multifieldqa_en", "hotpotqa", "2wikimqa", "musique"), _BRIEF),
+    "qasper": Wording(
+        "",
+        'Answer in as few words as you can: "yes" or "no" where that is asked, "unanswerable" where the article '
+        "does not say. No explanation.",
+    ),
+    "multifieldqa_zh": _BRIEF_ZH,
+    "dureader": Wording("", "请根据文章简要回答，不要输出其他内容。"),
+    "gov_report": Wording("Write a summary of this government report.", _SUMMARY),
+    "qmsum": Wording("", "Answer in one paragraph."),
+    "multi_news": Wording("Write a summary of all these news articles.", _SUMMARY),
+    "vcsum": Wording("请总结这份会议记录。", "只输出总结。"),
+    "trec": Wording(
+        "The context shows questions with their types. What is the type of the one below?",
+        "Answer with the type only, written as in the context.",
+    ),
+    "triviaqa": Wording(
+        "Answer the question on the passage below. The context shows how others were answered.",
+        "Answer with the answer only, on one line.",
+    ),
+    "samsum": Wording(
+        "Summarize the dialogue below. The context shows how others were summarized.",
+        "Answer with the summary only, on one line.",
+    ),
+    "lsht": Wording("判断下面这条新闻的类别，文中给出了一些例子。", "只输出类别名称。"),
+    "passage_count": Wording(
+        "Some paragraphs of the context may be repeated. How many different ones are there?",
+        "Answer with the number only.",
+    ),
+    "passage_retrieval_en": Wording(
+        "Below is a summary of one of the paragraphs. Which paragraph is it?", 'Answer in the form "Paragraph 1".'
+    ),
+    "passage_retrieval_zh": Wording("下面是其中一个段落的摘要。它出自哪个段落？", "只输出段落编号，例如“段落1”。"),
+    "lcc": _LINE,
+    "repobench-p": _LINE,
+}
+
+_NUMBER = "Answer with the number only."
+
+INFINITEBENCH: dict[str, Wording] = {
+    "passkey": Wording("", _NUMBER),
+    "number_string": Wording("", _NUMBER),
+    "kv_retrieval": Wording("", "Answer with the value only."),
+    "longbook_sum_eng": Wording("Write a summary of this book.", "Answer with the summary only."),
+    "longbook_qa_eng": Wording("", "Answer in as few words as you can, with no explanation."),
+    "longbook_choice_eng": Wording("", "Answer with the letter of the right option only."),
+    "longdialogue_qa_eng": Wording(
+        "In this script one name was replaced by $$MASK$$ wherever it stood. Whose name is it?",
+        "Answer with the name only.",
+    ),
+    "longbook_qa_chn": _BRIEF_ZH,
+    "code_debug": Wording(
+        "Exactly one function of this project was given an obvious error. Which one?",
+        "Answer with the letter of the right option only.",
+    ),
+    "code_run": Wording("", "Answer with the number that is returned, and nothing else."),
+    "math_find": Wording("", _NUMBER),
+    "math_calc": Wording(
+        "Work out the expression from left to right, and note the value after each number.",
+        "Answer with the list of all these values only, the first number included.",
+    ),
+}
+_WITH_OPTIONS = ("longbook_choice_eng", "code_debug")
+
+
+def _asked(wording: Wording, question: str) -> str:
+    return "\n\n".join(part for part in (wording.ask, question) if part.strip())
+
+
+def longbench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """One of LongBench's tasks; those of LongBench-E are worded as their namesakes."""
+    wording = LONGBENCH[where.config.removesuffix("_e")]
+    answers = list(record["answers"])
+    meta = {"task": where.config, "length": record["length"], "language": record["language"]}
+    if record["all_classes"]:
+        meta["all_classes"] = list(record["all_classes"])
+    yield {
+        "id": record["_id"],
+        "context": record["context"],
+        "question": _asked(wording, either(record, "input", "question")),
+        "instruction": wording.form,
+        "answer": answers[0],
+        "answers": answers,
+        "meta": meta,
+    }
+
+
+def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """One of InfiniteBench's tasks."""
+    wording = INFINITEBENCH[where.config]
+    given = record["answer"]
+    answers = [str(each) for each in (given if isinstance(given, list) else [given])]
+    example: Example = {
+        "id": f"{where.config}-{record['id']}",
+        "context": record["context"],
+        "question": _asked(wording, record["input"]),
+        "instruction": wording.form,
+        "answer": answers[0],
+        "answers": answers,
+        "meta": {"task": where.config},
+    }
+    if where.config in _WITH_OPTIONS:
+        # The second answer of some records is the letter; the option itself is always the first.
+        place = list(record["options"]).index(answers[0])
+        example |= {"answers": answers[:1], "choices": list(record["options"]), "correct_letter": "ABCD"[place]}
+    elif where.config == "math_calc":  # one answer with many parts, not many answers
+        example |= {"answer": ", ".join(answers), "answers": [answers]}
+    yield example
+
+
+def babilong(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A task of bAbI whose sentences are scattered over a book."""
+    length, task = where.config.split("-")
+    yield {
+        "id": f"babilong-{where.config}-{where.index}",
+        "context": record["input"],
+        "question": record["question"],
+        "answer": record["target"],
+        "answers": [record["target"]],
+        "meta": {"task": task, "length": length},
+    }
+
+
+def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """One of several alike replies of a long conversation, which becomes the context; its last message asks."""
+    *history, last = json.loads(record["prompt"])
+    prefix, answer = record["random_string_to_prepend"], record["answer"]
+    page, places = Page(), []
+    for message in history:
+        page.paragraph(f"{message['role'].capitalize()}: ")
+        place = page.add(message["content"])
+        if message["content"] == answer.removeprefix(prefix):
+            places.append(place)
+    context = str(page)
+    yield {
+        "id": f"mrcr-{where.index}",
+        "context": context,
+        "question": last["content"],
+        "answer": answer,
+        "answers": [answer],
+        "evidence": [span(context, *place) for place in places],
+        "meta": {"prefix": prefix, "n_needles": record["n_needles"]},
+    }

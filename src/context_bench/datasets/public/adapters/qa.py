@@ -1,0 +1,313 @@
+"""Question answering: one question, every accepted answer, and the passages that hold it where the source has them.
+
+Evidence is kept as spans of the context that is built here, so that its survival can be measured.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.public.adapters import Where
+from context_bench.types import Example
+
+__all__ = [
+    "frames",
+    "hotpotqa",
+    "musique",
+    "narrativeqa",
+    "natural_questions",
+    "qasper",
+    "qasper_papers",
+    "simpleqa",
+    "squad",
+    "squad_articles",
+    "triviaqa",
+]
+
+UNANSWERABLE = "unanswerable"
+
+Span = dict[str, Any]
+
+
+class _Page:
+    """A context in the making, which knows where each of its pieces stands."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> tuple[int, int]:
+        """Append a text as it is; where it stands."""
+        start = self._length
+        self._parts.append(text)
+        self._length += len(text)
+        return start, self._length
+
+    def paragraph(self, text: str) -> tuple[int, int]:
+        """Append a text after a blank line."""
+        if self._length:
+            self.add("\n\n")
+        return self.add(text)
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
+
+
+def _span(text: str, start: int, end: int) -> Span:
+    """A span without the white space at its ends."""
+    inner = text[start:end]
+    start += len(inner) - len(inner.lstrip())
+    return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}
+
+
+def _unique(texts: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(text for text in texts if text and text.strip()))
+
+
+def _pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
+    """Pairs from a dict of two lists (the hub), or from a list of pairs (the authors' file)."""
+    if isinstance(value, Mapping):
+        return list(zip(value[first], value[second]))
+    return [(one, other) for one, other in value]
+
+
+def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """Ten paragraphs, two of which are needed; also the layout of 2WikiMultihopQA."""
+    facts = set(_pairs(record["supporting_facts"], "title", "sent_id"))
+    page, places = _Page(), []
+    for title, sentences in _pairs(record["context"], "title", "sentences"):
+        page.paragraph(f"{title}\n")
+        for number, sentence in enumerate(sentences):
+            place = page.add(sentence)
+            if (title, number) in facts:
+                places.append(place)
+    context = str(page)
+    meta = {key: record[key] for key in ("type", "level") if key in record}
+    yield {
+        "id": record.get("id") or record.get("_id") or f"{where.name}-{where.config}-{where.index}",
+        "context": context,
+        "question": record["question"],
+        "answer": record["answer"],
+        "answers": [record["answer"]],
+        "evidence": [span for span in (_span(context, *place) for place in places) if span["text"]],
+        # A retrieved context, or a wrong sentence number in the source, may leave some out.
+        "meta": {**meta, "supporting_facts": len(facts), "supporting_facts_found": len(places)},
+    }
+
+
+def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A search query with short answers; with the gold passage in the configuration `oracle`."""
+    page = _Page()
+    if where.config == "oracle":
+        for passage in record["ctxs"]:
+            page.paragraph(f"{passage['title']}\n{passage['text']}")
+        answers = record["answers"]
+    else:
+        answers = record["answer"]
+    yield {
+        "id": f"{where.name}-{where.config}-{where.index}",
+        "context": str(page),
+        "question": record["question"],
+        "answer": answers[0],
+        "answers": _unique(answers),
+    }
+
+
+def musique(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """Twenty paragraphs and a question of two to four hops; the full set has unanswerable twins."""
+    page, places = _Page(), []
+    for paragraph in record["paragraphs"]:
+        page.paragraph(f"{paragraph['title']}\n")
+        place = page.add(paragraph["paragraph_text"])
+        if paragraph["is_supporting"]:
+            places.append(place)
+    context, answerable = str(page), record["answerable"]
+    answers = [record["answer"], *record["answer_aliases"]] if answerable else [UNANSWERABLE]
+    yield {
+        "id": record["id"] if answerable else f"{record['id']}-{UNANSWERABLE}",  # twins share the source's id
+        "context": context,
+        "question": record["question"],
+        "answer": answers[0],
+        "answers": _unique(answers),
+        "evidence": [_span(context, *place) for place in places],
+        "meta": {"hops": int(record["id"][0]), "answerable": answerable, "type": record["id"].partition("__")[0]},
+    } | _may_be_unanswerable(where.config == "full")
+
+
+def _may_be_unanswerable(possible: bool) -> Example:
+    form = "Answer with the shortest phrase that answers the question, with no explanation."
+    return {"instruction": f'{form} If the text does not answer it, write "{UNANSWERABLE}".'} if possible else {}
+
+
+def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A question about a story, read in its summary or in full."""
+    document = record["document"]
+    context = document["text"] if where.config == "full" else document["summary"]["text"]
+    answers = _unique(answer["text"] for answer in record["answers"])
+    yield {
+        "id": f"{document['id']}-{where.index}",
+        "context": context,
+        "question": record["question"]["text"],
+        "answer": answers[0],
+        "answers": answers,
+        "meta": {"document": document["id"], "kind": document["kind"]},
+    }
+
+
+def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A trivia question with the pages that were found for it, and all aliases of its answer."""
+    answer = record["answer"]
+    pages, found = _column(record["entity_pages"], "wiki_context"), _column(record["search_results"], "search_context")
+    if where.config != "rc.wikipedia":
+        pages += found
+    # The joint configurations hold a question once for the web and once for Wikipedia.
+    identity = record["question_id"] if where.config.startswith("rc.w") else f"{record['question_id']}-{where.index}"
+    yield {
+        "id": identity,
+        "context": "" if where.config.endswith("nocontext") else "\n\n".join(page for page in pages if page),
+        "question": record["question"],
+        "answer": answer["value"],
+        "answers": _unique([answer["value"], *answer["aliases"], *answer["normalized_aliases"]]),
+        "meta": {"source": record["question_source"]},
+    }
+
+
+def _column(value: Any, name: str) -> list[str]:
+    """One column of a nested table, which is a dict of lists or a list of dicts."""
+    return list(value[name]) if isinstance(value, Mapping) else [item[name] for item in value]
+
+
+def frames(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A question over several Wikipedia pages; the file names the pages and holds no text of them."""
+    yield {
+        "id": f"{where.name}-{where.index}",
+        "context": "",
+        "question": record["Prompt"],
+        "answer": record["Answer"],
+        "answers": [record["Answer"]],
+        "meta": {
+            "links": _literal_list(record["wiki_links"]),
+            "reasoning_types": [name.strip() for name in str(record["reasoning_types"]).split("|")],
+        },
+    }
+
+
+def _literal_list(text: Any) -> list[Any]:
+    try:
+        value = ast.literal_eval(text) if isinstance(text, str) else text
+    except (ValueError, SyntaxError):
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def qasper(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """The questions about one paper, each with the answers of all its annotators."""
+    page = _Page()
+    for text in (record["title"], record["abstract"]):
+        page.paragraph(text)
+    for name, paragraphs in _sections(record["full_text"]):
+        for text in (name, *paragraphs):
+            if text and text.strip():
+                page.paragraph(text)
+    context = str(page)
+    for question, identity, given in _questions(record["qas"]):
+        answers = _unique(_qasper_answer(answer) for answer in given)
+        yield {
+            "id": identity,
+            "context": context,
+            "question": question,
+            "answer": answers[0] if answers else "",
+            "answers": answers,
+            "evidence": _qasper_evidence(given, context),
+            "meta": {"paper": record["id"]},
+        }
+
+
+def _sections(full_text: Any) -> list[tuple[str | None, list[str]]]:
+    if isinstance(full_text, Mapping):
+        return list(zip(full_text["section_name"], full_text["paragraphs"]))
+    return [(section["section_name"], section["paragraphs"]) for section in full_text]
+
+
+def _questions(qas: Any) -> Iterator[tuple[str, str, list[Mapping[str, Any]]]]:
+    """(question, id, answers): columns on the hub, objects in the authors' files."""
+    if isinstance(qas, Mapping):
+        for question, identity, answers in zip(qas["question"], qas["question_id"], qas["answers"]):
+            yield question, identity, list(answers["answer"])
+    else:
+        for item in qas:
+            yield item["question"], item["question_id"], [each["answer"] for each in item["answers"]]
+
+
+def _qasper_answer(answer: Mapping[str, Any]) -> str | None:
+    if answer["unanswerable"]:
+        return "Unanswerable"
+    if answer["extractive_spans"]:
+        return ", ".join(answer["extractive_spans"])
+    if answer["free_form_answer"]:
+        return str(answer["free_form_answer"])
+    # Last, since copies turn the null of the other kinds into false.
+    return None if answer["yes_no"] is None else "Yes" if answer["yes_no"] else "No"
+
+
+def _qasper_evidence(answers: Sequence[Mapping[str, Any]], context: str) -> list[Span]:
+    """The sentences, or else the paragraphs, that the first annotator with any of them in the text pointed at."""
+    for answer in answers:
+        for texts in (answer["highlighted_evidence"], answer["evidence"]):
+            found = [(context.find(text), text) for text in _unique(texts)]
+            spans = [_span(context, start, start + len(text)) for start, text in found if start >= 0]
+            if spans:
+                return spans
+    return []
+
+
+def qasper_papers(paths: list[Path]) -> Iterator[Any]:
+    """The authors' file: one object of papers by id."""
+    for path in paths:
+        for identity, paper in json.loads(path.read_text(encoding="utf-8")).items():
+            yield {"id": identity, **paper}
+
+
+def squad(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A question about one paragraph; in version 2 it may have no answer there."""
+    given = record["answers"]
+    found = _pairs(given, "text", "answer_start") if isinstance(given, Mapping) else _texts_and_starts(given)
+    answers = _unique(text for text, _ in found) or [UNANSWERABLE]
+    yield {
+        "id": record["id"],
+        "context": record["context"],
+        "question": record["question"],
+        "answer": answers[0],
+        "answers": answers,
+        "evidence": [_span(record["context"], start, start + len(text)) for text, start in found[:1]],
+        "meta": {"title": record["title"], "answerable": bool(found)},
+    } | _may_be_unanswerable(where.name == "squad-v2")
+
+
+def _texts_and_starts(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    return [(answer["text"], answer["answer_start"]) for answer in answers]
+
+
+def squad_articles(paths: list[Path]) -> Iterator[Any]:
+    """The authors' file: articles, their paragraphs, and the questions of each."""
+    for path in paths:
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                for item in paragraph["qas"]:
+                    yield {"title": article["title"], "context": paragraph["context"], **item}
+
+
+def simpleqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A short factual question without any context."""
+    yield {
+        "id": f"{where.name}-{where.index}",
+        "context": "",
+        "question": record["problem"],
+        "answer": record["answer"],
+        "answers": [record["answer"]],
+        "meta": {"metadata": record["metadata"]},
+    }

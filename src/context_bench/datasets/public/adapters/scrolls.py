@@ -1,0 +1,45 @@
+"""SCROLLS, the layout that several datasets share: `id`, `pid`, `input` and `output`.
+
+Rows with the same id are further references for one example. Where there is a query, it comes before the
+document, with a blank line between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.public.adapters.row_files import read_rows
+
+__all__ = ["merged", "outputs", "query_and_document"]
+
+
+def merged(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """One record for each id, its `output` a list; records without an id (the authors' own layout) as they are.
+
+    Of several files, which are copies of one another, the first is read.
+    """
+    merged_rows: dict[Any, dict[str, Any]] = {}
+    for row in read_rows(paths[:1]):
+        if "id" not in row or "output" not in row:
+            yield row
+        elif row["id"] in merged_rows:
+            merged_rows[row["id"]]["output"].append(row["output"])
+        else:
+            merged_rows[row["id"]] = {**row, "output": [row["output"]]}
+    yield from merged_rows.values()
+
+
+def query_and_document(record: Mapping[str, Any]) -> tuple[str, str]:
+    """The two parts of `input`."""
+    query, blank, document = record["input"].partition("\n\n")
+    if not blank:
+        raise ValueError("no blank line between query and document in 'input'")
+    return query.strip(), document
+
+
+def outputs(record: Mapping[str, Any]) -> list[str]:
+    """All references; the test split, whose answers are kept back, has none."""
+    given = record["output"]
+    return [text for text in (given if isinstance(given, list) else [given]) if text]

@@ -1,0 +1,147 @@
+"""Summaries: of news, dialogues, meetings, television episodes and reports; of a meeting also what a query asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.public.adapters import Where
+from context_bench.datasets.public.adapters.page import Page, Place, Span, span
+from context_bench.datasets.public.adapters.row_files import read_rows
+from context_bench.datasets.public.adapters.scrolls import outputs, query_and_document
+from context_bench.types import Example
+
+__all__ = [
+    "dialogsum",
+    "dialogsum_rows",
+    "govreport",
+    "meetingbank",
+    "multi_news",
+    "multi_news_lines",
+    "qmsum",
+    "summscreenfd",
+]
+
+_BETWEEN_ARTICLES = "|||||"
+_REFERENCES = ("1", "2", "3")
+
+
+def _example(identity: str | int, context: str, question: str, answers: Sequence[str]) -> Example:
+    return {
+        "id": identity,
+        "context": context,
+        "question": question,
+        "answer": answers[0] if answers else "",
+        "answers": list(answers),
+    }
+
+
+def multi_news_lines(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """The authors' two text files, line by line: articles (`.src`) and summaries (`.tgt`)."""
+    source, target = (_one(paths, kind) for kind in (".src", ".tgt"))
+    with source.open(encoding="utf-8", newline="\n") as articles, target.open(encoding="utf-8", newline="\n") as texts:
+        for document, summary in zip(articles, texts, strict=True):
+            yield {"document": document.replace("NEWLINE_CHAR", "\n").strip(), "summary": summary.strip()}
+
+
+def _one(paths: Sequence[Path], kind: str) -> Path:
+    for path in paths:
+        if kind in path.suffixes:
+            return path
+    raise ValueError(f"no file with {kind} in its name")
+
+
+def multi_news(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """News articles on one event."""
+    parts = record["document"].split(_BETWEEN_ARTICLES)
+    articles = [article.strip() for article in parts if article.strip()]
+    summary = record["summary"].strip().removeprefix("–").strip()
+    question = "Write a summary of what these news articles report."
+    example = _example(f"multi-news-{where.index}", "\n\n".join(articles), question, [summary])
+    yield {**example, "meta": {"n_docs": len(articles)}}
+
+
+def dialogsum_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """One record for each dialogue: the hub's test rows `test_0_1` to `test_0_3` are three summaries of one."""
+    dialogues: dict[str, dict[str, Any]] = {}
+    for row in read_rows(paths[:1]):  # of copies in several layouts the first
+        if not {"id", "summary", "topic"} <= row.keys():  # the authors' layout, or for the adapter to complain of
+            yield row
+            continue
+        identity = re.sub(r"^(test_\d+)_\d+$", r"\1", row["id"])
+        known = dialogues.setdefault(identity, {**row, "id": identity, "summary": [], "topic": []})
+        for column in ("summary", "topic"):
+            known[column].append(row[column])
+    yield from dialogues.values()
+
+
+def dialogsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A dialogue of daily life, with all its reference summaries."""
+    if "fname" in record:
+        identity = record["fname"]
+        summaries, topics = _numbered(record, "summary"), _numbered(record, "topic")
+    else:
+        identity = record["id"]
+        summaries, topics = _listed(record["summary"]), _listed(record["topic"])
+    question = "Write a summary of this dialogue, in the third person."
+    yield {**_example(identity, record["dialogue"], question, summaries), "meta": {"topics": topics}}
+
+
+def _numbered(record: Mapping[str, Any], column: str) -> list[str]:
+    """A column of the authors' files: one, or three in the test set."""
+    return [record[column]] if column in record else [record[column + number] for number in _REFERENCES]
+
+
+def _listed(value: Any) -> list[str]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def qmsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """What a meeting said on a query; a record of the authors' file is a meeting with all its queries."""
+    if "meeting_transcripts" in record or "general_query_list" in record:
+        yield from _meeting(record, where)
+        return
+    query, transcript = query_and_document(record)
+    yield _example(record["id"], transcript, query, outputs(record))
+
+
+def _meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    page, turns = Page(), []
+    for turn in record["meeting_transcripts"]:
+        page.paragraph(f"{turn['speaker']}: ", gap="\n")
+        turns.append(page.add(turn["content"]))
+    transcript = str(page)
+    for kind in ("general", "specific"):
+        for number, query in enumerate(record[f"{kind}_query_list"]):
+            identity = f"qmsum-{where.config}-{where.index}-{kind}-{number}"
+            example = _example(identity, transcript, query["query"], [query["answer"]])
+            evidence = _relevant(query["relevant_text_span"], turns, transcript) if kind == "specific" else []
+            yield {**example, "evidence": evidence, "meta": {"kind": kind}}
+
+
+def _relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
+    """The turns that a query is about, each a span of its own; the ranges include their ends."""
+    chosen = {number for first, last in ranges for number in range(int(first), int(last) + 1)}
+    spans = [span(transcript, *turns[number]) for number in sorted(chosen) if number < len(turns)]
+    return [each for each in spans if each["text"]]
+
+
+def summscreenfd(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """The transcript of a television episode, with all its recaps."""
+    question = "Write a recap of this television episode."
+    yield _example(record["id"], record["input"], question, outputs(record))
+
+
+def meetingbank(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A segment of a city council's meeting."""
+    question = "Write a summary of this part of a city council's meeting, as for its minutes."
+    example = _example(record["id"], record["transcript"], question, [record["summary"]])
+    yield {**example, "meta": {"uid": record["uid"]}}
+
+
+def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """A long report of a government agency."""
+    question = "Write a summary of this report, of about 550 words."
+    yield _example(f"govreport-{where.index}", record["report"], question, [record["summary"]])

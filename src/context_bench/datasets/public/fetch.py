@@ -1,0 +1,96 @@
+"""A folder of records for machines without a network: what the hub has, as files that `--data-dir` reads.
+
+DIR/<dataset>/<config>/<split>.jsonl    a table, one record a line
+DIR/<dataset>/<file>                    a repository's own files, as they are
+DIR/<dataset>/SOURCE                    repository and revision of each configuration, as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.catalog import Card, Config, catalog
+from context_bench.datasets.public.folder import NOTE
+from context_bench.datasets.public.hub import HubFiles, HubTable
+from context_bench.errors import UnknownName, UsageError
+
+__all__ = ["fetch"]
+
+
+def fetch(
+    reference: str,
+    to: Path,
+    revision: str | None = None,
+    n: int | None = None,
+    on_record: Callable[[], None] = lambda: None,
+) -> Iterator[Path]:
+    """Write the records behind `name` or `name:config` under the folder; each path once it is complete.
+
+    Args:
+        reference: A public dataset; `name:*` for all its configurations.
+        to: The folder that `--data-dir` will name.
+        revision: A branch, tag or commit.
+        n: At most so many records of a table.
+        on_record: Called for each record of a table, for whoever waits.
+    """
+    name, _, wanted = reference.partition(":")
+    card = catalog().get(name.replace("_", "-"))
+    if card is None or not card.adapter:
+        raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
+    folder = to / card.name
+    for config in _configs(card, wanted):
+        if not config.hub:
+            raise UsageError(f"{card.name}:{config.name} is on no hub: get its files from the authors")
+        yield from _fetch(card, config, folder, revision or config.revision or None, n, on_record)
+
+
+def _configs(card: Card, wanted: str) -> list[Config]:
+    if wanted == "*":
+        return [config for config in card.configs.values() if not config.parts]
+    chosen = card.config(wanted or None)
+    return [card.config(part) for part in chosen.parts] or [chosen]
+
+
+def _fetch(
+    card: Card, config: Config, folder: Path, revision: str | None, n: int | None, on_record: Callable[[], None]
+) -> Iterator[Path]:
+    if config.hub_files:
+        files = HubFiles(card, config, config.split, revision)
+        for name in dict.fromkeys(each.partition("!")[0] for each in config.hub_files):
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(files.path(name), target)
+            yield target
+        _note(folder, config, files.facts)
+        return
+    table = HubTable(card, config, config.split, revision)
+    target = folder / config.name / f"{config.split}.jsonl"
+    _write(target, (record for _, record in islice(table, n)), on_record)
+    _note(folder, config, table.facts)
+    yield target
+
+
+def _write(target: Path, records: Iterable[Any], on_record: Callable[[], None]) -> None:
+    """All of it or nothing: a download that breaks off leaves no file that looks complete."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(target.name + ".part")
+    with unfinished.open("w", encoding="utf-8") as out:
+        for record in records:
+            out.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+            on_record()
+    os.replace(unfinished, target)
+
+
+def _note(folder: Path, config: Config, facts: Mapping[str, Any]) -> None:
+    path = folder / NOTE
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    path.write_text(json.dumps({**known, config.name: dict(facts)}, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,188 @@
+"""Records from the Hugging Face hub: tables as a stream, or single files, at a revision that is resolved first.
+
+No code of a repository is ever run. Whatever goes wrong is one sentence that says what to do: no network,
+terms to accept, a revision that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from context_bench.datasets.catalog import Card, Config
+from context_bench.datasets.public.raw_files import Placed, RawFile, expand, find_reader, read_files
+from context_bench.datasets.public.remote_file import RemoteFile
+from context_bench.errors import ContextBenchError, DataError, MissingExtra, UsageError, printable
+
+__all__ = ["HubFiles", "HubTable"]
+
+T = TypeVar("T")
+
+_SECONDS = 30.0
+_JSON = {".json", ".jsonl"}
+_CHUNK = 1 << 20
+_NETWORK = {"OfflineModeIsEnabled", "ConnectionError", "TransportError", "TimeoutException", "TimeoutError"}
+"""Names, because it depends on the client's version which library they come from."""
+
+
+class _Hub:
+    """What tables and files share: the repository, and the commit that is read."""
+
+    def __init__(self, card: Card, config: Config, split: str, revision: str | None) -> None:
+        self._card, self._config, self._split, self._revision = card, config, split, revision
+        self._commit = ""
+
+    @property
+    def commit(self) -> str:
+        """The commit behind the revision, asked for once; it pins everything that is read after."""
+        if not self._commit:
+            self._commit = self._asked(self._resolve)
+        return self._commit
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Repository and revision; asks the hub."""
+        facts = {"hub": self._config.hub, "revision": self.commit}
+        return facts | ({"asked_revision": self._revision} if self._revision else {})
+
+    def _resolve(self) -> str:
+        return _commit(self._config.hub, self._revision)
+
+    def _each(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """One after the other; the hub is asked for more whenever one is wanted, so any of them can fail."""
+        rows = iter(self._asked(opened))
+        end = object()
+        while (row := self._asked(lambda: next(rows, end))) is not end:
+            yield cast(T, row)
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except ContextBenchError as error:
+            if not _broken_off(error):
+                raise
+            raise _explained(error, self._card, self._config, self._revision) from error
+        except ImportError as error:
+            raise MissingExtra(f"{self._card.name}: loading from the hub", "datasets") from error
+        except Exception as error:
+            raise _explained(error, self._card, self._config, self._revision) from error
+
+
+class HubTable(_Hub):
+    """The rows of one split, streamed: what is not asked for is not downloaded."""
+
+    def __iter__(self) -> Iterator[Placed]:
+        place = f"{self._config.hub} at {self.commit[:10]}, split {self._split}"
+        for number, record in enumerate(self._each(self._opened), 1):
+            yield f"{place}, record {number}", record
+
+    def _opened(self) -> Iterable[Any]:
+        import datasets
+
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # nobody asked for that request
+        builder = datasets.load_dataset_builder(self._config.hub, self._config.hub_config or None, revision=self.commit)
+        return _rows(builder, self._split)
+
+
+class HubFiles(_Hub):
+    """The records of single files, for repositories that are no table.
+
+    A plain file is read as far as it is asked for; what is needed as a whole (an archive, a file with a reader of
+    its own) is downloaded.
+    """
+
+    def __iter__(self) -> Iterator[Placed]:
+        return self._each(lambda: read_files(self._files(), find_reader(self._config.reader)))
+
+    def _files(self) -> list[RawFile]:
+        files: list[RawFile] = []
+        for name in self._config.hub_files:
+            outer, _, member = name.partition("!")
+            remote = None if self._config.reader else self._remote(outer)
+            files += [remote] if remote else expand(self.path(outer), member or "*")
+        return files
+
+    def _remote(self, name: str) -> RemoteFile | None:
+        from huggingface_hub import try_to_load_from_cache
+
+        known = try_to_load_from_cache(self._config.hub, name, repo_type="dataset", revision=self.commit)
+        at = f"datasets/{self._config.hub}@{self.commit}/{name}"
+        return None if isinstance(known, str) else RemoteFile.at(at)
+
+    def path(self, name: str) -> Path:
+        """A file of the repository, downloaded once into the client's own cache."""
+        return Path(self._asked(lambda: self._download(name)))
+
+    def _download(self, name: str) -> str:
+        from huggingface_hub import hf_hub_download
+
+        return str(hf_hub_download(self._config.hub, name, repo_type="dataset", revision=self.commit))
+
+
+def _rows(builder: Any, split: str) -> Iterable[Any]:
+    """The rows of a split, by our own readers where they give the same: those read nothing ahead."""
+    config, declared = builder.config, builder.info.features
+    found = [RemoteFile.at(address) for address in (config.data_files or {}).get(split, ())]
+    files = [file for file in found if file]
+    kinds = {file.suffix for file in files} if len(files) == len(found) else set()
+    as_json = bool(kinds) and kinds <= _JSON
+    if kinds == {".parquet"} or (as_json and not declared and not getattr(config, "field", None)):
+        return (record for _, record in read_files(files))
+    if as_json and declared:
+        config.chunksize = _CHUNK  # no type has to be guessed, so nothing is lost by looking at less
+    rows: Iterable[Any] = builder.as_streaming_dataset(split=split)
+    return rows
+
+
+def _broken_off(error: ContextBenchError) -> bool:
+    """Whether it was the hub that failed while a file was read, and not the file that is wrong."""
+    kinds = {kind.__name__ for each in _causes(error) for kind in type(each).__mro__}
+    return bool(kinds & {"HfHubHTTPError", "HTTPError", *_NETWORK})
+
+
+@cache
+def _commit(repository: str, revision: str | None) -> str:
+    """Asked for once, so that all configurations of a repository are read at the same commit."""
+    from huggingface_hub import HfApi
+
+    return str(HfApi().dataset_info(repository, revision=revision, timeout=_SECONDS).sha)
+
+
+def _explained(error: BaseException, card: Card, config: Config, revision: str | None) -> UsageError:
+    """What happened and what to do, from whatever the client raised."""
+    chain = list(_causes(error))
+    kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
+    page = f"huggingface.co/datasets/{config.hub}"
+    local = f"put its files under DIR/{card.name}/ and add --data-dir DIR"
+    absent = kinds & {"RepositoryNotFoundError", "DatasetNotFoundError"}
+    refused = "GatedRepoError" in kinds or any("gated dataset" in str(each) for each in chain)
+    if refused or (card.gated and (absent or _statuses(chain) & {401, 403})):
+        return DataError(
+            f"{card.name} is gated: accept its terms on {page} with your account, then log in with "
+            f"`hf auth login` (or set HF_TOKEN); or {local}"
+        )
+    if "RevisionNotFoundError" in kinds:
+        return DataError(f"{card.name}: {config.hub} has no revision {revision!r}")
+    if absent:
+        return DataError(f"{card.name}: the hub shows no {config.hub} (moved, private or removed); {local}")
+    if kinds & _NETWORK:
+        return DataError(
+            f"{card.name}: the hub cannot be reached; without a network, run `context-bench datasets fetch {card.name} "
+            f"--to DIR` on a machine that has one, then add --data-dir DIR"
+        )
+    first = next((each for each in chain if not isinstance(each, ContextBenchError)), error)
+    return DataError(f"{card.name}: {config.hub} cannot be read: {type(first).__name__}: {printable(str(first))[:300]}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _statuses(chain: list[BaseException]) -> set[int | None]:
+    return {getattr(getattr(each, "response", None), "status_code", None) for each in chain}

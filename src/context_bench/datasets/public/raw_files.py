@@ -1,0 +1,150 @@
+"""Raw records with the place that each came from, and the files that hold them.
+
+A file may be plain, compressed (`.gz`) or a member of an archive (`a.zip!inner.jsonl`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import hashlib
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, Protocol, cast
+
+from context_bench.datasets.formats import FORMATS
+from context_bench.datasets.public.adapters import Reader
+from context_bench.errors import DataError, printable
+from context_bench.registry import import_object
+
+__all__ = ["Placed", "RawFile", "Records", "digest", "expand", "find_reader", "read_files"]
+
+Placed = tuple[str, Any]
+"""Where a record stands, in words for an error, and the record."""
+
+_DIGEST_LIMIT = 256 << 20
+
+
+class Records(Protocol):
+    """The records of one configuration."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is recorded with a run: where the records came from, and which version of them it was."""
+
+    def __iter__(self) -> Iterator[Placed]: ...
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of records, or one member of an archive."""
+
+    path: Path
+    member: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}!{self.member}" if self.member else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """Its own name, without `.gz`."""
+        name = (self.member or self.path.name).rpartition("/")[2]
+        return name[:-3] if name.lower().endswith(".gz") else name
+
+    @property
+    def suffix(self) -> str:
+        """What says how it is read."""
+        return Path(self.name).suffix.lower()
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes as they were before packing."""
+        packed = (self.member or self.path.name).lower().endswith(".gz")
+        try:
+            with ExitStack() as stack:
+                source = stack.enter_context(self._stored(stack))
+                yield cast(BinaryIO, gzip.GzipFile(fileobj=source)) if packed else source
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
+            raise DataError(f"{self}: cannot be read: {printable(str(error))}") from error
+        except RecursionError as error:
+            raise DataError(f"{self}: broken JSON (nested too deeply)") from error
+
+    def _stored(self, stack: ExitStack) -> BinaryIO:
+        """The bytes as they are stored; what else has to be closed after them goes on the stack."""
+        if self.member:
+            return cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
+        return self.path.open("rb")
+
+
+def expand(path: Path, member: str = "*") -> list[RawFile]:
+    """A file as it is; of an archive every member that fits the pattern and can be read."""
+    if path.suffix.lower() != ".zip":
+        return [RawFile(path)]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(name for name in archive.namelist() if fnmatch.fnmatchcase(name, member))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: cannot be read: {printable(str(error))}") from error
+    files = [RawFile(path, name) for name in names if not name.endswith("/")]
+    return files if member != "*" else [file for file in files if file.suffix in FORMATS]
+
+
+def find_reader(text: str) -> Reader | None:
+    """The reader that a card names as `family:function`."""
+    return import_object(f"{__package__}.adapters.{text}") if text else None
+
+
+def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterator[Placed]:
+    """All records of the files: by their suffix, or as the reader of the dataset has it."""
+    if reader is not None:
+        yield from _read_with(reader, files)
+        return
+    for file in files:
+        if file.suffix not in FORMATS:
+            raise DataError(f"{file}: unknown kind of file; use {', '.join(FORMATS)}")
+        with file.open() as source:
+            for number, record in enumerate(_records(FORMATS[file.suffix](source, str(file))), 1):
+                yield f"{file}, record {number}", record
+
+
+def _records(numbered: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+    return (record for _, record in numbered)
+
+
+def _read_with(reader: Reader, files: Sequence[RawFile]) -> Iterator[Placed]:
+    names = ", ".join(map(str, files))
+    with TemporaryDirectory(prefix="context-bench-") as folder:
+        paths = [_unpacked(file, Path(folder) / str(place)) for place, file in enumerate(files)]
+        try:
+            for number, record in enumerate(reader(paths), 1):
+                yield f"{names}, record {number}", record
+        except KeyError as error:
+            raise DataError(f"{names}: no column {error.args[0] if error.args else '?'!r}") from error
+        except (OSError, ValueError) as error:
+            raise DataError(f"{names}: cannot be read: {printable(str(error))}") from error
+
+
+def _unpacked(file: RawFile, folder: Path) -> Path:
+    """A path that a reader can open; archives and compressed files are unpacked for it."""
+    if not file.member and file.name == file.path.name:
+        return file.path
+    folder.mkdir()
+    with file.open() as source, (folder / file.name).open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return folder / file.name
+
+
+def digest(path: Path) -> str:
+    """What tells two versions of a file apart; its size alone where reading it would take long."""
+    size = path.stat().st_size
+    if size > _DIGEST_LIMIT:
+        return f"{size} bytes"
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"

@@ -1,0 +1,1 @@
+"""Which option of a multiple-choice question a reply chooses."""

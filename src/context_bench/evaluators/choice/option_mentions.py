@@ -1,0 +1,247 @@
+"""What each place where a reply names an option is worth, by the words and the layout around it.
+
+Places are found by `option_places`; wordings are in `option_cues`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from context_bench.evaluators.choice import option_cues as cues
+from context_bench.evaluators.choice.option_places import REACH, Place, find_places, is_word, option_key
+from context_bench.text.markup import sentence_around
+
+__all__ = ["Mention", "Weight", "find_mentions"]
+
+_FIRST, _LAST = 20, 400
+"""A reply that names more options than this is read at both ends only: it is no answer, or a hostile one."""
+
+
+class Weight(IntEnum):
+    """What a mention is worth; PASSING is a bare letter, QUOTED an option's text, NAMED an "option B"."""
+
+    REJECTED = 0
+    PASSING = 1
+    QUOTED = 2
+    NAMED = 3
+    SUGGESTED = 4
+    STATED = 5
+
+
+@dataclass(frozen=True)
+class Mention:
+    """One place where options are named: which ones, where, what it is worth, and whether by their text."""
+
+    start: int
+    end: int
+    letters: tuple[str, ...]
+    weight: Weight
+    quoted: bool = False
+
+
+def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[Mention]:
+    """All mentions of options in a text that `plain` has been through, in their order.
+
+    Args:
+        text: The text.
+        letters: The letters that exist.
+        options: Their texts, where known.
+        bold: What the reply set in bold.
+    """
+    places, quotes = find_places(text, letters, options)
+    if len(places) > _FIRST + _LAST:
+        places = [*places[:_FIRST], *places[-_LAST:]]
+    page = _Page(text, quotes, bold)
+    found = ((place, page.weight(place)) for place in places)
+    return [
+        Mention(place.start, place.end, place.letters, weight, place.quoted)
+        for place, weight in found
+        if weight is not None
+    ]
+
+
+_LINE_LABEL = re.compile(
+    r"^[^\w\n]{0,12}(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}([A-Z])(?:[)\]».:]|[ \t]+[–—-][ \t])",
+    re.MULTILINE | re.IGNORECASE,
+)
+_LINE_VERDICT = re.compile(
+    r"(?:[.;:,(|–—✓✅✔❌✗✘✖]|\s-|\s=>?|→)\s*(?:(?:so|therefore|hence|thus|this|that|it|is|was)\s+){0,3}"
+    r"(?:(?P<bad>not\s+correct|incorrect|wrong|eliminated?|ruled\s+out|no|not\s+this|❌|✗|✘|✖)"
+    r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
+    re.IGNORECASE,
+)
+_LABEL_END = re.compile(r"[.):\]»]|\s*[–—-]\s|\s*\(|\s*$|\s*\n")
+_HEADING = re.compile(
+    r"[^\n:?\"]*\b(?:best|most|correct|right|likely|appropriate|result|solution|verdict|final|therefore|so|thus|hence)\b"
+    r"[^\n:?\"]{0,60}:[^\w\n]*",
+    re.IGNORECASE,
+)
+_TEXT_END = re.compile(r"\s*[.:;!](?=\s)|\s+[–—-]\s|,\s+(?:because|since|as|although|not)\b")
+_ANSWER_LINE = re.compile(r"(?:^|[.!?\n])\W*(?:final\s+)?answer\W*$", re.IGNORECASE)
+_LINE_END = re.compile(r"[.!)\s]*(?:\n|$)")
+_ENDS = re.compile(r"\s*(?:[.!,;:?)]|$|\n)")
+_SENTENCE_STARTS = re.compile(r"(?:^|[.!?][\"')»]?\s|\n)[^\w\n]*$")
+_COLON = re.compile(r":[^\w\n]*$")
+_CLAUSE = re.compile(r"[,;.!?\n]|\b(?:although|though|but|while|whereas)\b", re.IGNORECASE)
+_SPEECH = re.compile(r"\"[^\"\n]{0,120}\w[ \t]+[^\"\n]{0,120}$")
+
+
+class _Page:
+    """A text and what has to be known of the whole of it to weigh one place."""
+
+    def __init__(self, text: str, quotes: Sequence[Place], bold: Collection[str]) -> None:
+        self.text = text
+        self.quotes = {quote.start: quote for quote in quotes}
+        labels = list(_LINE_LABEL.finditer(text))
+        self.labels = [label[1].upper() for label in labels]
+        self.bold = set(re.findall(r"«([A-Z])»", text))
+        self.bold_texts = {quote.letters for quote in quotes if option_key(quote.token) in bold} if bold else set()
+        self.verdicts = self._line_verdicts(labels)
+
+    def _line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
+        """Lines that judge the option that they start with ("B. Oranges - correct"), by where its name ends."""
+        ends = [label.end(1) for label in labels]
+        ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
+        found: list[tuple[int, bool]] = []
+        for start in ends[:_LAST] if len(ends) > 1 else ():
+            end = self.text.find("\n", start)
+            verdict = _LINE_VERDICT.search(self.text, start, len(self.text) if end < 0 else end)
+            if verdict:
+                found.append((start, bool(verdict["good"])))
+        only_one_good = sum(good for _, good in found) == 1
+        return {
+            place: Weight.SUGGESTED if good else Weight.REJECTED for place, good in found if only_one_good or not good
+        }
+
+    def _opens_line(self, place: Place) -> bool:
+        line = self.text[max(self.text.rfind("\n", 0, place.start) + 1, place.start - 12) : place.start]
+        return not re.search(r"\w", line)
+
+    def weight(self, place: Place) -> Weight | None:
+        """What the place is worth; None when no option is meant."""
+        before, after = self.text[max(0, place.start - REACH) : place.start], self._after(place)
+        if not self._means_option(place, before, after):
+            return None
+        if cues.ALL_BUT.search(before):
+            return Weight.SUGGESTED
+        if cues.REJECTED_BEFORE.search(before) or cues.REJECTED_AFTER.match(after):
+            return Weight.REJECTED
+        claim = self._claim(place, before, after)
+        if claim > Weight.NAMED and self._unreal(place, before):
+            return Weight.QUOTED if place.quoted else Weight.NAMED
+        if claim is Weight.PASSING and not _ENDS.match(self.text[place.end : place.end + 8]):
+            return None
+        if claim is Weight.NAMED and place.kind == "position" and place.token.lower().endswith("one"):
+            return None  # "the first one" may be anything
+        return claim
+
+    def _after(self, place: Place) -> str:
+        """What follows, with the option's own text passed over: "B) Oranges is right" says that B is right."""
+        end = place.end
+        gap = re.match(r"[)\].:,\s–—-]*", self.text[end : end + 8])
+        quote = self.quotes.get(end + (gap.end() if gap else 0))
+        if quote and not place.quoted and quote.letters == place.letters:
+            end = quote.end
+        return self.text[end : end + REACH]
+
+    def _means_option(self, place: Place, before: str, after: str) -> bool:
+        if place.kind != "letter" or not place.bare:
+            return True
+        word = len(place.letters) == 1 and is_word(self.text, place)
+        own_text_follows = after != self.text[place.end : place.end + REACH]
+        if place.small:
+            return self._small_letter(place, before, word and not own_text_follows)
+        if word:
+            return own_text_follows or (place.letters == ("A",) and bool(cues.STATED_BEFORE.search(before)))
+        return True
+
+    def _small_letter(self, place: Place, before: str, word: bool) -> bool:
+        if word:  # "to answer a question"
+            return False
+        if cues.NAMED_BEFORE.search(before) or cues.STATED_BEFORE.search(before) or self._layout(place) is not None:
+            return True
+        ends = _ENDS.match(self.text[place.end : place.end + 8])
+        return bool(ends and place.letters[0] not in "AI" and cues.SUGGESTED_BEFORE.search(before))
+
+    def _claim(self, place: Place, before: str, after: str) -> Weight:
+        if cues.STATED_BEFORE.search(before) or cues.STATED_AFTER.match(after):
+            return Weight.STATED
+        end = place.start + len(place.token.rstrip(")]}\"'»>")) if place.kind == "letter" else place.end
+        if end in self.verdicts:
+            return self.verdicts[end]
+        layout = self._layout(place)
+        if layout is not None:
+            return layout
+        # A short text such as "2" is part of many a calculation.
+        telling = not place.quoted or sum(map(str.isalpha, place.token)) > 3
+        if telling and (cues.SUGGESTED_BEFORE.search(before) or cues.SUGGESTED_AFTER.match(after)):
+            return Weight.SUGGESTED
+        if place.quoted:
+            return Weight.SUGGESTED if self.bold_texts == {place.letters} else Weight.QUOTED
+        if "«" in place.token:
+            return Weight.SUGGESTED if len(self.bold) == 1 else Weight.NAMED
+        if _ANSWER_LINE.search(before) and _LINE_END.match(after):
+            return Weight.STATED
+        return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
+
+    def _layout(self, place: Place) -> Weight | None:
+        """A letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
+        text = self.text
+        line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
+        line_end = len(text) if line_end < 0 else line_end
+        opens, closes = not text[:line_start].strip(), not text[line_end:].strip()
+        if re.search(r"\w", text[line_start : place.start]):
+            return (
+                self._end_of_line(place, text[max(line_start, place.start - REACH) : place.start]) if closes else None
+            )
+        if not re.search(r"\w", text[place.end : line_end]):
+            return Weight.STATED if opens or closes else Weight.SUGGESTED
+        after = text[place.end : place.end + REACH]
+        if place.quoted:
+            return Weight.STATED if opens and _TEXT_END.match(after) else None
+        label = _LABEL_END.match(after) or _LABEL_END.match(place.token[-1])
+        joined = cues.CONNECTIVE.match(after) or (after.startswith(",") and place.letters != ("I",))
+        own_text = self._after(place) != after
+        if opens and (label or joined or own_text) and self.labels[:2] != ["A", "B"]:
+            return Weight.STATED
+        if closes and (label or own_text) and not self._lists_to_the_end():
+            return Weight.STATED
+        return None
+
+    def _end_of_line(self, place: Place, before: str) -> Weight | None:
+        """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
+        after = self.text[place.end : place.end + REACH]
+        alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
+        if alone and not re.search(r"\w", self.text[place.end :]):
+            return Weight.STATED
+        own_text = self._after(place) != after
+        if _HEADING.fullmatch(before) and place.kind == "letter" and (_LABEL_END.match(after) or own_text):
+            return Weight.STATED
+        return None
+
+    def _lists_to_the_end(self) -> bool:
+        return len(self.labels) > 1 and self.labels[-1] not in self.labels[:-1]
+
+    def _unreal(self, place: Place, before: str) -> bool:
+        """Whether the sentence asks, quotes, or speaks of another case than the one at hand."""
+        sentence = sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
+        if sentence.endswith("?"):
+            return True
+        clause = re.split(_CLAUSE, before)[-1]
+        if cues.EARLIER.search(clause) or self._in_speech(place, before):
+            return True
+        if not cues.HYPOTHETICAL.search(sentence):
+            return False
+        rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH])[0]
+        return bool(cues.ABANDONED.search(f"{clause} {rest}"))
+
+    def _in_speech(self, place: Place, before: str) -> bool:
+        """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
+        line = before.rpartition("\n")[2]
+        speech = _SPEECH.search(line) if line.count('"') % 2 else None
+        return bool(
+            speech and re.search(r"\w", line[: speech.start()]) and '"' in self.text[place.end : place.end + REACH]
+        )

@@ -1,0 +1,1 @@
+"""The prompt of a judge, and how its reply is read."""

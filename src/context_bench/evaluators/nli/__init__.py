@@ -1,0 +1,1 @@
+"""Which label a reply gives: entailment, contradiction or neutral."""

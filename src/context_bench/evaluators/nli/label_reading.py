@@ -1,0 +1,266 @@
+"""Which of the three verdicts a reply gives: entailment, contradiction or neutral.
+
+Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough
+info: two wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the
+labels in the reasoning, and those outrank hints and a plain yes or no. A negated label is no label; what
+"neither entails nor contradicts" is neutral. That the writer cannot or will not judge is no verdict; that the
+text does not say is neutral.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from context_bench.evaluators.nli import label_cues as cues
+from context_bench.evaluators.nli.label_cues import Verdict
+from context_bench.text.markup import plain, reading_order
+
+__all__ = ["label_verdict", "read_verdict"]
+
+_LONGEST, _MOST_CUES = 20_000, 500
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\s|$|[\"')»])|\n|$|[.!?])")
+_ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4]\)\s*)?", re.IGNORECASE)
+
+
+def label_verdict(label: str) -> Verdict | None:
+    """The class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
+    return cues.ALIASES.get(re.sub(r"[^a-z]", "", label.lower()))
+
+
+def read_verdict(reply: str) -> Verdict | None:
+    """The verdict that a reply gives; None when it gives none."""
+    for part in reading_order(reply):
+        text = plain(part.text).strip()
+        if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
+            text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+        if _several(text):
+            return None
+        verdict = _stated(text) or (_argued(text) if part.finished else None)
+        if verdict:
+            return verdict
+    return None
+
+
+def _several(line: str) -> bool:
+    """Whether a line is nothing but labels that differ."""
+    verdicts = [label_verdict(label) for label in re.split(r",|/|\bor\b|\band\b", line, flags=re.IGNORECASE)]
+    return None not in verdicts and len(set(verdicts)) > 1
+
+
+# ---- stated verdicts -------------------------------------------------------------------------------------------------
+
+
+def _stated(text: str) -> Verdict | None:
+    """The last verdict that is announced, or what the writer puts in its place after a change of mind."""
+    *before, rest = cues.REVISION.split(text)
+    revised = (_announced(rest) or _labelled(_readings(rest))) if before else None
+    return revised or _announced(text)
+
+
+def _announced(text: str) -> Verdict | None:
+    """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
+    found: list[tuple[int, Verdict]] = []
+    reply = _Reply(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    if ticked := _ticked(lines):
+        return ticked
+    if lines:
+        opening = _opening(lines[0], alone=len(lines) == 1)
+        closing = _whole_line(lines[-1])
+        found += [(0, opening)] if opening else []
+        found += [(len(text), closing)] if closing else []
+    for cue in list(cues.LABEL_NOUN.finditer(text))[-_MOST_CUES:]:
+        rest = text[cue.end() : cue.end() + 240].lstrip()
+        sentence = next(_sentences(rest), "")
+        verdict = None if _asks(sentence) else _whole_line(sentence) or _Reading(sentence, reply).settled()
+        if verdict:
+            found.append((cue.start(), verdict))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _ticked(lines: Sequence[str]) -> Verdict | None:
+    """The one label with a yes, where the lines of a list or table answer each label with yes or no."""
+    rows = [row for line in lines if (row := cues.TICK.fullmatch(line))]
+    verdicts = [(verdict, bool(row["yes"])) for row in rows if (verdict := label_verdict(row["label"]))]
+    yes = {verdict for verdict, ticked in verdicts if ticked}
+    return yes.pop() if len(verdicts) > 1 and len(yes) == 1 else None
+
+
+def _whole_line(line: str) -> Verdict | None:
+    return label_verdict(_ENUMERATOR.sub("", line)) or label_verdict(line)
+
+
+def _opening(line: str, alone: bool) -> Verdict | None:
+    """A label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
+    line = _ENUMERATOR.sub("", line)
+    head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
+    verdict = label_verdict(head)
+    # "Yes, it contradicts the claim" and "No, that is not mentioned" go on to say what they mean.
+    plain_yes_no = head.strip().lower() in ("yes", "no", "true", "false", "correct", "incorrect")
+    return None if plain_yes_no and not (alone and head.strip() == line.strip(" .!")) else verdict
+
+
+# ---- verdicts in the reasoning ---------------------------------------------------------------------------------------
+
+
+def _sentences(text: str) -> Iterator[str]:
+    return (match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip())
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip("\"') »").endswith("?")
+
+
+class _Reply:
+    """What has to be known of a whole reply to read one sentence of it; worked out when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def refuses(self) -> bool:
+        """Whether the writer somewhere refuses the task."""
+        return bool(cues.REFUSAL.search(self._text))
+
+    @cached_property
+    def lacks_input(self) -> bool:
+        """Whether the writer was not given what it should judge."""
+        return bool(cues.NO_INPUT.search(self._text))
+
+
+@dataclass
+class _Reading:
+    """What one sentence says: labels given, labels ruled out."""
+
+    sentence: str
+    reply: _Reply
+    given: list[tuple[int, Verdict]] = field(init=False)
+    ruled_out: set[Verdict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ruled_out = set()
+        self.given = [*self._labels()]
+        if len({verdict for _, verdict in self.given}) == len(Verdict):  # the choice of labels is being repeated
+            self.given = []
+        if cues.UNSUPPORTED.search(self.sentence):
+            self.ruled_out.add(Verdict.ENTAILMENT)
+
+    def _labels(self) -> Iterator[tuple[int, Verdict]]:
+        """The labels that are given, by where they end; those that are negated are ruled out."""
+        for match, verdict in self._not_weighed():
+            if verdict is Verdict.NEUTRAL:
+                if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
+                    yield match.end(), verdict
+            elif cues.NEGATOR.search(self.clause(match.start())) or cues.LACKING.match(self.sentence, match.end()):
+                self.ruled_out.add(verdict)
+            else:
+                yield match.end(), verdict
+
+    def _not_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
+        """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
+        found = [(match, verdict) for verdict in Verdict for match in cues.LABELS[verdict].finditer(self.sentence)]
+        found.sort(key=lambda pair: pair[0].start())
+        gaps = [self.sentence[one.end() : other.start()] for (one, _), (other, _) in pairwise(found)]
+        weighed = False
+        for index, (match, verdict) in enumerate(found):
+            before = self.sentence[max(0, match.start() - 80) : match.start()]
+            goes_on = weighed and bool(cues.LISTED.fullmatch(gaps[index - 1]))
+            either = bool(cues.POSSIBLE.search(before)) and index < len(gaps) and bool(cues.OR.fullmatch(gaps[index]))
+            weighed = goes_on or either or bool(cues.ALTERNATIVES.search(before))
+            if not weighed:
+                yield match, verdict
+
+    def clause(self, end: int) -> str:
+        """What stands in the same clause before a place."""
+        start = max(0, end - 200)
+        for stop in cues.CLAUSE_BREAK.finditer(self.sentence, start, end):
+            start = stop.end()
+        return self.sentence[start:end]
+
+    @property
+    def label(self) -> Verdict | None:
+        """The label that the sentence gives: the last one, or neutral when both others are ruled out."""
+        if self.given:
+            return max(self.given, key=lambda pair: pair[0])[1]
+        return Verdict.NEUTRAL if len(self.ruled_out) > 1 else None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the text is said not to settle the question; that the writer cannot is another matter."""
+        return any(not self.is_refused(match) for match in cues.UNDECIDED.finditer(self.sentence))
+
+    def is_refused(self, match: re.Match[str]) -> bool:
+        """Whether some words are about what the writer, who refuses the task, cannot or will not say."""
+        if self.reply.lacks_input:
+            return True
+        if not self.reply.refuses or cues.FROM_THE_TEXT.search(self.sentence):
+            return False
+        return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
+
+    def settled(self) -> Verdict | None:
+        """All that the sentence says, its hints and yes or no included."""
+        return self.label or _hinted([self]) or _last_word(cues.WORDS, self)
+
+
+def _readings(text: str) -> list[_Reading]:
+    reply = _Reply(text)
+    return [_Reading(sentence, reply) for sentence in _sentences(text) if not _asks(sentence)]
+
+
+def _labelled(readings: Sequence[_Reading]) -> Verdict | None:
+    """The last label in the reasoning, best from a sentence about the claim, and one that concludes."""
+    labelled = [reading for reading in readings if reading.label]
+    about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
+    concluding = [each for each in about if cues.CONCLUDES.search(each.sentence)] or about
+    return concluding[-1].label if concluding else None
+
+
+def _argued(text: str) -> Verdict | None:
+    readings = _readings(text)
+    if label := _labelled(readings):
+        return label
+    if len(set().union(*(reading.ruled_out for reading in readings))) > 1:
+        return Verdict.NEUTRAL
+    if readings and readings[0].reply.lacks_input:
+        return None
+    first = cues.FIRST_WORD.match(text)
+    if first and first[1].lower() != "no":
+        return label_verdict(first[1])
+    return _hinted(readings) or (label_verdict(first[1]) if first else None) or _last_yes_or_no(readings)
+
+
+def _hinted(readings: Sequence[_Reading]) -> Verdict | None:
+    """What the wording leans towards, where no label is given."""
+    if any(reading.undecided for reading in readings):
+        return Verdict.NEUTRAL
+    for reading in reversed(readings):
+        verdict = _last_word(cues.HINTS, reading)
+        if verdict:
+            return verdict
+    return Verdict.NEUTRAL if any(Verdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
+
+
+def _last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
+    verdicts = [verdict for reading in readings if (verdict := _last_word(cues.WORDS, reading))]
+    return verdicts[-1] if verdicts else None
+
+
+def _last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
+    """The last of some opposed words in a sentence; a negated one counts as its opposite."""
+    found: list[tuple[int, Verdict]] = []
+    for verdict, pattern in words.items():
+        for match in pattern.finditer(reading.sentence):
+            clause = reading.clause(match.start())
+            if reading.is_refused(match) or cues.WHETHER.search(clause):
+                continue
+            negated = bool(cues.NEGATOR.search(clause))
+            found.append((match.start(), _opposite(verdict) if negated else verdict))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _opposite(verdict: Verdict) -> Verdict:
+    return Verdict.CONTRADICTION if verdict is Verdict.ENTAILMENT else Verdict.ENTAILMENT

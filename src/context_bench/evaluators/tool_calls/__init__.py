@@ -1,0 +1,1 @@
+"""The tool calls of a reply, and how their arguments are compared."""

@@ -1,0 +1,239 @@
+"""From what is typed after --dataset to examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_bench import evaluate, register_dataset
+from context_bench.datasets.files import parse_mapping
+from context_bench.datasets.open import Choices, open_datasets
+from context_bench.errors import DataError, UnknownName, UsageError
+
+
+def numbers(n: int = 3, start: int = 0, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """A loader of one's own."""
+    for number in range(start, start + n):
+        yield {"id": number, "context": f"seed {seed}"}
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> str:
+    from context_bench.registry import registry
+
+    monkeypatch.setattr(registry, "_registered", {kind: dict(own) for kind, own in registry._registered.items()})
+    register_dataset("test-numbers", numbers)
+    return "test-numbers"
+
+
+def rows(*texts: str, seed: int | None = 0, limit: int | None = None) -> list[dict[str, Any]]:
+    datasets = open_datasets(texts, Choices(seed, limit))
+    datasets.check()
+    return list(datasets)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps({"id": number, "context": ""}) + "\n" for number in range(4)))
+    return path
+
+
+def test_a_name_with_parameters_is_the_tag(own: str) -> None:
+    got = rows(f"{own}:n=2,start=5")
+    assert [(row["id"], row["dataset"]) for row in got] == [(5, f"{own}:n=2,start=5"), (6, f"{own}:n=2,start=5")]
+
+
+def test_the_seed_reaches_the_loader_unless_it_is_named(own: str) -> None:
+    assert rows(f"{own}:n=1", seed=7)[0]["context"] == "seed 7"
+    assert rows(f"{own}:n=1,seed=9", seed=7)[0]["context"] == "seed 9"
+
+
+def test_several_datasets_follow_each_other_each_cut_to_the_limit(own: str, file: Path) -> None:
+    datasets = open_datasets([f"{own}:n=5", str(file)], Choices(0, 3))
+    assert datasets.tags == [f"{own}:n=5", "mine"]
+    datasets.check()
+    assert [row["id"] for row in datasets] == [0, 1, 2, 0, 1, 2]
+    assert len(datasets) == 6
+
+
+def test_a_sweep_is_one_dataset(own: str) -> None:
+    got = rows(f"{own}:start=0|10,n=2")
+    assert [row["id"] for row in got] == [0, 1, 10, 11]
+    assert {row["dataset"] for row in got} == {f"{own}:start=0|10,n=2"}
+
+
+def test_an_endless_loader_is_read_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from context_bench.registry import registry
+
+    monkeypatch.setattr(registry, "_registered", {kind: dict(own) for kind, own in registry._registered.items()})
+    register_dataset("test-endless", lambda: ({"id": number, "context": ""} for number in iter(int, 1)))
+    datasets = open_datasets(["test-endless"], Choices(0, 2))
+    assert len(list(islice(datasets, 5))) == 2
+
+
+@pytest.mark.parametrize("how", ["{file}:numbers:n=2", "{file}:LIST", "{file}:numbers"])
+def test_code_of_ones_own(tmp_path: Path, how: str) -> None:
+    code = tmp_path / "mine.py"
+    code.write_text(
+        "def numbers(n=1):\n    return [{'id': i, 'context': ''} for i in range(n)]\n"
+        "LIST = [{'id': 'x', 'context': ''}]\n"
+    )
+    text = how.format(file=code)
+    assert rows(text)[0]["dataset"] == text
+
+
+def test_two_files_of_one_name_are_told_apart(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    other = tmp_path / "sub" / "mine.jsonl"
+    other.write_bytes(file.read_bytes())
+    datasets = open_datasets([str(file), str(other)])
+    assert datasets.tags == [str(file), str(other)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nedle", "did you mean needle"),
+        ("no-such-thing-at-all", "no-such-thing-at-all"),
+        ("missing.jsonl", "missing.jsonl: no such file"),
+        ("needle:depht=0.5", "'depht'"),
+        ("needle:length=abc", "length"),
+        ("needle:length=-5", "length"),
+        ("needle:n=-1", "n"),
+        ("needle:n=many", "n"),
+        ("needle:depth=2", "depth"),
+        ("needle:5", "'5' is no key=value"),
+        ("needle:n=1,n=2", "twice"),
+        ("missing.py:loader", "missing.py: no such file"),
+        ("json:nothing_there", "nothing_there"),
+        (":", "dataset"),
+        ("", "dataset"),
+    ],
+)
+def test_a_mistake_is_an_error_before_anything_is_read(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_datasets([text], Choices(0))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_name_can_be_caught_as_such() -> None:
+    with pytest.raises(UnknownName):
+        open_datasets(["nedle"])
+
+
+def test_one_dataset_twice_is_a_mistake(own: str, file: Path) -> None:
+    for text in (own, str(file)):
+        with pytest.raises(UsageError, match="twice"):
+            open_datasets([text, text])
+
+
+@pytest.mark.parametrize("returned", [None, 5, object()])
+def test_a_loader_that_returns_no_examples(monkeypatch: pytest.MonkeyPatch, returned: Any) -> None:
+    from context_bench.registry import registry
+
+    monkeypatch.setattr(registry, "_registered", {kind: dict(own) for kind, own in registry._registered.items()})
+    register_dataset("test-nothing", lambda: returned)
+    with pytest.raises(DataError, match="test-nothing"):
+        open_datasets(["test-nothing"])
+
+
+def test_a_bad_file_is_found_before_anything_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"id": 1, "context": ""}\n{"id": 1, "context": ""}\n')
+    datasets = open_datasets([str(path)])
+    with pytest.raises(DataError, match="line 2"):
+        datasets.check()
+
+
+# one's own names of fields, samples, and what is recorded of a source
+
+
+def mapped(folder: Path, text: str, mapping: str, name: str = "m.jsonl") -> list[dict[str, Any]]:
+    path = folder / name
+    path.write_text(text)
+    datasets = open_datasets([str(path)], Choices(mapping=parse_mapping(mapping)))
+    datasets.check()
+    return list(datasets)
+
+
+def test_fields_by_the_names_that_they_have_in_a_file(tmp_path: Path) -> None:
+    text = '{"prompt": "Who?", "gold": "Ada", "text": "Ada did it."}\n{"prompt": "When?", "gold": "1815", "text": ""}\n'
+    assert mapped(tmp_path, text, "question=prompt,answer=gold,context=text") == [
+        {"id": 1, "question": "Who?", "answer": "Ada", "context": "Ada did it.", "dataset": "m"},
+        {"id": 2, "question": "When?", "answer": "1815", "context": "", "dataset": "m"},
+    ]
+
+
+def test_fields_that_are_not_mapped_stay(tmp_path: Path) -> None:
+    (row,) = mapped(tmp_path, "id\tcontext\tgold\nx\ty\tz\n", "answer = gold", "m.tsv")
+    assert row == {"id": "x", "context": "y", "answer": "z", "dataset": "m"}
+
+
+def test_a_mapped_field_that_a_record_lacks(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 2: no 'gold' \(from --map answer=gold\); it has id"):
+        mapped(tmp_path, '{"gold": 1}\n{"id": 1}\n', "answer=gold")
+
+
+@pytest.mark.parametrize("mapping", ["question", "question=", "=prompt", "a=b,,c=d", "a=b,a=c", ""])
+def test_a_mapping_that_says_nothing(mapping: str) -> None:
+    with pytest.raises(UsageError, match="--map"):
+        parse_mapping(mapping)
+
+
+def test_a_mapping_without_a_file(own: str) -> None:
+    with pytest.raises(UsageError, match="--map is for files"):
+        open_datasets([own], Choices(mapping={"question": "prompt"}))
+
+
+def test_a_sample_of_each_dataset(own: str, file: Path) -> None:
+    def ids(seed: int) -> list[Any]:
+        return [row["id"] for row in open_datasets([f"{own}:n=50", str(file)], Choices(seed, 3, "random"))]
+
+    assert len(ids(0)) == 6
+    assert ids(0) == ids(0) != ids(1)
+
+
+def test_a_revision_is_for_public_datasets(own: str) -> None:
+    with pytest.raises(UsageError, match="--revision is for public datasets"):
+        open_datasets([own], Choices(revision="main"))
+
+
+def test_the_facts_of_a_file_tell_its_versions_apart(own: str, file: Path) -> None:
+    before = open_datasets([own, str(file)]).facts()
+    assert list(before) == ["mine"]
+    file.write_text('{"id": 1, "context": "new"}')
+    assert open_datasets([str(file)]).facts() != before
+
+
+def test_a_limit_tells_a_loader_with_a_number_of_its_own_how_many_to_make(own: str) -> None:
+    assert [row["id"] for row in rows(own, limit=5)] == [0, 1, 2, 3, 4]  # 3 unless it is told
+    assert len(rows(own)) == 3
+    assert len(rows(f"{own}:n=2", limit=5)) == 2
+    assert len(open_datasets([own], Choices(0, 5))) == 5
+    assert [row["context"] for row in rows(f"{own}:seed=1|2", limit=3)] == ["seed 1", "seed 1", "seed 2"]
+
+
+def test_a_random_sample_is_of_at_least_the_usual_number(own: str) -> None:
+    def sample(limit: int) -> list[Any]:
+        return [row["id"] for row in open_datasets([own], Choices(0, limit, "random"))]
+
+    assert len(set(sample(2))) == 2
+    assert {number for seed in range(20) for number in _sampled(own, seed)} == {0, 1, 2}
+    assert sorted(sample(6)) == [0, 1, 2, 3, 4, 5]
+
+
+def _sampled(own: str, seed: int) -> list[Any]:
+    return [row["id"] for row in open_datasets([f"{own}:seed=0"], Choices(seed, 2, "random"))]
+
+
+def test_max_examples_of_a_generated_dataset() -> None:
+    result = evaluate("passthrough", "needle:length=200", max_examples=25, progress=False)
+    assert len(result.rows) == 25
+    assert len({row.example_id for row in result.rows}) == 25
