@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NoReturn
 
 from context_bench._version import __version__
 from context_bench.cli import COMMANDS
+from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
 from context_bench.cli.help import HelpAll, short_help
-from context_bench.cli.numbers import amount, count, error_limit, number, positive, temperature
 
 __all__ = [
     "Parser",

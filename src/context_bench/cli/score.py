@@ -12,7 +12,7 @@ from typing import Any
 from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
-from context_bench.cli.numbers import number
+from context_bench.cli.flag_types import number
 from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings
 from context_bench.cli.parser import (
     STORE,
