@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.flag_types import amount
-from context_bench.cli.parser import Parser, add_quiet, add_tap_host, add_wide
+from context_bench.cli.flags import add_quiet, add_tap_host, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli.flag_types import count
+from context_bench.cli.flags import add_data, add_import, add_quiet, add_wide
 from context_bench.cli.listings import listing_parser, print_listing, summarize_component
 from context_bench.cli.output import destination, table_width
-from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.load import Choices, open_datasets
 from context_bench.engine.status import StatusLine

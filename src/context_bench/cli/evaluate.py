@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.cli.parser import MODELS, STORE, run_parser
+from context_bench.cli.flags import STORE
+from context_bench.cli.run_flags import MODELS, run_parser
 
 __all__ = ["main"]
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
+from context_bench.cli.flags import add_import, add_wide
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser, add_import, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.cli import COMMANDS, evaluate
-from context_bench.cli.parser import Parser, run_parser
+from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_run_file
+from context_bench.cli.run_flags import run_parser
 from context_bench.errors import UnknownName, UsageError
 
 if sys.version_info >= (3, 11):
