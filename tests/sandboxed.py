@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.sandbox import Verdict, code_blocks, find_isolation, read_task, run
+from context_bench.sandbox import Verdict, find_code_blocks, find_isolation, read_task, run
 
 __all__ = ["REACHED", "judge", "missing", "needs_sandbox"]
 
@@ -29,4 +29,4 @@ def judge(program: str, test: str, sandbox: str = "auto", timeout: float = 10.0,
     """Run a program against a test in HumanEval's form."""
     task = read_task({"test": test, "entry_point": entry})
     assert task is not None
-    return run(task, code_blocks(program), find_isolation(sandbox), timeout)
+    return run(task, find_code_blocks(program), find_isolation(sandbox), timeout)

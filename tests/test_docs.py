@@ -16,7 +16,7 @@ import pytest
 import context_bench.metrics
 from context_bench import set_tokenizer
 from context_bench.cli import COMMANDS, main
-from context_bench.cli.parser import run_parser
+from context_bench.cli.run_flags import run_parser
 from context_bench.pricing import Price, Prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table

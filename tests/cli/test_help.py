@@ -10,7 +10,7 @@ import pytest
 
 from command import called
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import run_parser
+from context_bench.cli.run_flags import run_parser
 from terminal import on_terminal
 
 

@@ -87,14 +87,14 @@ def test_nothing_to_judge() -> None:
 
 
 def test_without_a_sandbox_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from context_bench.sandbox import find
+    from context_bench.sandbox import isolation
 
-    find._bubblewrap.cache_clear()
+    isolation._bubblewrap.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
     try:
         scores = score(ADD, "    return a + b\n")
     finally:
-        find._bubblewrap.cache_clear()
+        isolation._bubblewrap.cache_clear()
     assert scores == {}
     assert "install bubblewrap" in str(scores.reason)
     assert "--unsafe-code" in str(scores.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench.metrics import default_metrics
-from context_bench.metrics.cost import CostOfPass
+from context_bench.metrics.cost_of_pass import CostOfPass
 from context_bench.metrics.quality import MeanScore, PassRate
 
 

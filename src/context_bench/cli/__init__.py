@@ -30,23 +30,6 @@ COMMANDS = {
     "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
 }
 
-_MODULES = {
-    "run": "run_file",
-    "runs": "runs",
-    "diff": "diff",
-    "score": "score",
-    "judge-check": "judge_check",
-    "tap": "tap",
-    "conformance": "conformance",
-    "local": "local",
-    "datasets": "datasets",
-    "systems": "listings",
-    "evaluators": "listings",
-    "metrics": "listings",
-    "demo": "demo",
-    "completion": "completion",
-}
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a user's mistake is one sentence, never a traceback."""
@@ -64,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from context_bench.cli.streams import keep_streams_usable
+    from context_bench.cli.standard_streams import keep_streams_usable
 
     keep_streams_usable()
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 must not end a run
@@ -107,8 +90,8 @@ def _discard_output() -> None:
 
 
 def find_module(command: str) -> str:
-    """The module whose `main` is the command."""
-    return f"context_bench.cli.{_MODULES[command]}"
+    """Return the module whose `main` is the command: it has the command's name."""
+    return f"context_bench.cli.{command.replace('-', '_')}"
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -119,6 +102,6 @@ def _dispatch(arguments: list[str]) -> int:
         command = import_module(find_module(arguments[0]))
         code: int = command.main(arguments)
         return code
-    from context_bench.cli import run
+    from context_bench.cli import evaluate
 
-    return run.main(arguments)
+    return evaluate.main(arguments)

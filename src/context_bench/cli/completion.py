@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from context_bench.cli import COMMANDS, find_module
-from context_bench.cli.parser import Parser, add_import, run_parser
+from context_bench.cli.flags import add_import
+from context_bench.cli.parser import Parser
+from context_bench.cli.run_flags import run_parser
 
 __all__ = ["Command", "Values", "collect", "main"]
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.numbers import amount
-from context_bench.cli.parser import Parser, add_quiet, add_tap_host, add_wide
+from context_bench.cli.flag_types import amount
+from context_bench.cli.flags import add_quiet, add_tap_host, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _list(options: argparse.Namespace) -> int:
 async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
     """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
-    from context_bench.conformance.upstream import Upstream
+    from context_bench.conformance.check_upstream import Upstream
     from context_bench.engine.status import StatusLine
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.cli.listings import listing_parser, print_listing
-from context_bench.cli.numbers import count
+from context_bench.cli.flag_types import count
+from context_bench.cli.flags import add_data, add_import, add_quiet, add_wide
+from context_bench.cli.listings import listing_parser, print_listing, summarize_component
 from context_bench.cli.output import destination, table_width
-from context_bench.cli.parser import Parser, add_data, add_import, add_quiet, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.open import Choices, open_datasets
 from context_bench.engine.status import StatusLine
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.refs import import_code
+from context_bench.registry import registry
 from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["main", "markdown_catalog"]
@@ -44,9 +46,23 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments[1:])
     if options.markdown:
         sys.stdout.write(markdown_catalog())
-    else:
-        print_listing("datasets", options)
+        return 0
+    for code in options.imports:
+        import_code(code)
+    print_listing(list(_list_datasets()), options, wrapped=(-1,), give_way=("licence", "evidence", "family"))
     return 0
+
+
+def _list_datasets() -> Iterator[list[str]]:
+    yield ["dataset", "family", "score", "evidence", "licence", "what it is"]
+    cards = catalog()
+    for name in registry.list("dataset"):
+        card = cards.get(name)
+        if card is None:
+            yield [name, "plugin", "by fields", "", "", summarize_component("dataset", name)]
+        else:
+            primary = card.primary + (" (stand-in)" if card.stand_in else "")
+            yield [name, card.family, primary, "yes" if card.evidence else "", card.licence, card.summary]
 
 
 def _show(arguments: Sequence[str]) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.parser import Parser, add_wide
+from context_bench.cli.flags import add_wide
+from context_bench.cli.parser import Parser
 
 __all__ = ["main"]
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
-from context_bench.cli.numbers import count
+from context_bench.cli.flag_types import count
+from context_bench.cli.flags import STORE, add_store, add_wide
 from context_bench.cli.output import show_warnings, table_width
-from context_bench.cli.parser import STORE, Parser, add_store, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.reporters.fitting import fit_listing

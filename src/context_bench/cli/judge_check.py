@@ -14,8 +14,9 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.numbers import positive
-from context_bench.cli.parser import Parser, add_judge, add_quiet, add_wide
+from context_bench.cli.flag_types import positive
+from context_bench.cli.flags import add_judge, add_quiet, add_wide
+from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow

@@ -1,104 +1,90 @@
-"""`context-bench datasets|systems|evaluators|metrics`: what there is, from the registry and the catalog."""
+"""Prints what there is of one kind: names from the registry, with what can be read off each component."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
+from context_bench.cli.flags import add_import, add_wide
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser, add_import, add_wide
-from context_bench.datasets.catalog import catalog
+from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.reporters.fitting import fit_listing
 
-__all__ = ["listing_parser", "main", "print_listing"]
+__all__ = [
+    "find_component",
+    "list_with_parameters",
+    "listing_parser",
+    "print_listing",
+    "summarize_component",
+]
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Print one listing."""
-    command = arguments[0]
-    options = listing_parser(command).parse_args(arguments[1:])
-    print_listing(command, options)
-    return 0
+_LONGEST = 48
+"""Characters of a parameter list: the proxies have many."""
 
 
 def listing_parser(command: str) -> Parser:
-    """The flags that every listing has."""
+    """Build a parser with the flags that every listing has."""
     parser = Parser(prog=f"context-bench {command}", description=COMMANDS[command])
     add_import(parser)
     add_wide(parser)
     return parser
 
 
-def print_listing(command: str, options: argparse.Namespace) -> None:
-    """Load what was asked for, and print what there is."""
+def print_listing(
+    lines: Sequence[Sequence[str]],
+    options: argparse.Namespace,
+    *,
+    wrapped: tuple[int, ...] = (-2, -1),
+    give_way: tuple[str, ...] = (),
+) -> None:
+    """Print lines as a table, the first as its head.
+
+    Args:
+        lines: Cells of text.
+        options: The flags of `listing_parser`.
+        wrapped: Columns that may take several lines on a narrow terminal.
+        give_way: Columns that are left out where there is still no room.
+    """
+    cells = [list(line) for line in lines]
+    sys.stdout.write(fit_listing(cells, table_width(options), wrapped=wrapped, give_way=give_way) + "\n")
+
+
+def list_with_parameters(arguments: Sequence[str], kind: str, heading: str) -> int:
+    """Run a command that lists the components of a kind, each with its parameters and its first sentence."""
+    options = listing_parser(arguments[0]).parse_args(arguments[1:])
     for code in options.imports:
         import_code(code)
-    lines = list(_LISTINGS[command]())
-    wrapped, give_way = ((-1,), ("licence", "evidence", "family")) if command == "datasets" else ((-2, -1), ())
-    sys.stdout.write(fit_listing(lines, table_width(options), wrapped=wrapped, give_way=give_way) + "\n")
+    names = registry.list(kind)
+    lines = [[name, _list_parameters(kind, name), summarize_component(kind, name)] for name in names]
+    print_listing([[kind, "parameters", heading], *lines], options)
+    return 0
 
 
-def _datasets() -> Iterator[list[str]]:
-    yield ["dataset", "family", "score", "evidence", "licence", "what it is"]
-    cards = catalog()
-    for name in registry.list("dataset"):
-        card = cards.get(name)
-        if card is None:
-            yield [name, "plugin", "by fields", "", "", _summary("dataset", name)]
-        else:
-            primary = card.primary + (" (stand-in)" if card.stand_in else "")
-            yield [name, card.family, primary, "yes" if card.evidence else "", card.licence, card.summary]
-
-
-def _systems() -> Iterator[list[str]]:
-    yield ["system", "parameters", "what it does"]
-    for name in registry.list("system"):
-        yield [name, _parameters("system", name), _summary("system", name)]
-
-
-def _evaluators() -> Iterator[list[str]]:
-    yield ["evaluator", "scores", "what it does"]
-    for name in registry.list("evaluator"):
-        fields = getattr(_found("evaluator", name), "score_fields", ())
-        yield [name, ", ".join(fields), _summary("evaluator", name)]
-
-
-def _metrics() -> Iterator[list[str]]:
-    yield ["metric", "parameters", "what it is"]
-    for name in registry.list("metric"):
-        yield [name, _parameters("metric", name), _summary("metric", name)]
-
-
-_LISTINGS = {"datasets": _datasets, "systems": _systems, "evaluators": _evaluators, "metrics": _metrics}
-
-
-_LONGEST = 48
-"""Characters of a parameter list: the proxies have many."""
-
-
-def _found(kind: str, name: str) -> Any:
+def find_component(kind: str, name: str) -> Any:
+    """Return a component, or None where it cannot be loaded: a broken plugin must not hide the others."""
     try:
         return registry.get(kind, name)
-    except ContextBenchError:  # a broken plugin must not hide the others
+    except ContextBenchError:
         return None
 
 
-def _summary(kind: str, name: str) -> str:
-    found = _found(kind, name)
+def summarize_component(kind: str, name: str) -> str:
+    """Return the first line of a component's docstring."""
+    found = find_component(kind, name)
     if found is None:
         return "cannot be loaded"
     return (inspect.getdoc(found) or "").partition("\n")[0]
 
 
-def _parameters(kind: str, name: str) -> str:
-    found = _found(kind, name)
+def _list_parameters(kind: str, name: str) -> str:
+    found = find_component(kind, name)
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.numbers import positive
+from context_bench.cli.flag_types import positive
 from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
+from context_bench.cli.flags import STORE, add_report, add_store, add_wide
 from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, table_width
-from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
+from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing

@@ -12,18 +12,10 @@ from typing import Any
 from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
-from context_bench.cli.numbers import number
+from context_bench.cli.flag_types import number
+from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
 from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings
-from context_bench.cli.parser import (
-    STORE,
-    Parser,
-    add_import,
-    add_judge,
-    add_quiet,
-    add_report,
-    add_store,
-    add_unsafe_code,
-)
+from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
 from context_bench.engine.rescore import rescored

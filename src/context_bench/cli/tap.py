@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.answerers import choose_answerer
-from context_bench.cli.masking import mask_arguments
-from context_bench.cli.parser import STORE, Parser, add_store, add_tap_host
+from context_bench.cli.flags import STORE, add_store, add_tap_host
+from context_bench.cli.parser import Parser
+from context_bench.cli.recorded_command import mask_arguments
 
 if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.conformance.check import CheckFailed
+from context_bench.conformance.check_upstream import Script, Upstream
 from context_bench.conformance.client import Arrived, Client, Listener
 from context_bench.conformance.forms import Form, Message, Said
-from context_bench.conformance.upstream import Script, Upstream
 from context_bench.http.events import read_events
 from context_bench.tap.answering import Incoming
 from context_bench.tap.prompt import Prompt, read_document, read_prompt

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from context_bench.conformance.check import Outcome
-from context_bench.conformance.run import Findings
+from context_bench.conformance.examination import Findings
 from context_bench.errors import printable
 
 __all__ = ["as_json", "as_table"]

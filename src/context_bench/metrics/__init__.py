@@ -1,19 +1,18 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
-from context_bench._lazy import add_module
-from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.card_pass_rate import CardPassRate
-from context_bench.metrics.cost import CostOfPass
+from context_bench.metrics.cost_of_pass import CostOfPass
 from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
-from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.evidence_shares import EvidenceShares
 from context_bench.metrics.latency import Latency
-from context_bench.metrics.meters import TokenMeters
-from context_bench.metrics.official import OfficialScore
-from context_bench.metrics.overhead import ProxyOverhead
-from context_bench.metrics.prefix import PrefixStability
+from context_bench.metrics.official_score import OfficialScore
+from context_bench.metrics.per_dataset import PerDatasetBreakdown
+from context_bench.metrics.prefix_stability import PrefixStability
+from context_bench.metrics.prompt_savings import PromptSavings
+from context_bench.metrics.proxy_overhead import ProxyOverhead
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
-from context_bench.metrics.savings import PromptSavings
+from context_bench.metrics.token_meters import TokenMeters
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
 from context_bench.metrics.upstream_cost import UpstreamCost
 from context_bench.metrics.upstream_tokens import UpstreamTokens
@@ -39,6 +38,3 @@ __all__ = [
     "UpstreamTokens",
     "default_metrics",
 ]
-
-for _module, _metric in (("cost_of_pass", CostOfPass), ("per_dataset", PerDatasetBreakdown)):
-    add_module(f"{__name__}.{_module}", _metric.__doc__ or "", (_metric.__name__,), globals().__getitem__)

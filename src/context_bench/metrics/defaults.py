@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_bench.metrics.breakdown import PerDatasetBreakdown
-from context_bench.metrics.cost import CostOfPass
-from context_bench.metrics.evidence import EvidenceShares
+from context_bench.metrics.cost_of_pass import CostOfPass
+from context_bench.metrics.evidence_shares import EvidenceShares
 from context_bench.metrics.latency import Latency
-from context_bench.metrics.meters import TokenMeters
-from context_bench.metrics.overhead import ProxyOverhead
-from context_bench.metrics.prefix import PrefixStability
+from context_bench.metrics.per_dataset import PerDatasetBreakdown
+from context_bench.metrics.prefix_stability import PrefixStability
+from context_bench.metrics.prompt_savings import PromptSavings
+from context_bench.metrics.proxy_overhead import ProxyOverhead
 from context_bench.metrics.quality import MeanScore, PassRate
 from context_bench.metrics.retention import Retention
-from context_bench.metrics.savings import PromptSavings
+from context_bench.metrics.token_meters import TokenMeters
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
 from context_bench.metrics.upstream_cost import UpstreamCost
 from context_bench.metrics.upstream_tokens import UpstreamTokens

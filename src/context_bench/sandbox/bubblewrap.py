@@ -77,7 +77,7 @@ class Bubblewrap:
 
     def complaint(self) -> str | None:
         """What goes wrong when a sandbox is set up here; None when it works."""
-        with job_file("settle", _bounds(10)) as stdin, _filter_file() as filtering:
+        with job_file("confine", _bounds(10)) as stdin, _filter_file() as filtering:
             try:
                 tried = subprocess.run(
                     [self._program, "--seccomp", str(filtering), *self._command],

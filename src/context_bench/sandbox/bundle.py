@@ -14,9 +14,9 @@ from typing import Any
 __all__ = ["BOOT", "bundle"]
 
 _PACKAGE = "context_bench.sandbox.inside"
-_CONVERSATION = ("settle", "standard", "wire", "mirror", "peer")
+_CONVERSATION = ("confine", "standard", "encoding", "mirror", "peer")
 _USED_BY = {
-    "settle": ("settle",),
+    "confine": ("confine",),
     "candidate": (*_CONVERSATION, "program", "candidate"),
     "tester": (*_CONVERSATION, "tester"),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.sandbox.extract import code_blocks
+from context_bench.sandbox.code_blocks import find_code_blocks
 from context_bench.sandbox.inside.program import load
 
 PROMPT = 'import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    """Doc.\n\n        more\n    """\n'
@@ -14,7 +14,7 @@ PROMPT = 'import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    """Doc
 
 def result(reply: str, prompt: str = PROMPT, argument: object = 9) -> Any:
     space: dict[str, Any] = {"__name__": "solution"}
-    load(code_blocks(reply), prompt, "f", space)
+    load(find_code_blocks(reply), prompt, "f", space)
     return space["f"](argument)
 
 
@@ -69,7 +69,7 @@ def test_a_program_without_the_entry_point_still_loads() -> None:
 @pytest.mark.parametrize("reply", ["I am sorry, I cannot help.", "```\n1 +\n```", "\0"])
 def test_no_python_at_all(reply: str) -> None:
     with pytest.raises((SyntaxError, ValueError)):
-        load(code_blocks(reply), PROMPT, "f", {})
+        load(find_code_blocks(reply), PROMPT, "f", {})
 
 
 def test_blocks_that_fail_beside_the_program_do_not_matter() -> None:

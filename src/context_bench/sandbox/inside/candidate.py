@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
+from context_bench.sandbox.inside.confine import confine, linger
 from context_bench.sandbox.inside.peer import Gone, Peer
 from context_bench.sandbox.inside.program import load
-from context_bench.sandbox.inside.settle import linger, settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 def main(job: dict[str, Any]) -> None:
     """Load the program and serve the tests until they hang up."""
-    settle(job)
+    confine(job)
     peer = Peer(job["stream"], allowed=_anything, exported=_anything)
     peer.send(("hello",))
     peer.receive()  # nothing of the program runs before its tests are there: it cannot keep them from starting

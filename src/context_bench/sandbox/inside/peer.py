@@ -11,8 +11,8 @@ from __future__ import annotations
 import builtins
 import posix
 
+from context_bench.sandbox.inside.encoding import MINE, YOURS, EncodingError, decode, encode
 from context_bench.sandbox.inside.mirror import mirror
-from context_bench.sandbox.inside.wire import MINE, YOURS, WireError, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Gone(BaseException):
     """The other side has ended, or talks nonsense. No test may catch it, so it is no Exception."""
 
 
-class Unsupported(WireError):
+class Unsupported(EncodingError):
     """An object that may not be handed over."""
 
 
@@ -209,7 +209,7 @@ class Peer:
         """Write one message."""
         data = self._encode(message)
         if len(data) > FRAME:
-            raise WireError(f"over {FRAME >> 20} MiB in one value")
+            raise EncodingError(f"over {FRAME >> 20} MiB in one value")
         data = len(data).to_bytes(4, "big") + data
         try:
             while data:
@@ -225,7 +225,7 @@ class Peer:
         data = self._read(size)
         try:
             message = decode(data, self._resolve)
-        except WireError:
+        except EncodingError:
             raise self.gone(NONSENSE) from None
         if type(message) is not tuple or not message:
             raise self.gone(NONSENSE)

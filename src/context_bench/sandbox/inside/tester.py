@@ -9,8 +9,8 @@ from __future__ import annotations
 import posix
 import sys
 
+from context_bench.sandbox.inside.confine import confine, linger
 from context_bench.sandbox.inside.peer import Gone, Peer, Unsupported
-from context_bench.sandbox.inside.settle import linger, settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 def main(job: dict[str, Any]) -> None:
     """Run the tests and write the verdict: a word and a reason."""
-    settle(job)
+    confine(job)
     peer = Peer(job["stream"], _allowed, _exported)
     started = _meet(peer)
     posix.write(job["verdict"], b"ready\n")

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.sandbox import find
+from context_bench.sandbox import isolation
 from context_bench.sandbox.plain import Plain
 
 
 @pytest.fixture(autouse=True)
 def _afresh() -> Iterator[None]:
-    find._bubblewrap.cache_clear()
+    isolation._bubblewrap.cache_clear()
     yield
-    find._bubblewrap.cache_clear()
+    isolation._bubblewrap.cache_clear()
 
 
 def _install(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -31,13 +31,13 @@ def _install(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
 def test_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"install bubblewrap \(apt install bubblewrap.*sandbox='none'.*--unsafe-code"):
-        find.find_isolation("auto")
+        isolation.find_isolation("auto")
 
 
 def test_a_bubblewrap_that_does_not_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _install(tmp_path, monkeypatch, "echo 'bwrap: Unknown option --size' >&2\nexit 1")
     with pytest.raises(UsageError, match=r"0\.7 or newer.*Unknown option --size"):
-        find.find_isolation("auto")
+        isolation.find_isolation("auto")
 
 
 @pytest.mark.parametrize("machine", ["riscv64", "ppc64le"])
@@ -47,7 +47,7 @@ def test_a_machine_whose_system_calls_are_not_known(
     _install(tmp_path, monkeypatch, "exit 0")
     monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine=machine, release="6.1.0"))
     with pytest.raises(UsageError, match=f"filtered on x86_64 and aarch64 and this is {machine}.*--unsafe-code"):
-        find.find_isolation("auto")
+        isolation.find_isolation("auto")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_user_namespaces_are_shut_off_where_that_can_be_done(
     _install(tmp_path, monkeypatch, f'{script}\necho "$*" >{said}')
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="x86_64", release="6.1.0"))
-    find.find_isolation("auto")
+    isolation.find_isolation("auto")
     assert ("--disable-userns" in said.read_text()) is disables
 
 
@@ -77,8 +77,8 @@ def test_user_namespaces_are_shut_off_where_that_can_be_done(
 def test_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     monkeypatch.setattr("sys.platform", platform)
     with pytest.raises(UsageError, match="use Linux or a container"):
-        find.find_isolation("auto")
+        isolation.find_isolation("auto")
 
 
 def test_none_is_only_given_when_asked_for() -> None:
-    assert isinstance(find.find_isolation("none"), Plain)
+    assert isinstance(isolation.find_isolation("none"), Plain)

@@ -11,10 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["linger", "main", "settle"]
+__all__ = ["confine", "linger", "main"]
 
 
-def settle(job: dict[str, Any]) -> None:
+def confine(job: dict[str, Any]) -> None:
     """Bind this process and all that it starts: hard limits, some CPUs, and a user id that owns nothing."""
     for name, value in job["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
@@ -38,5 +38,5 @@ def linger() -> NoReturn:
     posix._exit(0)
 
 
-main = settle
+main = confine
 """On its own it shows whether a sandbox can be set up at all."""

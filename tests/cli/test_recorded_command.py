@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from command import shell
-from context_bench.cli.masking import mask_arguments, mask_run_file
+from context_bench.cli.recorded_command import mask_arguments, mask_run_file
 from numbered import number_of, write
 from servers import Reply, Request, Server, completion, free_port, raw, reply
 from toy_proxies import toy_proxy

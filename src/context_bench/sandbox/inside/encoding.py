@@ -2,7 +2,7 @@
 
 Reading builds plain values and the fixed set of types in `standard`, and runs nothing that the other
 side wrote: an object that equals everything arrives as data or as a reference, never as itself.
-Whatever the bytes are, reading gives a value or raises WireError.
+Whatever the bytes are, reading gives a value or raises EncodingError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Refer = Callable[[object], tuple[bytes, int]]
     Resolve = Callable[[bytes, int], Any]
 
-__all__ = ["DEPTH", "MINE", "YOURS", "WireError", "decode", "encode"]
+__all__ = ["DEPTH", "MINE", "YOURS", "EncodingError", "decode", "encode"]
 
 DEPTH = 200
 """How deep values may be nested; also what ends a value that contains itself."""
@@ -29,7 +29,7 @@ MINE, YOURS = b"M", b"Y"
 _BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError)
 
 
-class WireError(Exception):
+class EncodingError(Exception):
     """A value that cannot be sent, or bytes that are no value."""
 
 
@@ -46,15 +46,15 @@ def decode(data: bytes, resolve: Resolve) -> Any:
     try:
         value = reader.value(0)
     except _BROKEN as error:
-        raise WireError(f"bytes that are no value: {type(error).__name__}") from None
+        raise EncodingError(f"bytes that are no value: {type(error).__name__}") from None
     if reader.at != len(data):
-        raise WireError("bytes after the end of the value")
+        raise EncodingError("bytes after the end of the value")
     return value
 
 
 def _put(out: list[bytes], value: object, refer: Refer, depth: int) -> None:
     if depth > DEPTH:
-        raise WireError("the value is nested too deeply")
+        raise EncodingError("the value is nested too deeply")
     kind = type(value)
     if kind in _SCALARS_OUT:
         tag, to_bytes = _SCALARS_OUT[kind]
@@ -85,14 +85,14 @@ class _Reader:
     def take(self, size: int) -> bytes:
         end = self.at + size
         if end > len(self.data):
-            raise WireError("bytes that end too early")
+            raise EncodingError("bytes that end too early")
         taken = self.data[self.at : end]
         self.at = end
         return taken
 
     def value(self, depth: int) -> Any:
         if depth > DEPTH + 2:
-            raise WireError("the value is nested too deeply")
+            raise EncodingError("the value is nested too deeply")
         tag, size = self.take(1), int.from_bytes(self.take(8), "big")
         if tag in _SCALARS_IN:
             return _SCALARS_IN[tag](self.take(size))
@@ -102,7 +102,7 @@ class _Reader:
         if tag in _CONTAINERS_IN:
             return _CONTAINERS_IN[tag](children)
         if tag != b"n":
-            raise WireError("an unknown tag")
+            raise EncodingError("an unknown tag")
         name, payload = children
         return unpack(name, payload)
 

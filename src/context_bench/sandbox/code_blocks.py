@@ -6,11 +6,11 @@ sandbox, since hostile source can crash a parser.
 
 from __future__ import annotations
 
-from context_bench.sandbox.dress import number_free, session_code
+from context_bench.sandbox.decorations import number_free, session_code
 from context_bench.sandbox.fences import Fence, find_fences, is_fence_line
 from context_bench.sandbox.unfenced import MAX_CUTS, indented_code, paragraphs_of_code
 
-__all__ = ["MAX_CUTS", "MAX_REPLY", "code_blocks"]
+__all__ = ["MAX_CUTS", "MAX_REPLY", "find_code_blocks"]
 
 MAX_REPLY = 1_000_000
 """Replies longer than this many characters are not looked at."""
@@ -18,7 +18,7 @@ MAX_REPLY = 1_000_000
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
 
 
-def code_blocks(reply: str) -> list[str]:
+def find_code_blocks(reply: str) -> list[str]:
     """Pieces of a reply that may be the program, the likeliest first; empty when there is no text.
 
     Of several fences the last comes first: what a model ends with is its answer, unless the words before it say

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from context_bench.sandbox.extract import MAX_CUTS, MAX_REPLY, code_blocks
+from context_bench.sandbox.code_blocks import MAX_CUTS, MAX_REPLY, find_code_blocks
 
 CODE = "def f():\n    return 1\n"
 
@@ -43,48 +43,48 @@ CODE = "def f():\n    return 1\n"
     ],
 )
 def test_one_fence(reply: str) -> None:
-    assert code_blocks(reply) == [CODE]
+    assert find_code_blocks(reply) == [CODE]
 
 
 def test_of_several_fences_the_last_comes_first() -> None:
-    assert code_blocks("```python\na = 1\n```\nthen\n```python\nb = 2\n```") == ["b = 2\n", "a = 1\n"]
+    assert find_code_blocks("```python\na = 1\n```\nthen\n```python\nb = 2\n```") == ["b = 2\n", "a = 1\n"]
 
 
 def test_fences_of_other_languages_count_when_there_is_no_python() -> None:
-    assert code_blocks(f"```javascript\n{CODE}```") == [CODE]
+    assert find_code_blocks(f"```javascript\n{CODE}```") == [CODE]
 
 
 def test_a_fence_within_a_longer_fence_is_text() -> None:
-    assert code_blocks("````python\ns = '''\n```\n'''\n````") == ["s = '''\n```\n'''\n"]
+    assert find_code_blocks("````python\ns = '''\n```\n'''\n````") == ["s = '''\n```\n'''\n"]
 
 
 @pytest.mark.parametrize("reply", ["", " \n\t ", "x" * (MAX_REPLY + 1)])
 def test_nothing_to_look_at(reply: str) -> None:
-    assert code_blocks(reply) == []
+    assert find_code_blocks(reply) == []
 
 
 def test_bare_code_is_kept_whole_with_its_indentation() -> None:
-    assert code_blocks("    return 1\n")[0] == "    return 1\n"
-    assert code_blocks("\n\n    return 1")[0] == "    return 1\n"
+    assert find_code_blocks("    return 1\n")[0] == "    return 1\n"
+    assert find_code_blocks("\n\n    return 1")[0] == "    return 1\n"
 
 
 def test_talk_around_bare_code_is_cut_off() -> None:
-    blocks = code_blocks(f"Here is the code:\n\n{CODE}\nIt returns 1.\n\nEnjoy!\n")
+    blocks = find_code_blocks(f"Here is the code:\n\n{CODE}\nIt returns 1.\n\nEnjoy!\n")
     assert CODE in blocks
     assert blocks[0].startswith("Here is")
 
 
 def test_the_number_of_cuts_is_bounded() -> None:
-    started = time.perf_counter()
-    assert len(code_blocks("word\n\n" * 20_000)) <= 2 * (MAX_CUTS + 1)
-    assert time.perf_counter() - started < 2.0
+    started = time.process_time()
+    assert len(find_code_blocks("word\n\n" * 20_000)) <= 2 * (MAX_CUTS + 1)
+    assert time.process_time() - started < 2.0
 
 
 def test_many_marks_take_no_long_time() -> None:
-    started = time.perf_counter()
-    code_blocks("`" * 400_000)
-    code_blocks("```\n" * 100_000)
-    assert time.perf_counter() - started < 2.0
+    started = time.process_time()
+    find_code_blocks("`" * 400_000)
+    find_code_blocks("```\n" * 100_000)
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(
@@ -96,47 +96,47 @@ def test_many_marks_take_no_long_time() -> None:
     ],
 )
 def test_a_fence_on_one_line(reply: str, block: str) -> None:
-    assert code_blocks(reply) == [block]
+    assert find_code_blocks(reply) == [block]
 
 
 def test_words_between_marks_are_no_code() -> None:
-    assert code_blocks(f"Use ```sorted``` here.\n\n```python\n{CODE}```") == [CODE]
+    assert find_code_blocks(f"Use ```sorted``` here.\n\n```python\n{CODE}```") == [CODE]
 
 
 def test_a_fence_within_a_docstring_is_text() -> None:
     code = 'def f():\n    """Doc.\n\n    ```\n    f()\n    ```\n    """\n    return 1\n'
-    assert code_blocks(f"```python\n{code}```") == [code]
-    assert code_blocks("```python\n    return 1\n    ```\nDone.")[0] == "    return 1\n"
+    assert find_code_blocks(f"```python\n{code}```") == [code]
+    assert find_code_blocks("```python\n    return 1\n    ```\nDone.")[0] == "    return 1\n"
 
 
 def test_marks_in_pairs_within_a_line_do_not_close() -> None:
     code = 'def f():\n    """Like ```g```"""\n    # see ```g```\n    return 1\n'
-    assert code_blocks(f"```python\n{code}```") == [code]
+    assert find_code_blocks(f"```python\n{code}```") == [code]
 
 
 def test_talk_after_a_fence_that_never_closes_is_cut_off() -> None:
-    blocks = code_blocks(f"```python\n{CODE}\nThis returns 1, as asked.\n\nEnjoy!")
+    blocks = find_code_blocks(f"```python\n{CODE}\nThis returns 1, as asked.\n\nEnjoy!")
     assert CODE in blocks
     assert blocks[0].startswith("def f")
 
 
 def test_constants_before_the_first_function_belong_to_it() -> None:
     code = "ONE = [\n    1,\n]\n# the only one\n\ndef f():\n    return ONE[0]\n"
-    assert code in code_blocks(f"Here is the solution:\n\n{code}\nIt returns 1.")
+    assert code in find_code_blocks(f"Here is the solution:\n\n{code}\nIt returns 1.")
 
 
 def test_code_that_is_only_indented() -> None:
-    assert CODE in code_blocks("Like this:\n\n    def f():\n        return 1\n\nThat's all.")
+    assert CODE in find_code_blocks("Like this:\n\n    def f():\n        return 1\n\nThat's all.")
 
 
 def test_a_mark_that_only_closes() -> None:
-    assert code_blocks("    return 1\n```\n\nIt is 1.")[0] == "It is 1.\n"
-    assert "    return 1\n" in code_blocks("    return 1\n```\n\nIt is 1.")
-    assert code_blocks("    return 1\n```")[0] == "    return 1\n"
+    assert find_code_blocks("    return 1\n```\n\nIt is 1.")[0] == "It is 1.\n"
+    assert "    return 1\n" in find_code_blocks("    return 1\n```\n\nIt is 1.")
+    assert find_code_blocks("    return 1\n```")[0] == "    return 1\n"
 
 
 def test_a_session_without_a_fence() -> None:
-    blocks = code_blocks(">>> def f():\n...     return 1\n...\n>>> f()\n1\n")
+    blocks = find_code_blocks(">>> def f():\n...     return 1\n...\n>>> f()\n1\n")
     assert blocks[0] == "def f():\n    return 1\n\nf()\n"
 
 
@@ -150,7 +150,7 @@ def test_a_session_without_a_fence() -> None:
     ],
 )
 def test_code_that_is_called_wrong_comes_after_the_rest(before: str, first: str) -> None:
-    assert code_blocks(f"```python\ngood\n```\n\n{before}\n\n```python\nlast\n```")[0] == first
+    assert find_code_blocks(f"```python\ngood\n```\n\n{before}\n\n```python\nlast\n```")[0] == first
 
 
 @pytest.mark.parametrize(
@@ -158,5 +158,5 @@ def test_code_that_is_called_wrong_comes_after_the_rest(before: str, first: str)
 )
 def test_a_reply_of_repetition_takes_no_long_time(piece: str) -> None:
     started = time.process_time()
-    code_blocks(piece * (400_000 // len(piece)))
+    find_code_blocks(piece * (400_000 // len(piece)))
     assert time.process_time() - started < 5.0

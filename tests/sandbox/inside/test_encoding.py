@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from context_bench.sandbox.inside.wire import DEPTH, MINE, WireError, decode, encode
+from context_bench.sandbox.inside.encoding import DEPTH, MINE, EncodingError, decode, encode
 
 Point = namedtuple("Point", "x y")
 
@@ -106,7 +106,7 @@ def test_nesting_has_an_end() -> None:
     assert there_and_back(value) == value
     circle: list[Any] = []
     circle.append(circle)
-    with pytest.raises(WireError, match="too deeply"):
+    with pytest.raises(EncodingError, match="too deeply"):
         encode(circle, _refer)
 
 
@@ -177,7 +177,7 @@ def _named(name: str, parts: object) -> bytes:
     ],
 )
 def test_bytes_that_are_no_value(data: bytes) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(EncodingError):
         decode(data, _resolve)
 
 
@@ -190,5 +190,5 @@ def test_any_bytes_give_a_value_or_an_error() -> None:
             data[rng.randrange(len(data))] = rng.randrange(256)
         try:
             decode(bytes(data), _resolve)
-        except WireError:
+        except EncodingError:
             pass

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientResponse, web
 
 from context_bench.conformance import CHECKS, Findings, choose, examine
-from context_bench.conformance.upstream import Upstream
+from context_bench.conformance.check_upstream import Upstream
 from context_bench.errors import UnknownName, UsageError
 from context_bench.tap.answering import Dialect
 from context_bench.tap.server import Tap

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.conformance.schemas import flaw_of
+from context_bench.conformance.tool_schemas import flaw_of
 
 SENT: dict[str, Any] = {
     "type": "object",

@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.conformance import crowd, failures, fields, streams, texts, tools
+from context_bench.conformance import (
+    concurrency_check,
+    error_checks,
+    field_checks,
+    stream_checks,
+    text_checks,
+    tool_checks,
+)
 from context_bench.conformance.anthropic_form import Anthropic
 from context_bench.conformance.bench import Bench
 from context_bench.conformance.check import Check, CheckFailed, Outcome
+from context_bench.conformance.check_upstream import Upstream
 from context_bench.conformance.client import Client
 from context_bench.conformance.forms import Form
 from context_bench.conformance.openai_form import OpenAI
-from context_bench.conformance.upstream import Upstream
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.http.paths import find_api_root
 from context_bench.tap.answering import Dialect
@@ -22,34 +29,34 @@ from context_bench.tap.replies import Answer
 __all__ = ["CHECKS", "Findings", "choose", "examine"]
 
 CHECKS: tuple[Check, ...] = (
-    texts.plain_reply,
-    texts.conversation,
-    texts.unicode_request,
-    texts.unicode_reply,
-    texts.surrogates,
-    texts.long_input,
-    texts.long_output,
-    streams.stays_streaming,
-    streams.complete,
-    streams.usage,
-    streams.end,
-    tools.calls_plain,
-    tools.calls_streamed,
-    tools.schemas,
-    tools.pairs,
-    fields.model,
-    fields.settings,
-    fields.unknown_request,
-    fields.caller,
-    fields.images,
-    fields.key,
-    fields.api_headers,
-    fields.unknown_reply,
-    fields.usage,
-    fields.choices,
-    *failures.relayed,
-    failures.relayed_before_stream,
-    crowd.concurrent,
+    text_checks.plain_reply,
+    text_checks.conversation,
+    text_checks.unicode_request,
+    text_checks.unicode_reply,
+    text_checks.surrogates,
+    text_checks.long_input,
+    text_checks.long_output,
+    stream_checks.stays_streaming,
+    stream_checks.complete,
+    stream_checks.usage,
+    stream_checks.end,
+    tool_checks.calls_plain,
+    tool_checks.calls_streamed,
+    tool_checks.schemas,
+    tool_checks.pairs,
+    field_checks.model,
+    field_checks.settings,
+    field_checks.unknown_request,
+    field_checks.caller,
+    field_checks.images,
+    field_checks.key,
+    field_checks.api_headers,
+    field_checks.unknown_reply,
+    field_checks.usage,
+    field_checks.choices,
+    *error_checks.relayed,
+    error_checks.relayed_before_stream,
+    concurrency_check.concurrent,
 )
 
 _FORMS: dict[Dialect, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
