@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from context_bench.escapes import undo_escapes, undo_html
 from context_bench.systems.prompts import merge
-from context_bench.tap.prompt import Prompt
 from context_bench.types import Example
+from context_bench.wire.requests import Prompt
 from context_bench.words import normalise
 
 __all__ = ["TextSearch", "read_sent_texts"]

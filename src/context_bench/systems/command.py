@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
+from context_bench.processes.child import end, start, wait_for_end
 from context_bench.results import dump_json
-from context_bench.systems.programs import end, start, wait_for_end
-from context_bench.systems.sampling import check_settings, settings_fingerprint
+from context_bench.systems.settings import check_settings, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["Command"]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from context_bench.tap.answering import Incoming
-from context_bench.tap.prompt import Prompt, read_prompt
-from context_bench.tap.record import Call
+from context_bench.traffic.call import Call
+from context_bench.wire.requests import Prompt, read_prompt
 from context_bench.words import split_words
 
 __all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]

@@ -15,8 +15,8 @@ from context_bench.evaluators.math.answer import final_answer, gold_text
 from context_bench.evaluators.math.compare import compare, count_parts, readings
 from context_bench.evaluators.math.notation import canonical
 from context_bench.evaluators.math.parts import read_parts
-from context_bench.evaluators.worker import WorkerFailed, WorkerPool
 from context_bench.golds import gold_answers, response_text
+from context_bench.processes.worker import WorkerFailed, WorkerPool
 from context_bench.results import Scores
 
 __all__ = ["MathEquivalence"]
