@@ -11,7 +11,6 @@ import atexit
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from typing import BinaryIO, TextIO
 from context_bench.errors import StartFailed, UsageError, printable
 from context_bench.masking import find_command_secrets, mask_command, may_name_secret
 from context_bench.processes import guardian
+from context_bench.processes.child import kill_group, kill_process, start_child, wait_for_end
 from context_bench.processes.programs import find_program
 
 __all__ = ["StartedProxy"]
@@ -118,13 +118,11 @@ class StartedProxy:
         atexit.register(self._end)
         filled = {**self._filled, "{scratch}": self._scratch}
         arguments = [program, *(_fill(word, filled) for word in self._words[1:])]
-        self._guardian = subprocess.Popen(
+        self._guardian = start_child(
             [sys.executable, "-I", guardian.__file__, self._scratch, *arguments],
-            stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=self._output,
             env={name: _fill(value, filled) if name in self._env else value for name, value in environment.items()},
-            start_new_session=True,  # an interrupt from the keyboard is for us to handle
         )
 
     async def _wait_until_healthy(self) -> None:
@@ -164,7 +162,7 @@ class StartedProxy:
             if process is not None:
                 _dismiss(process)
                 for pid in guardian.carriers(self.token):  # only if somebody killed the guardian
-                    _kill(pid)
+                    kill_process(pid)
                 shutil.rmtree(self._scratch, ignore_errors=True)
             if self._output is not None:
                 self._output.close()
@@ -251,15 +249,5 @@ def _dismiss(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
     except OSError:
         pass
-    try:
-        process.wait(2 * guardian.GRACE + 5.0)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass
+    if wait_for_end(process, 2 * guardian.GRACE + 5.0) is None:
+        kill_group(process)

@@ -17,6 +17,8 @@ import weakref
 from contextlib import suppress
 from typing import IO, Any
 
+from context_bench.processes.child import kill_group, start_child
+
 __all__ = ["WorkerFailed", "WorkerPool"]
 
 _START_SECONDS = 120.0
@@ -92,13 +94,10 @@ class _Worker:
         environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
         # The order of sets must not depend on the run, and the child must find what this process finds.
         environment |= {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.process = subprocess.Popen(
+        self.process = start_child(
             [sys.executable, "-c", "from context_bench.processes.worker import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # an interrupt from the keyboard is for us to handle
         )
         try:
             ready = self.call({"function": function, "seconds": seconds, "megabytes": megabytes}, _START_SECONDS)
@@ -141,8 +140,7 @@ class _Worker:
 
     def stop(self) -> None:
         """End the child and close the pipes."""
-        self.process.kill()
-        self.process.wait()
+        kill_group(self.process)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 with suppress(OSError):

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
-from context_bench.processes.child import end, start
+from context_bench.processes.child import kill_group, start_child
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import task_text
 from context_bench.systems.settings import check_settings, settings_fingerprint
@@ -76,21 +76,21 @@ class ClaudeCLI:
         for flag, value in self._flags.items():
             arguments += [flag, value]
         prompt = (self._build_prompt or _prompt)(example)
-        with start(arguments, stderr=subprocess.PIPE) as process:
+        with start_child(arguments, stderr=subprocess.PIPE) as process:
             self._running.add(process)
             try:
                 output, errors = process.communicate(prompt.encode("utf-8", "replace"), self.timeout)
             except subprocess.TimeoutExpired:
                 raise TimedOut(f"{self.command} gave no answer within {self.timeout:g} s") from None
             finally:
-                end(process)
+                kill_group(process)
                 self._running.discard(process)
         return Echo(example, _result(self.command, process.returncode, output, errors))
 
     def finish(self) -> None:
         """End what is still running."""
         for process in list(self._running):
-            end(process)
+            kill_group(process)
 
 
 def _prompt(example: Example) -> str:
