@@ -18,8 +18,9 @@ from context_bench.datasets.catalog import catalog
 from context_bench.datasets.public.loader import load
 from context_bench.errors import DataError
 from context_bench.registry import registry
-from context_bench.systems.prompts import build_messages, text_of
+from context_bench.systems.prompts import build_messages
 from context_bench.types import Example
+from context_bench.wire.requests import read_text
 
 __all__ = ["Case", "load_case", "needed_columns", "primary", "prompt_of", "real", "write_file"]
 
@@ -76,7 +77,7 @@ def write_file(path: Path, records: list[dict[str, Any]]) -> None:
 
 def prompt_of(example: Example) -> str:
     """All text that a model is sent."""
-    return "\n".join(text_of(message["content"]) for message in build_messages(example))
+    return "\n".join(read_text(message["content"]) for message in build_messages(example))
 
 
 def primary(name: str, example: Example, reply: Any) -> float | None:

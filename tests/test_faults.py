@@ -82,9 +82,9 @@ def test_an_unreliable_server_loses_nothing_and_doubles_nothing(tmp_path: Path) 
     [
         (raw(b'{"choices": [{"message": {"content": "caf\xe9"}}]}'), "no JSON"),
         (raw(b""), "no JSON"),
-        (raw(b"null"), "no chat completion"),
+        (raw(b"null"), "not a chat completion"),
         (raw(b"[" * 100_000), "no JSON"),
-        (reply(200, {"choices": []}), "no chat completion"),
+        (reply(200, {"choices": []}), "not a chat completion"),
         (reply(500, {"error": {"message": "the model is on fire"}}), "the model is on fire"),
         (reply(418, {"detail": "short and stout"}), "short and stout"),
         (cut(), ""),

@@ -40,30 +40,36 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
-    "http": BASE | TOKENS,
+    "wire": BASE | TOKENS,  # the forms of the APIs
+    "traffic": BASE | TOKENS | {"wire"},  # what was seen of a request
+    "processes": BASE,
+    "http": BASE | TOKENS | {"wire.events"},
     "store": BASE | TOKENS,
-    "sandbox": BASE,
+    "sandbox": BASE | {"processes"},
     # the components, side by side: none knows another kind, but for what a model was sent
     "metrics": BASE | TOKENS,
     "datasets": BASE | TOKENS,
-    "systems": BASE | TOKENS | {"http", "store.fingerprints"},
+    "systems": BASE | TOKENS | {"wire", "processes", "http", "store.fingerprints"},
     # what stands behind a proxy
-    "tap": BASE | TOKENS | {"http", "systems"},
-    "evaluators": BASE | TOKENS | {"http", "sandbox", "systems.prompts", "tap.exchanges", "tap.prompt"},
-    "local": BASE | TOKENS | {"http", "tap"},
-    "conformance": BASE | TOKENS | {"http", "tap"},
+    "tap": BASE | TOKENS | {"wire", "traffic", "processes", "http", "systems", "store.fingerprints"},
+    "evaluators": BASE
+    | TOKENS
+    | {"wire", "traffic", "processes", "http", "sandbox"}
+    | {"systems.chat", "systems.prompts"},
+    "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
+    "conformance": BASE | TOKENS | {"wire", "http", "tap"},
     # what runs them
     "engine": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
-    | {"tap.numbers"},
+    | {"wire", "traffic"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
-    | {"tap", "local", "conformance"},
+    | {"wire", "traffic", "processes", "tap", "local", "conformance"},
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner"},
     "__main__": {"cli"},

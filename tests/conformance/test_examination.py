@@ -11,8 +11,8 @@ from aiohttp import ClientResponse, web
 from context_bench.conformance import CHECKS, Findings, choose, examine
 from context_bench.conformance.check_upstream import Upstream
 from context_bench.errors import UnknownName, UsageError
-from context_bench.tap.answering import Dialect
 from context_bench.tap.server import Tap
+from context_bench.wire.dialects import Dialect
 from pages import ROOT
 from servers import Server, free_port, raw
 from toy_proxies import KINDS, Toy, toy_proxy

@@ -149,7 +149,7 @@ def test_known_answers_are_no_first_request(tmp_path: Path) -> None:
         (raw(b"", 405), ["answered 405: (empty body):", "check the URL"]),
         (reply(308, headers={"Location": "https://elsewhere/"}), ["308: a redirect to https://elsewhere/:", "the URL"]),
         (raw(b"<html>Welcome</html>"), ["answered 200: <html>Welcome</html>:", "not JSON"]),
-        (reply(200, {"message": {"content": "x"}}), ["no chat completion", "check the URL"]),
+        (reply(200, {"message": {"content": "x"}}), ["not a chat completion", "check the URL"]),
     ],
 )
 def test_what_would_fail_for_all_is_sent_once(answer: Reply, words: Sequence[str]) -> None:

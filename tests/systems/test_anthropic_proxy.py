@@ -148,7 +148,7 @@ def test_arguments_that_are_no_object_are_an_error_of_that_row(arguments: Any) -
     turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
     with Server(message()) as server:
         (row,) = evaluate(proxy(server), [{**EXAMPLE, "turns": turns}]).rows
-    assert row.error == "UsageError: the arguments of a call of 'look' are no JSON object"
+    assert row.error == "UsageError: the arguments of a call of 'look' are not a JSON object"
     assert server.chats == []
 
 
@@ -297,7 +297,7 @@ def test_a_reply_of_nothing_is_an_empty_answer_that_says_why(reason: str) -> Non
     ],
 )
 def test_json_that_is_no_message_is_shown(document: Any) -> None:
-    with Server(raw(json.dumps(document).encode())) as server, pytest.raises(BadOutput, match="no message"):
+    with Server(raw(json.dumps(document).encode())) as server, pytest.raises(BadOutput, match="is not a message"):
         proxy(server).process(EXAMPLE)
 
 

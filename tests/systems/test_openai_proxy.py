@@ -219,7 +219,7 @@ def test_tool_calls_are_kept() -> None:
 )
 def test_json_that_is_no_completion_is_shown(document: Any) -> None:
     with Server(raw(json.dumps(document).encode())) as server:
-        with pytest.raises(BadOutput, match="no chat completion"):
+        with pytest.raises(BadOutput, match="not a chat completion"):
             proxy(server).process(EXAMPLE)
         (row,) = evaluate(proxy(server), [EXAMPLE], preflight=False).rows
     assert row.error is not None

@@ -17,8 +17,8 @@ import pytest
 from context_bench.errors import UsageError
 from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.forward import Forward, without_marks
-from context_bench.tap.record import Call
 from context_bench.tap.server import Tap
+from context_bench.traffic.call import Call
 from servers import Server, completion, cut, free_port, hang, message, raw, reply, stream
 
 KEY = "sk-live-0123456789abcdef"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from context_bench.tap.answering import Incoming
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, phrases
-from context_bench.tap.prompt import Prompt
-from context_bench.tap.record import Call
+from context_bench.traffic.call import Call
+from context_bench.wire.requests import Prompt
 
 FILLER = "the grass is green and the sky is blue and the sun is yellow"
 

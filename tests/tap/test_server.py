@@ -22,8 +22,8 @@ import pytest
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.forward import Forward
-from context_bench.tap.record import Call
 from context_bench.tap.server import Tap
+from context_bench.traffic.call import Call
 
 KEY = "sk-live-0123456789abcdef"
 EVENTS = {"Content-Type": "text/event-stream"}

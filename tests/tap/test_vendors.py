@@ -1,33 +1,15 @@
-"""Recipes: what is started for a vendor, where its program is looked for, and how its claims are read."""
+"""Recipes: what is started for a vendor, where its program is looked for."""
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from pathlib import Path
 
 import pytest
 
 from context_bench.errors import UnknownName, UsageError
-from context_bench.tap import vendors
-from context_bench.tap.vendors import VENDORS, claim_headers, claimed_tokens_saved, recipe
-
-KOMPACT = {
-    "server": "uvicorn",
-    "content-type": "application/json",
-    "x-kompact-tokens-saved": "7412",
-    "x-kompact-compression-ratio": "0.156",
-    "x-kompact-latency-ms": "2.1",
-}
-HEADROOM = {
-    "X-Headroom-Tokens-Before": "12630",
-    "X-Headroom-Tokens-After": "7844",
-    "X-Headroom-Tokens-Saved": "4786",
-    "X-Headroom-Model": "gpt-4o",
-    "X-Headroom-Transforms": "router:smart_crusher:0.46",
-    "vary": "Origin",
-}
-"""Reply headers of kompact 0.4.0 and headroom-ai 0.42.0."""
+from context_bench.processes import programs
+from context_bench.tap.vendors import VENDORS, recipe
 
 
 def install(home: Path, name: str) -> Path:
@@ -42,7 +24,8 @@ def install(home: Path, name: str) -> Path:
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with no vendor in reach, and a package that is not in a checkout."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(vendors, "__file__", str(tmp_path / "site-packages" / "context_bench" / "tap" / "vendors.py"))
+    place = tmp_path / "site-packages" / "context_bench" / "processes" / "programs.py"
+    monkeypatch.setattr(programs, "__file__", str(place))
     monkeypatch.delenv("CONTEXT_BENCH_VENDORS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "kompact" / "bin"))
     return tmp_path
@@ -97,8 +80,8 @@ def test_a_vendor_of_the_checkout_that_the_package_runs_from_is_found_from_anywh
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = install(checkout(nowhere / "repo") / ".vendors", "kompact")
-    source = nowhere / "repo" / "src" / "context_bench" / "tap" / "vendors.py"
-    monkeypatch.setattr(vendors, "__file__", str(source))
+    source = nowhere / "repo" / "src" / "context_bench" / "processes" / "programs.py"
+    monkeypatch.setattr(programs, "__file__", str(source))
     assert shlex.split(recipe("kompact").command)[0] == str(program)
 
 
@@ -164,55 +147,3 @@ def test_the_version_and_the_tokenizer_files_are_those_beside_the_program(nowher
     found = recipe("headroom")
     assert (found.version, found.env["TIKTOKEN_CACHE_DIR"]) == ("0.42.0", str(tokenizers))
     assert found.known_as.startswith("headroom-ai 0.42.0: proxy --host {host} --port {port} ")
-
-
-@pytest.mark.parametrize(
-    ("headers", "saved"),
-    [
-        (KOMPACT, 7412.0),
-        (HEADROOM, 4786.0),
-        ({"X-Tokens-Saved": " 12.5 "}, 12.5),
-        ({"x-someone-tokens-saved": "3"}, 3.0),
-        ({"x-headroom-tokens-saved": "-40"}, -40.0),
-        ({"x-other-tokens-saved": "1", "x-kompact-tokens-saved": "2"}, 2.0),
-        ({"x-kompact-tokens-saved": "many", "x-tokens-saved": "5"}, 5.0),
-        ({"x-tokens-saved": "nan"}, None),
-        ({"x-tokens-saved": "inf"}, None),
-        ({"x-tokens-saved": ""}, None),
-        ({"x-headroom-tokens-before": "9"}, None),
-        ({}, None),
-    ],
-)
-def test_the_tokens_that_a_vendor_says_it_saved(headers: dict[str, str], saved: float | None) -> None:
-    assert claimed_tokens_saved(headers) == saved
-
-
-@pytest.mark.parametrize(
-    ("headers", "saved"),
-    [
-        ({"x-entroly-tokens-saved": "2696", "x-entroly-session-tokens-saved": "8482"}, 2696.0),
-        ({"x-entroly-tokens-saved": "0", "x-entroly-session-tokens-saved": "8482"}, 0.0),
-        ({"X-Total-Tokens-Saved": "9", "X-Acme-Tokens-Saved": "4", "X-Lifetime-Tokens-Saved": "99"}, 4.0),
-        ({"x-acme-input-tokens-saved": "3", "x-acme-tokens-saved": "4", "x-acme-output-tokens-saved": "1"}, 4.0),
-        ({"x-b-tokens-saved": "2", "x-a-tokens-saved": "1"}, 1.0),
-        ({"x-kompact-tokens-saved": "5", "x-y-tokens-saved": "6", "x-kompact-session-tokens-saved": "7"}, 5.0),
-        ({"x-acme-session-tokens-saved": "8482"}, None),
-    ],
-)
-def test_of_several_claims_the_one_for_this_request_in_whatever_order(
-    headers: dict[str, str], saved: float | None
-) -> None:
-    for order in itertools.permutations(headers.items()):
-        assert claimed_tokens_saved(dict(order)) == saved
-
-
-def test_claims_are_what_speaks_of_tokens_and_savings_and_nothing_secret() -> None:
-    assert set(claim_headers(KOMPACT)) == {"x-kompact-tokens-saved", "x-kompact-compression-ratio"}
-    assert claim_headers(HEADROOM) == {
-        "x-headroom-tokens-before": "12630",
-        "x-headroom-tokens-after": "7844",
-        "x-headroom-tokens-saved": "4786",
-        "x-headroom-transforms": "router:smart_crusher:0.46",
-    }
-    others = ["x-session-token", "set-cookie", "authorization", "content-encoding", "x-ratelimit-remaining-tokens"]
-    assert claim_headers(dict.fromkeys([*others, "anthropic-ratelimit-input-tokens-limit"], "1")) == {}

@@ -24,9 +24,10 @@ import pytest
 import splintr
 
 from command import environment, shell
+from context_bench.processes.started_proxy import StartedProxy
 from context_bench.store.store import Store
-from context_bench.tap.processes import StartedProxy
-from context_bench.tap.vendors import VENDORS, claimed_tokens_saved, recipe
+from context_bench.tap.vendors import VENDORS, recipe
+from context_bench.traffic.claims import claimed_tokens_saved
 from servers import free_port
 
 pytestmark = pytest.mark.vendors

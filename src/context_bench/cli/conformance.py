@@ -167,8 +167,8 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
 
 def _started(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
     """The proxy under test, not running yet."""
+    from context_bench.processes.started_proxy import StartedProxy
     from context_bench.tap.address import free_port, port_of
-    from context_bench.tap.processes import StartedProxy
 
     port = port_of(options.proxy) if options.proxy else free_port()
     command, env = (vendor.command, vendor.env) if vendor else (options.start, None)

@@ -21,10 +21,11 @@ from context_bench.reporters.layout import score as as_score
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
-from context_bench.tap.diff import Part, diff_prompts, diff_texts, mark_evidence
-from context_bench.tap.prompt import Prompt, read_prompt
 from context_bench.text.golds import evidence_texts
+from context_bench.traffic.diff import Part, diff_prompts, diff_texts, mark_evidence
+from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
+from context_bench.wire.requests import Prompt
 
 __all__ = ["main"]
 
@@ -223,7 +224,7 @@ def _comparisons(record: RunRecord) -> list[Comparison]:
         return [Comparison("nothing to compare: no answer was kept", [])]
     processed = record.answer.processed
     if processed.get("tapped"):
-        exchanges = processed["tapped"]
+        exchanges = read_exchanges(processed["tapped"])
         return [
             each
             for number, exchange in enumerate(exchanges, 1)
@@ -232,26 +233,22 @@ def _comparisons(record: RunRecord) -> list[Comparison]:
     return _contexts(record.example, processed)
 
 
-def _tapped(exchange: Mapping[str, Any], name: str) -> Iterator[Comparison]:
+def _tapped(exchange: Exchange, name: str) -> Iterator[Comparison]:
     """What was sent, against each request that it became."""
-    sent = read_prompt(exchange["sent"]) or Prompt()
-    calls: Sequence[Mapping[str, Any]] = exchange["calls"]
+    sent, calls = exchange.prompt or Prompt(), exchange.calls
     seen: dict[str, int] = {}
     if not calls:
-        why = (
-            "which request at the tap it became is not known" if exchange.get("unmatched") else "nothing was passed on"
-        )
+        why = "which request at the tap it became is not known" if exchange.unmatched else "nothing was passed on"
         yield Comparison(f"{name}: {why}", [])
     for number, call in enumerate(calls, 1):
-        title = f"{name}, call {number} of {len(calls)}, answered with {call['status'] or 'nothing'}"
-        passed_on = read_prompt(call["body"])
-        if call["body"] in seen:
-            yield Comparison(f"{title}: the same as call {seen[call['body']]}", [])
-        elif passed_on is None:
-            yield Comparison(f"{title}: {call['path']} holds no messages", [])
+        title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
+        if call.body in seen:
+            yield Comparison(f"{title}: the same as call {seen[call.body]}", [])
+        elif call.prompt is None:
+            yield Comparison(f"{title}: {call.path} holds no messages", [])
         else:
-            yield Comparison(title if len(calls) > 1 else name, diff_prompts(sent, passed_on))
-        seen.setdefault(call["body"], number)
+            yield Comparison(title if len(calls) > 1 else name, diff_prompts(sent, call.prompt))
+        seen.setdefault(call.body, number)
 
 
 def _contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[Comparison]:

@@ -21,8 +21,8 @@ from context_bench.cli.recorded_command import mask_arguments
 if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store
     from context_bench.tap.answering import Answerer, Incoming
-    from context_bench.tap.record import Call
     from context_bench.tap.server import Tap
+    from context_bench.traffic.call import Call
 
 __all__ = ["Log", "main"]
 
@@ -154,8 +154,8 @@ class Log:
 
     def take(self, call: Call, request: Incoming) -> None:
         """A request has had its reply, or has lost whoever sent it."""
-        from context_bench.tap.prompt import read_prompt
         from context_bench.utils.tokens import get_tokenizer
+        from context_bench.wire.requests import read_prompt
 
         prompt = read_prompt(request.body)
         tokens = prompt.tokens(get_tokenizer()) if prompt else 0

@@ -12,10 +12,10 @@ from context_bench.conformance.check import CheckFailed
 from context_bench.conformance.check_upstream import Script, Upstream
 from context_bench.conformance.client import Arrived, Client, Listener
 from context_bench.conformance.forms import Form, Message, Said
-from context_bench.http.events import read_events
 from context_bench.tap.answering import Incoming
-from context_bench.tap.prompt import Prompt, read_document, read_prompt
-from context_bench.tap.replies import Answer
+from context_bench.wire.events import read_events
+from context_bench.wire.replies import Answer
+from context_bench.wire.requests import Prompt, read_document, read_prompt
 
 __all__ = ["Bench", "Exchange", "user"]
 

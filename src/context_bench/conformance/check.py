@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from context_bench.tap.answering import Dialect
+from context_bench.wire.dialects import Dialect
 
 if TYPE_CHECKING:
     from context_bench.conformance.bench import Bench

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from context_bench.tap.answering import Incoming, Outgoing
-from context_bench.tap.replies import Answer, outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.tap.scripted import Scripted
+from context_bench.wire.replies import Answer
 
 __all__ = ["Script", "Upstream"]
 
@@ -44,6 +44,6 @@ class Upstream:
 
 def _always(answer: Answer) -> Script:
     async def script(request: Incoming) -> Outgoing:
-        return outgoing(answer, request)
+        return build_reply(answer, request)
 
     return script

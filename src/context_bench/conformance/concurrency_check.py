@@ -7,8 +7,8 @@ import re
 
 from context_bench.conformance.bench import Bench, Exchange, user
 from context_bench.conformance.check import CheckFailed, check, require
-from context_bench.tap.answering import Incoming, Outgoing
-from context_bench.tap.replies import Answer, outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_reply
+from context_bench.wire.replies import Answer
 
 __all__ = ["concurrent"]
 
@@ -35,7 +35,7 @@ async def concurrent(bench: Bench) -> None:
             await asyncio.wait_for(all_here.wait(), _PATIENCE)
         except asyncio.TimeoutError:  # a proxy may let in only so many at once
             all_here.set()
-        return outgoing(Answer(f"hello {marks[0].decode()}" if marks else "hello nobody"), request)
+        return build_reply(Answer(f"hello {marks[0].decode()}" if marks else "hello nobody"), request)
 
     bench.upstream.expect(answer)
     replies = await asyncio.gather(*(_visit(bench, number) for number in range(_CROWD)))

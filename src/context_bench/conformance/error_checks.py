@@ -6,7 +6,7 @@ from typing import Any
 
 from context_bench.conformance.bench import Bench
 from context_bench.conformance.check import Check, require
-from context_bench.tap.replies import Answer
+from context_bench.wire.replies import Answer
 
 __all__ = ["STATUSES", "relayed", "relayed_before_stream"]
 

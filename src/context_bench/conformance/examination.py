@@ -23,8 +23,8 @@ from context_bench.conformance.forms import Form
 from context_bench.conformance.openai_form import OpenAI
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.http.paths import find_api_root
-from context_bench.tap.answering import Dialect
-from context_bench.tap.replies import Answer
+from context_bench.wire.dialects import Dialect
+from context_bench.wire.replies import Answer
 
 __all__ = ["CHECKS", "Findings", "choose", "examine"]
 

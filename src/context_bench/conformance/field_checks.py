@@ -7,7 +7,7 @@ from typing import Any
 
 from context_bench.conformance.bench import Bench, Exchange, user
 from context_bench.conformance.check import check, require
-from context_bench.tap.replies import Answer
+from context_bench.wire.replies import Answer
 
 __all__ = [
     "api_headers",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from context_bench.tap.answering import Dialect
-from context_bench.tap.replies import ToolCall
+from context_bench.wire.dialects import Dialect
+from context_bench.wire.replies import ToolCall
 
 __all__ = ["KEY", "Form", "Message", "Said"]
 

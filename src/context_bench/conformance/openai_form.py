@@ -7,9 +7,9 @@ from typing import Any
 
 from context_bench.conformance.check import CheckFailed
 from context_bench.conformance.forms import KEY, Message, Said
-from context_bench.http.events import DONE
-from context_bench.tap.answering import Dialect
-from context_bench.tap.replies import ToolCall
+from context_bench.wire.dialects import Dialect
+from context_bench.wire.events import DONE
+from context_bench.wire.replies import ToolCall
 
 __all__ = ["OpenAI"]
 

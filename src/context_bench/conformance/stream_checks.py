@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 from context_bench.conformance.bench import Bench
 from context_bench.conformance.check import check, require
-from context_bench.tap.answering import Incoming, Outgoing
-from context_bench.tap.replies import Answer, outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_reply
+from context_bench.wire.replies import Answer
 
 __all__ = ["complete", "end", "stays_streaming", "usage"]
 
@@ -34,7 +34,7 @@ class _Hold:
 
     async def answer(self, request: Incoming) -> Outgoing:
         """What the upstream answers."""
-        reply = outgoing(Answer("".join(_PIECES), chunks=_PIECES), request)
+        reply = build_reply(Answer("".join(_PIECES), chunks=_PIECES), request)
         if not isinstance(reply.body, bytes):
             reply.body = self._held(reply.body)
         return reply

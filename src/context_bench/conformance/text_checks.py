@@ -6,8 +6,8 @@ from typing import Any
 
 from context_bench.conformance.bench import Bench, Exchange, user
 from context_bench.conformance.check import check, require
-from context_bench.tap.prompt import Prompt
-from context_bench.tap.replies import Answer
+from context_bench.wire.replies import Answer
+from context_bench.wire.requests import Prompt
 
 __all__ = ["conversation", "long_input", "long_output", "plain_reply", "surrogates", "unicode_reply", "unicode_request"]
 

@@ -10,7 +10,7 @@ from context_bench.conformance.bench import Bench, user
 from context_bench.conformance.check import CheckFailed, check, require
 from context_bench.conformance.forms import Said
 from context_bench.conformance.tool_schemas import flaw_of
-from context_bench.tap.replies import Answer, ToolCall
+from context_bench.wire.replies import Answer, ToolCall
 
 __all__ = ["calls_plain", "calls_streamed", "pairs", "schemas"]
 

@@ -18,8 +18,8 @@ from context_bench.errors import BadOutput, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
 from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import with_context
-from context_bench.systems.sampling import read_usage
 from context_bench.types import Example, System
+from context_bench.wire.usage import read_usage
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
 

@@ -13,8 +13,9 @@ from context_bench.engine.scoring import Judgement
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
-from context_bench.tap.numbers import count_request, tapped_numbers
 from context_bench.text.golds import turn_responses
+from context_bench.traffic.exchanges import read_exchanges
+from context_bench.traffic.row_facts import count_request, measure_row
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["RowMaker"]
@@ -55,7 +56,7 @@ class RowMaker:
         if "ignored_usage" in metadata:
             self._tell_ignored(job)
         if "tapped" in processed and outcome.returns == "response":
-            metadata |= tapped_numbers(processed["tapped"], self._count)
+            metadata |= measure_row(read_exchanges(processed["tapped"]), self._count).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
         if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)

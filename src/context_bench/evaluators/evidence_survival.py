@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.results import Scores
-from context_bench.tap.exchanges import find_answers
-from context_bench.tap.prompt import read_prompt
 from context_bench.text.golds import evidence_texts
 from context_bench.text.words import normalise
+from context_bench.traffic.exchanges import find_answers, read_exchanges
 
 __all__ = ["EvidenceSurvival", "read_texts"]
 
@@ -60,10 +59,10 @@ def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
     tapped, context = processed.get("tapped"), processed.get("context")
     if tapped is None:
         return [context] if isinstance(context, str) else "what the model got to read was not seen"
-    answers = find_answers(tapped)
+    answers = find_answers(read_exchanges(tapped))
     if isinstance(answers, str):
         return answers
-    prompts = [prompt for calls in answers for call in calls if (prompt := read_prompt(call["body"])) is not None]
+    prompts = [call.prompt for calls in answers for call in calls if call.prompt is not None]
     if not prompts:
         return "no request of this example reached the model"
     return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))

@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 
 from context_bench.errors import RequestFailed, describe
-from context_bench.evaluators.judge.judge_prompt import PROMPT, content_text, judge_messages, read_case
+from context_bench.evaluators.judge.judge_prompt import PROMPT, judge_messages, read_case
 from context_bench.evaluators.judge.judge_reply import read_verdict
-from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
+from context_bench.http import Secret
 from context_bench.http.loop import run_sync
-from context_bench.http.secrets import check_url
 from context_bench.results import Scores
-from context_bench.text.masking import find_secrets, mask_text
-from context_bench.utils.tokens import read_token_count
+from context_bench.systems.chat import open_connection
+from context_bench.text.masking import mask_text
+from context_bench.wire.model_reply import NotAReply, read_chat_completion
 
 __all__ = ["DEFAULT_MODEL", "LLMJudge"]
 
@@ -68,22 +68,24 @@ class LLMJudge:
         max_connections: int | None = None,
         max_rpm: float | None = None,
     ) -> None:
-        key = find_key(check_url(base_url), api_key)
-        self._endpoint = Endpoint(
+        connection = open_connection(
+            "openai",
             base_url,
-            headers={"Authorization": Secret(f"Bearer {key.reveal()}")} if key else None,
+            model,
+            api_key=api_key,
+            extra_body=extra_body,
             timeout=timeout,
-            policy=RetryPolicy(max_retries, retry_base_delay, deadline=10 * timeout),
-            limit=max_connections,
+            max_retries=max_retries,
+            retry_base_delay=retry_base_delay,
             max_rpm=max_rpm,
-            secrets=find_secrets(extra_body),
+            max_connections=max_connections,
         )
+        self._endpoint, self._path = connection.endpoint, connection.path
         self.base_url = self._endpoint.base_url
         self.model = model
         self.temperature = temperature
         self.extra_body = dict(extra_body or {})
         self._takes_temperature = True
-        self._path = "/chat/completions" if self.base_url.endswith("/v1") else "/v1/chat/completions"
 
     def __repr__(self) -> str:
         return f"LLMJudge({mask_text(self.base_url)!r}, model={self.model!r})"
@@ -100,7 +102,7 @@ class LLMJudge:
         await self._endpoint.probe()
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
-        """The same as `ascore`, for callers without an event loop."""
+        """Ask the judge, for callers without an event loop."""
         return run_sync(self.ascore(original, processed))
 
     async def ascore(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -137,24 +139,20 @@ class LLMJudge:
 
 
 def _scores(document: Any, model: str) -> Scores:
-    """What a chat completion says, or why it says nothing."""
+    """Read the verdict in a chat completion, or why it holds none."""
     try:
-        choice = document["choices"][0]
-        reply, ending = content_text(choice["message"]), choice.get("finish_reason")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return Scores(reason="the judge's reply is no chat completion", transient=True)
-    details: dict[str, Any] = {"model": model, "reply": reply[:_KEPT], **_tokens(document.get("usage"))}
+        reply = read_chat_completion(document)
+    except NotAReply:
+        return Scores(reason="the judge's reply is not a chat completion", transient=True)
+    tokens: dict[str, Any] = {
+        key: reply.usage[key] for key in ("prompt_tokens", "completion_tokens") if key in reply.usage
+    }
+    details: dict[str, Any] = {"model": model, "reply": reply.text[:_KEPT], **tokens}
     try:
-        if ending == "length":
+        if reply.finish == "length":
             raise ValueError("it was cut off")
-        verdict = read_verdict(reply)
+        verdict = read_verdict(reply.text)
     except ValueError as error:
         return Scores(reason=f"the judge's reply cannot be read: {error}", details=details, transient=True)
     details = {"rating": verdict.rating, "rationale": verdict.rationale[:_KEPT], **details}
     return Scores({"judge_score": (verdict.rating - 1) / 4}, details=details)
-
-
-def _tokens(usage: Any) -> dict[str, int]:
-    told = usage if isinstance(usage, Mapping) else {}
-    counts = {key: read_token_count(told.get(key)) for key in ("prompt_tokens", "completion_tokens")}
-    return {key: count for key, count in counts.items() if count is not None}

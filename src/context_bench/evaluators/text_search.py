@@ -11,10 +11,10 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from context_bench.systems.prompts import merge
-from context_bench.tap.prompt import Prompt
 from context_bench.text.escapes import undo_escapes, undo_html
 from context_bench.text.words import normalise
 from context_bench.types import Example
+from context_bench.wire.requests import Prompt
 
 __all__ = ["TextSearch", "read_sent_texts"]
 

@@ -18,9 +18,8 @@ from context_bench.errors import UsageError
 from context_bench.local.process import CONTEXT, ModelProcess, Settings, check_installed
 from context_bench.local.serve import REPLY_TOKENS
 from context_bench.local.weights import Say, choose
-from context_bench.tap.answering import Incoming, Outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_error
 from context_bench.tap.forward import Forward
-from context_bench.tap.replies import error_reply
 
 __all__ = ["LocalModel"]
 
@@ -82,10 +81,10 @@ class LocalModel:
         try:
             await self._keep_alive(process)
         except UsageError as error:
-            return error_reply(502, str(error), request.dialect)
+            return build_error(502, str(error), request.dialect)
         outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
         if outgoing.status == 502 and await asyncio.to_thread(process.wait, _LAST_BREATH):
-            return error_reply(502, f"the local model's process was {process.ending} over a request", request.dialect)
+            return build_error(502, f"the local model's process was {process.ending} over a request", request.dialect)
         return outgoing
 
     async def close(self) -> None:

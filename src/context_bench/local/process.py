@@ -10,21 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections import deque
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from context_bench.errors import MissingExtra, UsageError, printable
+from context_bench.errors import MissingExtra, UsageError
 from context_bench.local import serve
 from context_bench.local.weights import Say, Weights
+from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child, wait_for_end
 from context_bench.tap.address import url_of
 
 __all__ = ["CONTEXT", "ModelProcess", "Settings", "check_installed", "default_threads"]
@@ -85,8 +83,7 @@ class ModelProcess:
         self.settings = settings
         self.url = ""
         self._child: subprocess.Popen[bytes] | None = None
-        self._said: deque[str] = deque(maxlen=_LINES)
-        self._listener = threading.Thread()
+        self._said: LastLines | None = None
 
     def start(self) -> None:
         """Start it, or start it again, and return when it answers.
@@ -111,15 +108,12 @@ class ModelProcess:
 
     def _spawn(self) -> dict[str, str]:
         """What the process reports when it is ready or has failed; nothing when it has died."""
-        # Named by its path, so that nothing in the current folder shadows what it imports; in a session of its
-        # own, since Ctrl-C in a terminal is for us, and we end it.
-        command, pipe = [sys.executable, serve.__file__], subprocess.PIPE
-        child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        # Named by its path, so that nothing in the current folder shadows what it imports.
+        child = start_child([sys.executable, serve.__file__], stderr=subprocess.PIPE)
         assert child.stdin is not None
         assert child.stdout is not None
-        self._child, self._said = child, deque(maxlen=_LINES)
-        self._listener = threading.Thread(target=_listen, args=(child.stderr, self._said), daemon=True)
-        self._listener.start()
+        assert child.stderr is not None
+        self._child, self._said = child, LastLines(child.stderr, _LINES)
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(json.dumps(asdict(self.settings)).encode() + b"\n")
             child.stdin.flush()
@@ -139,27 +133,20 @@ class ModelProcess:
     @property
     def ending(self) -> str:
         """How it ended, in words."""
-        code = self._child.poll() if self._child is not None else None
-        if code is None:
-            return "not ended"
-        return f"ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        return describe_exit(self._child.poll() if self._child is not None else None)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for its end, or so many seconds for it; whether it has ended."""
         assert self._child is not None
-        try:
-            self._child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return wait_for_end(self._child, seconds) is not None
 
     def stop(self) -> None:
         """End it, and return when it is gone."""
         if self._child is None:
             return
-        self._child.kill()  # it keeps nothing that could be lost
-        self._child.wait()
-        self._listener.join(_STOP_SECONDS)
+        kill_group(self._child)  # it keeps nothing that could be lost
+        if self._said is not None:
+            self._said.wait(_STOP_SECONDS)
         for stream in (self._child.stdin, self._child.stdout):
             assert stream is not None
             with contextlib.suppress(OSError):
@@ -167,10 +154,11 @@ class ModelProcess:
 
     def _reason(self, report: dict[str, str]) -> str:
         """Why it did not start: its own words about the file, its report, or the way it ended."""
-        for line in self._said:
+        lines = list(self._said.lines) if self._said is not None else []
+        for line in lines:
             if "error loading model: " in line:
                 return line.partition("error loading model: ")[2]
-        last = self._said[-1] if self._said else ""
+        last = lines[-1] if lines else ""
         return f"{report.get('error') or f'its process was {self.ending}'} {last}".strip()
 
 
@@ -197,14 +185,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _listen(stream: IO[bytes] | None, said: deque[str]) -> None:
-    """Keep the last lines of what a process says; a pipe that nobody reads would stop it when it is full."""
-    assert stream is not None
-    with stream:
-        for line in stream:
-            said.append(printable(line.decode(errors="replace")))
-
-
 def _check_port(host: str, port: int) -> None:
     """The native server says no more than that it failed, so the usual reason is looked for first."""
     try:
@@ -214,10 +194,3 @@ def _check_port(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as error:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from context_bench.processes.child import start_child
 from context_bench.sandbox.interpreter import (
     LIMITS,
     MEMORY,
@@ -60,13 +61,14 @@ class Bubblewrap:
         told, tells = os.pipe()
         try:
             with job_file(main, {**job, **_bounds(seconds)}) as stdin, _filter_file() as filtering:
-                process = subprocess.Popen(
+                process = start_child(
                     [self._program, "--seccomp", str(filtering), "--info-fd", str(tells), *self._command],
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    pass_fds=[*files, filtering, tells],
+                    files=[*files, filtering, tells],
                     env={},
+                    own_group=False,  # it is ended by the first process of its namespace
                 )
         except BaseException:
             os.close(told)

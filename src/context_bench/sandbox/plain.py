@@ -5,15 +5,14 @@ They run as the user, with the user's files and network in reach.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from context_bench.processes.child import kill_group, start_child
 from context_bench.sandbox.interpreter import LIMITS, MEMORY, Child, command, environment, job_file
 
 __all__ = ["Plain"]
@@ -30,15 +29,14 @@ class Plain:
         directory = tempfile.mkdtemp(prefix="context-bench-")
         try:
             with job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
-                process = subprocess.Popen(
+                process = start_child(
                     command(),
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    pass_fds=files,
+                    files=files,
                     cwd=directory,
                     env=environment(directory),
-                    start_new_session=True,
                 )
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
@@ -55,9 +53,5 @@ class _Session:
 
     def end(self) -> None:
         """Kill the process group, and remove the directory."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        self._process.wait()
+        kill_group(self._process)
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -10,11 +10,13 @@ from typing import Any
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
+from context_bench.processes.child import kill_group, start_child
 from context_bench.systems.echo import Echo
-from context_bench.systems.programs import end, start
-from context_bench.systems.prompts import task_text, text_of
-from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
+from context_bench.systems.prompts import task_text
+from context_bench.systems.settings import check_settings, settings_fingerprint
 from context_bench.types import Example
+from context_bench.wire.requests import read_text
+from context_bench.wire.usage import read_anthropic_usage
 
 __all__ = ["ClaudeCLI"]
 
@@ -74,27 +76,27 @@ class ClaudeCLI:
         for flag, value in self._flags.items():
             arguments += [flag, value]
         prompt = (self._build_prompt or _prompt)(example)
-        with start(arguments, stderr=subprocess.PIPE) as process:
+        with start_child(arguments, stderr=subprocess.PIPE) as process:
             self._running.add(process)
             try:
                 output, errors = process.communicate(prompt.encode("utf-8", "replace"), self.timeout)
             except subprocess.TimeoutExpired:
                 raise TimedOut(f"{self.command} gave no answer within {self.timeout:g} s") from None
             finally:
-                end(process)
+                kill_group(process)
                 self._running.discard(process)
         return Echo(example, _result(self.command, process.returncode, output, errors))
 
     def finish(self) -> None:
         """End what is still running."""
         for process in list(self._running):
-            end(process)
+            kill_group(process)
 
 
 def _prompt(example: Example) -> str:
     """One text: a conversation turn by turn, or the context and what is asked."""
     if example.get("turns"):
-        return "\n\n".join(f"{turn.get('role')}: {text_of(turn.get('content'))}" for turn in example["turns"])
+        return "\n\n".join(f"{turn.get('role')}: {read_text(turn.get('content'))}" for turn in example["turns"])
     return "\n\n".join(part for part in (example.get("context", ""), task_text(example)) if part)
 
 
@@ -112,4 +114,4 @@ def _result(command: str, code: int, output: bytes, errors: bytes) -> Example:
         raise SystemFailure(f"{command} failed (exit code {code}): {shown}")
     if not isinstance(report.get("result"), str):
         raise BadOutput(f"{command} printed something that is no result: {output[:100]!r}")
-    return {"response": report["result"], "metadata": anthropic_usage(report.get("usage"))}
+    return {"response": report["result"], "metadata": read_anthropic_usage(report.get("usage"))}

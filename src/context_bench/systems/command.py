@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
+from context_bench.processes.child import kill_group, start_child, wait_for_end
 from context_bench.results import dump_json
-from context_bench.systems.programs import end, start, wait_for_end
-from context_bench.systems.sampling import check_settings, settings_fingerprint
+from context_bench.systems.settings import check_settings, settings_fingerprint
 from context_bench.types import Example
 
 __all__ = ["Command"]
@@ -93,7 +93,7 @@ class _Program:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.has_answered = False
-        self._process = start(command)
+        self._process = start_child(command)
         self._to_say: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._said: queue.Queue[bytes] = queue.Queue(maxsize=64)
         for work in (self._write, self._read):
@@ -170,7 +170,7 @@ class _Program:
 
     def end(self) -> None:
         """Kill it, and let both threads go."""
-        end(self._process)
+        kill_group(self._process)
         self._to_say.put(None)
         list(self._waiting())
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-from context_bench.errors import BadOutput, RequestFailed
-from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
-from context_bench.http.headers import changing_headers, check_headers, merge_headers
-from context_bench.http.loop import run_sync
-from context_bench.http.paths import describe_path, split_api_url
-from context_bench.http.refusals import Asked, explain_refusal
-from context_bench.systems.chat_stream import read_stream
-from context_bench.systems.conversation import answer_turns
-from context_bench.systems.echo import Echo
-from context_bench.systems.prompts import Message, build_messages, text_of
-from context_bench.systems.sampling import check_settings, describe_document, settings_fingerprint, usage_numbers
-from context_bench.text.masking import find_secrets, mask_command
+from context_bench.errors import RequestFailed
+from context_bench.http import Exchange, Reply, Secret
+from context_bench.systems.chat import ChatProxy, open_connection
+from context_bench.systems.prompts import Message, build_messages
 from context_bench.types import Example
+from context_bench.wire.model_reply import ModelReply, read_chat_completion
+from context_bench.wire.stream_reader import read_chat_stream
 
 __all__ = ["OpenAIProxy"]
 
 
-class OpenAIProxy:
+class OpenAIProxy(ChatProxy):
     """Sends each example as a chat completion and returns the reply.
 
     Args:
@@ -47,9 +40,6 @@ class OpenAIProxy:
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
 
-    own_client = True
-    sends_elsewhere = True
-
     def __init__(
         self,
         base_url: str,
@@ -72,36 +62,33 @@ class OpenAIProxy:
         max_connections: int | None = None,
         deadline: float | None = None,
     ) -> None:
-        check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
-        check_settings(may_be_zero=False, timeout=timeout, deadline=deadline, max_tokens=max_tokens)
-        check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
-        base_url, path = split_api_url(base_url, "/chat/completions")
-        key = find_key(base_url, api_key)
-        secret = {"Authorization": Secret(f"Bearer {key.reveal()}")} if key else {}
-        self._headers = check_headers(headers)
-        self.endpoint = Endpoint(
+        connection = open_connection(
+            "openai",
             base_url,
-            headers=merge_headers(secret, self._headers),
+            model,
+            api_key=api_key,
+            headers=headers,
+            extra_body=extra_body,
             timeout=timeout,
-            policy=RetryPolicy(max_retries, retry_base_delay, deadline=deadline or 10 * timeout),
-            limit=max_connections,
+            max_retries=max_retries,
+            retry_base_delay=retry_base_delay,
+            deadline=deadline,
             max_rpm=max_rpm,
             max_tpm=max_tpm,
-            secrets=find_secrets(extra_body),
+            max_connections=max_connections,
         )
-        self.name = name or urlsplit(base_url).netloc
-        self.model = model
-        self.max_workers: int | None = None
-        self.system_prompt = system_prompt
-        self.temperature, self.max_tokens, self.stream = temperature, max_tokens, stream
-        self.extra_body = dict(extra_body or {})
+        super().__init__(
+            connection,
+            model,
+            name,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            extra_body=extra_body,
+        )
+        self.stream = stream
         self._build_messages = build_messages
         self._limit_field = "max_tokens"
-        self._path = path
-        self._asked = Asked(model, key, "OPENAI_API_KEY", list(self._headers))
-
-    def __repr__(self) -> str:
-        return f"OpenAIProxy({mask_command(self.endpoint.base_url)!r}, model={self.model!r}, name={self.name!r})"
 
     @property
     def reads_gold(self) -> bool:
@@ -111,22 +98,10 @@ class OpenAIProxy:
     @property
     def fingerprint(self) -> str | None:
         """Everything that makes its answers differ; no secret is part of it."""
-        return settings_fingerprint(
-            "openai-proxy/1",
-            self._build_messages,
-            url=self.endpoint.base_url,
-            model=self.model,
-            system_prompt=self.system_prompt,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            extra_body=self.extra_body,
-            stream=self.stream,
-            headers=changing_headers(self._headers),
-            **describe_path(self.endpoint.base_url, self._path),
-        )
+        return self._describe("openai-proxy/1", self._build_messages, stream=self.stream)
 
     def request_body(self, example: Example) -> dict[str, Any]:
-        """What is sent for an example."""
+        """Make the body that is sent for an example."""
         if self._build_messages is not None:
             messages = self._build_messages(example)
         else:
@@ -147,67 +122,29 @@ class OpenAIProxy:
                 body[field] = value
         return body
 
-    async def prepare(self) -> None:
-        """Find out whether the server is there, before any example is sent."""
-        await self.endpoint.probe()
-
-    async def aprocess(self, example: Example) -> Example:
-        """Send one example and return its reply, with usage and timings in `metadata`."""
-        body, parse = self.request_body(example), read_stream if self.stream else None
+    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
+        body, parse = self.request_body(example), _read_stream if self.stream else None
         try:
-            exchange = await self.endpoint.post(self._path, body, parse)
+            return body, await self.endpoint.post(self._path, body, parse)
         except RequestFailed as error:
-            if not self._learned(error, body):
+            if not self._learn_limit_field(error, body):
                 raise
-            exchange = await self.endpoint.post(self._path, self.request_body(example), parse)
+            body = self.request_body(example)
+            exchange = await self.endpoint.post(self._path, body, parse)
             exchange.attempts += error.metadata.get("attempts", 0)
-        message, metadata = _reply(exchange.document, self.endpoint.place)
-        self.endpoint.settle(metadata.get("total_tokens"), body["messages"], message.get("content"))
-        metadata |= exchange.facts()
-        result: Example = {"response": text_of(message.get("content")), "metadata": metadata}
-        if message.get("tool_calls"):
-            result["tool_calls"] = message["tool_calls"]
-        if exchange.tapped is not None:
-            result["tapped"] = exchange.tapped
-        return result
+            return body, exchange
 
-    def _learned(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
-        """Whether it was refused for `max_tokens`: reasoning models name what they want instead, which is kept."""
+    def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
+        """Tell whether it was refused for `max_tokens`: reasoning models name what they want instead, which is kept."""
         wants = error.status == 400 and "max_completion_tokens" in str(error)
         if not wants or self.max_tokens is None or "max_tokens" not in refused:
             return False
         self._limit_field = "max_completion_tokens"
         return True
 
-    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """Why no other example needs to be sent after this one, if that is so."""
-        return explain_refusal(failure, self._asked)
-
-    def process(self, example: Example) -> Example:
-        """Send one example and return it with the reply, for callers without an event loop."""
-        return Echo(example, run_sync(self.aprocess(example)))
-
-    async def aprocess_conversation(self, turns: Sequence[Message]) -> list[Message]:
-        """Answer the user turns that wait for a reply one after the other, each with all before it."""
-        return await answer_turns(self.aprocess, turns)
-
-    def process_conversation(self, turns: Sequence[Message]) -> list[Message]:
-        """The same, for callers without an event loop."""
-        return run_sync(self.aprocess_conversation(turns))
+    def _read(self, document: Any) -> ModelReply:
+        return read_chat_completion(document)
 
 
-def _reply(document: Any, place: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The message and the numbers in a chat completion; BadOutput when it is none, with the usage that it tells."""
-    usage = usage_numbers(document.get("usage")) if isinstance(document, dict) else {}
-    try:
-        choice = document["choices"][0]
-        message = dict(choice["message"])
-        metadata: dict[str, Any] = usage | document.get("timings_of_stream", {})
-        if finish := choice.get("finish_reason"):
-            metadata["finish_reason"] = finish
-        return message, metadata
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        seen = describe_document(document)
-        error = BadOutput(f"{place} answered with JSON that is no chat completion: {seen}", usage)
-        error.wrong_form = not isinstance(document, dict) or not document.keys() & {"choices", "error"}
-        raise error from None
+def _read_stream(reply: Reply) -> Any:
+    return read_chat_stream(reply.body, reply.chunks)

@@ -20,7 +20,6 @@ __all__ = [
     "merge",
     "open_turns",
     "task_text",
-    "text_of",
     "with_context",
 ]
 
@@ -75,15 +74,6 @@ def _tool_result(context: str) -> list[Message]:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": context},
     ]
-
-
-def text_of(content: Any) -> str:
-    """The text of a message, whose content may also be a list of parts."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list | tuple):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)
 
 
 def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:

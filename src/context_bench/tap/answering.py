@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from context_bench.tap.prompt import read_document
+from context_bench.wire.dialects import Dialect, find_dialect
+from context_bench.wire.event_streams import write_events
+from context_bench.wire.replies import Answer, dump_body, error_document, make_reply
+from context_bench.wire.requests import read_document
 
-__all__ = ["Answerer", "Dialect", "Incoming", "Outgoing", "Shared", "dialect_of"]
-
-Dialect = Literal["openai", "anthropic"]
-
-_DIALECTS: dict[str, Dialect] = {"/v1/chat/completions": "openai", "/v1/messages": "anthropic"}
-
-
-def dialect_of(path: str) -> Dialect | None:
-    """What is spoken at a path; None where no model is asked."""
-    return _DIALECTS.get(path)
+__all__ = ["Answerer", "Incoming", "Outgoing", "Shared", "build_error", "build_json", "build_reply"]
 
 
 @dataclass(slots=True)
@@ -34,7 +28,7 @@ class Incoming:
     @property
     def dialect(self) -> Dialect | None:
         """What it speaks."""
-        return dialect_of(self.path)
+        return find_dialect(self.path)
 
     def document(self) -> dict[str, Any]:
         """The body as JSON; an empty object when it is none."""
@@ -48,6 +42,39 @@ class Outgoing:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | AsyncIterator[bytes] = b""
+
+
+def build_reply(answer: Answer, request: Incoming) -> Outgoing:
+    """Build the reply to a request, streamed when the request says so."""
+    document = request.document()
+    dialect = request.dialect or "openai"
+    if answer.status >= 400:
+        return build_error(answer.status, answer.text, dialect, answer.headers)
+    reply = make_reply(answer, document, dialect)
+    if document.get("stream") is not True:
+        return build_json(reply.document(), answer.status, answer.headers)
+    headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **answer.headers}
+    return Outgoing(answer.status, headers, _pace(write_events(reply), answer.pause))
+
+
+def build_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Outgoing:
+    """Build a reply with a JSON body."""
+    return Outgoing(status, {"content-type": "application/json", **(headers or {})}, dump_body(document))
+
+
+def build_error(
+    status: int, message: str, dialect: Dialect | None, headers: Mapping[str, str] | None = None
+) -> Outgoing:
+    """Build an error in the form of its API."""
+    return build_json(error_document(status, message, dialect), status, headers)
+
+
+async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:
+    """Yield the pieces one after the other, with a wait between two."""
+    for number, piece in enumerate(pieces):
+        if number and pause:
+            await asyncio.sleep(pause)
+        yield piece
 
 
 class Answerer(Protocol):

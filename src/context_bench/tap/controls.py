@@ -9,8 +9,8 @@ from context_bench.http.loop import run_sync
 from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
 from context_bench.systems.conversation import ask
 from context_bench.systems.prompts import merge
-from context_bench.tap.record import Call
 from context_bench.tap.system import Tapped
+from context_bench.traffic.call import Call
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 

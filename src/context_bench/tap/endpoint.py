@@ -14,13 +14,13 @@ from typing import Any
 from context_bench.errors import RequestFailed
 from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
-from context_bench.tap.completions import read_completion, read_plain
-from context_bench.tap.exchanges import asks, is_answered
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
-from context_bench.tap.prompt import read_prompt
-from context_bench.tap.record import Call
-from context_bench.tap.vendors import claim_headers, says_cache_hit
 from context_bench.text.masking import mask_command
+from context_bench.traffic.call import Call
+from context_bench.traffic.claims import claim_headers, says_cache_hit
+from context_bench.traffic.exchanges import Exchange as Seen
+from context_bench.wire.completions import read_completion, read_plain
+from context_bench.wire.requests import read_prompt
 
 __all__ = ["WatchedEndpoint", "gather_exchanges"]
 
@@ -84,7 +84,7 @@ class WatchedEndpoint:
             self._begin(sending)
             tickets.append(self._matcher.open(prompt))
             mark = tickets[-1].mark
-            return _marked(body, path, mark), (f"{MARK_HEADER}: {mark}",)
+            return _mark(body, path, mark), (f"{MARK_HEADER}: {mark}",)
 
         def read(reply: Reply) -> Any:
             sending.body = reply.body
@@ -93,10 +93,10 @@ class WatchedEndpoint:
         try:
             exchange = await self._endpoint.post(path, attempt, None if parse is None else read)
             self._in_flight.discard(sending)
-            exchange.waited += await _ended(tickets[-1])
+            exchange.waited += await _wait_for_calls(tickets[-1])
         except RequestFailed as error:
             error.metadata["upstream_statuses"] = [call.status for ticket in tickets for call in ticket.calls]
-            error.tapped = [self._failed(path, body, tickets)]
+            error.tapped = [self._record_failure(path, body, tickets)]
             raise
         finally:
             self._in_flight.discard(sending)
@@ -129,70 +129,78 @@ class WatchedEndpoint:
             self._matcher.close(tickets[-1])
 
     def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, sending: _Sending) -> dict[str, Any]:
-        """As the row keeps it. A tap that nobody has called yet knows nothing, also not that no call was needed."""
+        """Make the record that the row keeps. A tap that nobody has called yet knows nothing, also not that no call
+        was needed.
+        """
         *earlier, last = sending.tickets
         since = exchange.sent + time.perf_counter() - time.monotonic()  # calls are timed by the finer clock
-        before = [call for ticket in earlier for call in ticket.calls]
-        headers = _headers(exchange.raw_headers)
+        before = _sort([call for ticket in earlier for call in ticket.calls])
+        headers = _read_headers(exchange.raw_headers)
         if sending.body:
             returned = read_completion(sending.body.decode("utf-8", "replace"))
         else:
             returned = read_plain(exchange.document) if isinstance(exchange.document, Mapping) else None
-        return {
-            "path": path,
-            "sent": self._hide(encode(_marked(body, path, last.mark))).decode("utf-8", "replace"),
-            "attempts": len(sending.tickets),
-            "seconds": exchange.seconds,
-            "alone": sending.alone,
-            "first_token": _first_token(exchange.document),
-            "claims": claim_headers(headers),
-            "cache_hit": says_cache_hit(headers),
-            "returned": None if returned is None else returned.as_dict(),
-            "calls": _stored(last.calls, since),
-            "lost_calls": [call for call in _stored(before, since) if asks(call) and is_answered(call)],
-            "earlier_calls": len(before),
-            **_unmatched(sending.tickets),
-            "silent": not self._matcher.seen,
-        }
+        unmatched = _find_unmatched(sending.tickets)
+        return Seen(
+            sent=self._hide(encode(_mark(body, path, last.mark))).decode("utf-8", "replace"),
+            path=path,
+            calls=_sort(last.calls),
+            attempts=len(sending.tickets),
+            seconds=exchange.seconds,
+            alone=sending.alone,
+            first_token=_first_token(exchange.document),
+            claims=claim_headers(headers),
+            cache_hit=says_cache_hit(headers),
+            returned=returned,
+            lost_calls=[call for call in before if call.asks_model and call.is_answered],
+            earlier_calls=len(before),
+            unmatched=len(unmatched),
+            unmatched_bodies=_list_readable(unmatched),
+            silent=not self._matcher.seen,
+        ).as_dict(since)
 
-    def _failed(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
-        """What is known of a request that came to nothing: all that its attempts set off."""
+    def _record_failure(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
+        """Record a request that came to nothing: all that its attempts set off."""
         calls = [call for ticket in tickets for call in ticket.calls]
-        return {
-            "path": path,
-            "sent": self._hide(encode(body)).decode("utf-8", "replace"),
-            "attempts": len(tickets),
-            "calls": _stored(calls, calls[0].started if calls else 0.0),
-            **_unmatched(tickets),
-            "failed": True,
-        }
+        unmatched = _find_unmatched(tickets)
+        return Seen(
+            sent=self._hide(encode(body)).decode("utf-8", "replace"),
+            path=path,
+            calls=_sort(calls),
+            attempts=len(tickets),
+            unmatched=len(unmatched),
+            unmatched_bodies=_list_readable(unmatched),
+            failed=True,
+        ).as_dict(calls[0].started if calls else 0.0)
 
 
-def _unmatched(tickets: Iterable[Ticket]) -> dict[str, Any]:
-    """The calls that may belong to a request and cannot be told: how many, and what those that ask a model hold."""
-    calls = list({id(call): call for ticket in tickets for call in ticket.unmatched}.values())
-    found = [{"path": call.path, "body": call.body, "status": call.status} for call in calls]
-    return {"unmatched": len(calls), "unmatched_bodies": [call["body"] for call in found if _may_be_read(call)]}
+def _find_unmatched(tickets: Iterable[Ticket]) -> list[Call]:
+    """Find the calls that may belong to a request and cannot be told."""
+    return list({id(call): call for ticket in tickets for call in ticket.unmatched}.values())
 
 
-def _may_be_read(call: Mapping[str, Any]) -> bool:
-    return asks(call) and call["status"] < 300
+def _list_readable(calls: Iterable[Call]) -> list[str]:
+    """List the bodies of those calls that a model may have read."""
+    return [call.body for call in calls if call.asks_model and call.status < 300]
 
 
-def _stored(calls: Iterable[Call], since: float) -> list[dict[str, Any]]:
-    return [call.as_dict(since) for call in sorted(calls, key=lambda call: call.started)]
+def _sort(calls: Iterable[Call]) -> list[Call]:
+    return sorted(calls, key=lambda call: call.started)
 
 
-def _marked(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
-    """The body with the mark where its form has room for one, unless the user has put something there."""
+def _mark(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
+    """Put the mark into a body where its form has room for one, unless the user has put something there."""
     if not path.endswith("/messages"):
         return {**body, "user": body.get("user", mark)}
     metadata = body.get("metadata") or {}
     return {**body, "metadata": {"user_id": mark, **metadata}}
 
 
-async def _ended(ticket: Ticket) -> float:
-    """The last byte may be here before the tap has noted that it went. The seconds that this took."""
+async def _wait_for_calls(ticket: Ticket) -> float:
+    """Wait for the ends of the calls: the last byte may be here before the tap has noted that it went.
+
+    Returns the seconds that this took.
+    """
     started = time.perf_counter()
     while any(call.ended is None for call in ticket.calls) and time.perf_counter() < started + _PATIENCE:
         await asyncio.sleep(0.001)
@@ -204,7 +212,7 @@ def _first_token(document: Any) -> float | None:
     return timings.get("time_to_first_token") if timings else None
 
 
-def _headers(raw: bytes) -> dict[str, str]:
-    """A reply's headers by lower-case name."""
+def _read_headers(raw: bytes) -> dict[str, str]:
+    """Read a reply's headers, by lower-case name."""
     pairs = (line.partition(":") for line in raw.decode("latin-1").split("\r\n"))
     return {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}

@@ -19,9 +19,8 @@ from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.open_files import SHORTAGES
 from context_bench.http.paths import find_api_root
 from context_bench.http.secrets import is_loopback
-from context_bench.tap.answering import Incoming, Outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_error
 from context_bench.tap.matching import MARK, MARK_HEADER
-from context_bench.tap.replies import error_reply
 from context_bench.text.masking import find_url_secrets, mask_text
 
 if TYPE_CHECKING:
@@ -98,16 +97,16 @@ class Forward:
         import aiohttp
 
         if not request.path.startswith("/"):  # else it could end the name of the host, or begin another
-            return error_reply(400, f"{request.path!r} is no path", request.dialect)
+            return build_error(400, f"{request.path!r} is no path", request.dialect)
         try:
             return await self._ask(request)
         except asyncio.TimeoutError:
-            return error_reply(504, f"{self._shown} did not answer within {self.timeout:g} s", request.dialect)
+            return build_error(504, f"{self._shown} did not answer within {self.timeout:g} s", request.dialect)
         except (aiohttp.ClientError, OSError) as error:
             if getattr(error, "errno", None) in SHORTAGES:
                 why = f"the tap has no connection left for {self._shown}: {mask_text(describe(error))}"
-                return error_reply(503, why, request.dialect)
-            return error_reply(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.dialect)
+                return build_error(503, why, request.dialect)
+            return build_error(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.dialect)
 
     async def _ask(self, request: Incoming) -> Outgoing:
         from yarl import URL

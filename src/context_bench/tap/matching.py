@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from context_bench.tap.answering import Incoming
-from context_bench.tap.prompt import Prompt, read_prompt
-from context_bench.tap.record import Call
 from context_bench.text.words import split_words
+from context_bench.traffic.call import Call
+from context_bench.wire.requests import Prompt, read_prompt
 
 __all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import DataError, UsageError
-from context_bench.tap.prompt import read_prompt
-from context_bench.tap.replies import Answer, ToolCall
+from context_bench.wire.replies import Answer, ToolCall
+from context_bench.wire.requests import read_prompt
 
 __all__ = ["Rules", "read_answer", "read_rules"]
 

@@ -22,12 +22,12 @@ from typing import Any
 
 from context_bench.errors import UsageError, describe
 from context_bench.refs import import_code
-from context_bench.tap.answering import Incoming, Outgoing
+from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json, build_reply
 from context_bench.tap.extract import extract_answer
-from context_bench.tap.prompt import read_prompt
-from context_bench.tap.replies import Answer, error_reply, json_reply, outgoing
 from context_bench.tap.rules import read_answer, read_rules
 from context_bench.utils.tokens import get_tokenizer
+from context_bench.wire.replies import Answer
+from context_bench.wire.requests import read_prompt
 
 __all__ = ["Scripted"]
 
@@ -84,21 +84,21 @@ class Scripted:
     async def answer(self, request: Incoming) -> Outgoing:
         """Answer a request."""
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
-            return json_reply(_MODELS)
+            return build_json(_MODELS)
         document = request.document()
         prompt = read_prompt(document)
         if request.method == "POST" and request.path == _COUNT and prompt:
-            return json_reply({"input_tokens": prompt.tokens(get_tokenizer())})
+            return build_json({"input_tokens": prompt.tokens(get_tokenizer())})
         if request.method != "POST" or request.dialect is None:
-            return error_reply(404, f"nothing answers {request.method} {request.path} here", request.dialect)
+            return build_error(404, f"nothing answers {request.method} {request.path} here", request.dialect)
         if prompt is None:
-            return error_reply(400, "the body is no JSON object with messages", request.dialect)
+            return build_error(400, "the body is no JSON object with messages", request.dialect)
         answer = self._script(document)
         if inspect.isawaitable(answer):
             answer = await answer
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        return outgoing(answer, request)
+        return build_reply(answer, request)
 
 
 def _echo(document: dict[str, Any]) -> Answer:

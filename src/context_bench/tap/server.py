@@ -23,11 +23,11 @@ from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.open_files import warn_of_few_files
 from context_bench.tap.access import find_refusal
 from context_bench.tap.address import LOOPBACK, url_of
-from context_bench.tap.answering import Answerer, Incoming, Outgoing, dialect_of
+from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error
 from context_bench.tap.intake import MAX_BODY, BodyRefused, Budget, Share, limit_seconds, read_body
-from context_bench.tap.record import Call
-from context_bench.tap.replies import error_reply
-from context_bench.tap.secrets import Hidden
+from context_bench.tap.redaction import Redactor
+from context_bench.traffic.call import Call
+from context_bench.wire.dialects import find_dialect
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -172,11 +172,11 @@ class Tap:
 
     async def _record(self, request: web.Request, incoming: Incoming, share: Share) -> web.StreamResponse:
         """Have a request answered, and keep what passes."""
-        hidden = Hidden(incoming.headers, incoming.query, self._secrets)
+        redactor = Redactor(incoming.headers, incoming.query, self._secrets)
         call = Call(
-            hidden.line(incoming.path),
-            hidden.text(incoming.body),
-            hidden.headers(incoming.headers),
+            redactor.line(incoming.path),
+            redactor.text(incoming.body),
+            redactor.headers(incoming.headers),
             perf_counter(),
         )
         watched = request.method == "POST"
@@ -186,8 +186,8 @@ class Tap:
             outgoing = await self._answer(incoming)
             call.status = outgoing.status
             if isinstance(outgoing.body, bytes):
-                return await _send(request, outgoing, outgoing.body, call, hidden)
-            return await _stream(request, outgoing, outgoing.body, call, hidden, share)
+                return await _send(request, outgoing, outgoing.body, call, redactor)
+            return await _stream(request, outgoing, outgoing.body, call, redactor, share)
         finally:
             if call.ended is None:
                 call.ended, call.cut = perf_counter(), True
@@ -198,7 +198,7 @@ class Tap:
         try:
             return await self._answerer.answer(incoming)
         except Exception as error:  # noqa: BLE001 - an answerer may be anybody's, and a server goes on
-            return error_reply(500, describe(error), incoming.dialect)
+            return build_error(500, describe(error), incoming.dialect)
 
 
 def _health() -> web.Response:
@@ -217,7 +217,7 @@ async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamRespo
     """Say why a request is not taken; the rest of it is not waited for."""
     from aiohttp import web
 
-    reply = error_reply(refused.status, str(refused), dialect_of(request.path))
+    reply = build_error(refused.status, str(refused), find_dialect(request.path))
     assert isinstance(reply.body, bytes)
     response = web.Response(status=reply.status, headers=reply.headers, body=reply.body)
     response.force_close()
@@ -238,7 +238,7 @@ async def _read(request: web.Request, share: Share) -> Incoming:
 
 
 async def _send(
-    request: web.Request, outgoing: Outgoing, body: bytes, call: Call, hidden: Hidden
+    request: web.Request, outgoing: Outgoing, body: bytes, call: Call, redactor: Redactor
 ) -> web.StreamResponse:
     """A body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
     from aiohttp import web
@@ -254,7 +254,7 @@ async def _send(
             with limit_seconds(request, _WRITE_SECONDS):
                 await response.write(body[place : place + _PIECE])
     await response.write_eof()
-    call.reply = hidden.text(body)
+    call.reply = redactor.text(body)
     call.first = call.ended = perf_counter()
     return response
 
@@ -264,7 +264,7 @@ async def _stream(
     outgoing: Outgoing,
     chunks: AsyncIterator[bytes],
     call: Call,
-    hidden: Hidden,
+    redactor: Redactor,
     share: Share,
 ) -> web.StreamResponse:
     """A body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
@@ -291,7 +291,7 @@ async def _stream(
         _log.debug("a stream broke off: %s", describe(error))
         _cut(request)
     finally:
-        call.reply = hidden.text(b"".join(sent))
+        call.reply = redactor.text(b"".join(sent))
         if hasattr(chunks, "aclose"):
             await chunks.aclose()
     return response

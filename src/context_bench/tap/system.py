@@ -12,16 +12,14 @@ from typing import Any
 from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
+from context_bench.processes.started_proxy import StartedProxy
 from context_bench.systems.prompts import Message
 from context_bench.tap.answering import Answerer
 from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges
-from context_bench.tap.exchanges import asks
 from context_bench.tap.matching import Matcher
-from context_bench.tap.processes import StartedProxy
-from context_bench.tap.prompt import read_prompt
-from context_bench.tap.record import Call
 from context_bench.tap.server import Tap
 from context_bench.text.masking import mask_command
+from context_bench.traffic.call import Call
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
@@ -132,8 +130,8 @@ class Tapped:
         report: dict[str, Any] = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
         if self.launch is not None:
             report["proxy"] = {"name": self.name, **self.launch.describe()}
-        if late := [call for each in self._matcher.late if asks(call := each.as_dict(0.0)) and call["status"] < 300]:
-            tokens = [prompt.tokens(count) for call in late if (prompt := read_prompt(call["body"])) is not None]
+        if late := [call for call in self._matcher.late if call.asks_model and call.status < 300]:
+            tokens = [call.prompt.tokens(count) for call in late if call.prompt is not None]
             report |= {"late_calls": len(late), "late_tokens": sum(tokens)}
         return {**report, "label": self.label} if self.label else report
 

@@ -1,32 +1,21 @@
 """Recipes for real proxies: how each is started for a measurement, with telemetry off and no network call of its own.
 
-What a vendor says of itself is kept apart from what is measured: `claim_headers` and `claimed_tokens_saved` read it
-from the headers of a reply.
+What a vendor says of itself is kept apart from what is measured: see `traffic/claims.py`.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path, PurePath
 from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
+from context_bench.processes.programs import find_program
+from context_bench.wire.dialects import CHAT_PATH, MESSAGES_PATH
 
-__all__ = ["VENDORS", "Recipe", "claim_headers", "claimed_tokens_saved", "find_program", "recipe", "says_cache_hit"]
-
-CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-
-_SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
-_CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
-_LIMIT = re.compile(r"rate-?limit")
-_SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|global|all|day|daily|today|month\w*)\b")
-"""A claim about more than one request."""
+__all__ = ["VENDORS", "Recipe", "recipe"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +39,7 @@ class Recipe:
     version: str | None
     command: str
     env: Mapping[str, str] = field(default_factory=dict)
-    paths: tuple[str, ...] = (CHAT, MESSAGES)
+    paths: tuple[str, ...] = (CHAT_PATH, MESSAGES_PATH)
     headers: Mapping[str, str] = field(default_factory=dict)
     claims: str = ""
     notes: str = ""
@@ -137,25 +126,6 @@ def _tokenizer_files(program: Path) -> dict[str, str]:
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 
 
-def find_program(name: str) -> str | None:
-    """A program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
-    places = [str((home / name / part).absolute()) for home in _homes() for part in ("bin", "Scripts")]
-    return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
-
-
-def _homes() -> list[Path]:
-    """Where vendors may be installed: the user's own place, here, and in the checkout around this or our own directory.
-
-    No other directory above this one is searched: whoever can write there could have their program started.
-    """
-    given = os.environ.get("CONTEXT_BENCH_VENDORS")
-    around = [*Path.cwd().parents, *Path(__file__).parents]
-    checkouts = [
-        place for place in around if (place / "tools" / "vendors").is_dir() and (place / "pyproject.toml").is_file()
-    ]
-    return [*([Path(given)] if given else []), *(place / ".vendors" for place in (Path(), *checkouts))]
-
-
 def _find(name: str, package: str) -> Path:
     found = find_program(name)
     if found is None:
@@ -175,35 +145,3 @@ def _version(program: Path, distribution: str) -> str | None:
 def _environment(program: Path) -> Path:
     """The environment that a program is installed in, also when a link leads to it."""
     return program.resolve().parent.parent
-
-
-def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
-    lower = {name.lower(): value for name, value in headers.items()}
-    return {name: value for name, value in lower.items() if _CLAIM.search(name) and not _LIMIT.search(name)}
-
-
-def says_cache_hit(headers: Mapping[str, str]) -> bool:
-    """Whether a proxy says that it answered from a cache of its own, as in `x-cache: HIT` or `age: 30`."""
-    lower = {name.lower(): value.strip().lower() for name, value in headers.items()}
-    told = any(re.search(r"\bhit\b|^(?:true|1|yes)$", value) for name, value in lower.items() if "cache" in name)
-    return told or bool(lower.get("age", "").strip("0"))
-
-
-def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:
-    """The tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
-
-    Sums over a session or a day are left out. Of several others a known name comes first, then the shortest: more words
-    in a name narrow down what it counts. The order of the headers does not matter.
-    """
-    claims = claim_headers(headers)
-    names = [name for name in claims if name.endswith("tokens-saved") and not _SUM.search(name)]
-    known = {name: place for place, name in enumerate(_SAVED)}
-    for name in sorted(names, key=lambda name: (known.get(name, len(known)), len(name), name)):
-        try:
-            number = float(claims[name])
-        except ValueError:
-            continue
-        if isfinite(number):
-            return number
-    return None

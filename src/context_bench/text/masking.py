@@ -55,11 +55,20 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 
 
+_HEADER_MARKS = ("key", "token", "secret", "auth", "cookie", "password", "credential")
+
+
 @lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Whether what goes by that name in a body, a query or a command is a secret."""
     bare = re.sub(r"[\W_]", "", name).lower()
     return bare == "key" or (bare.endswith(_ENDINGS) and not bare.endswith(_NO_SECRETS))
+
+
+def may_name_secret(name: str) -> bool:
+    """Whether what goes by that name in a header or in the environment may be a secret."""
+    name = name.lower()
+    return any(mark in name for mark in _HEADER_MARKS)
 
 
 def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:

@@ -14,7 +14,7 @@ from context_bench.errors import MissingExtra
 from context_bench.evaluators.math.answer import final_answer, gold_text, read_parts
 from context_bench.evaluators.math.compare import compare, count_parts, readings
 from context_bench.evaluators.math.notation import canonical
-from context_bench.evaluators.worker import WorkerFailed, WorkerPool
+from context_bench.processes.worker import WorkerFailed, WorkerPool
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 

@@ -71,7 +71,7 @@ MOVED = {
         f"context_bench.text.{name}": f"context_bench.{name}"
         for name in ("escapes", "golds", "masking", "squad", "words")
     },
-    "context_bench.text.markup": "context_bench.text.markup",
+    "context_bench.text.markup": "context_bench.evaluators.verdicts",
     **{
         f"context_bench.evaluators.official.{name}": f"context_bench.evaluators.{name}"
         for name in ("bbh", "drop", "hotpot", "infinitebench", "longbench", "mrcr", "nolima", "truthfulqa")

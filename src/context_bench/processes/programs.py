@@ -1,0 +1,28 @@
+"""Where programs are found: on the path, or where `make vendors` puts those of vendors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+__all__ = ["find_program"]
+
+
+def find_program(name: str) -> str | None:
+    """Find a program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
+    places = [str((home / name / part).absolute()) for home in _homes() for part in ("bin", "Scripts")]
+    return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+
+
+def _homes() -> list[Path]:
+    """Where vendors may be installed: the user's own place, here, and in the checkout around this or our own directory.
+
+    No other directory above this one is searched: whoever can write there could have their program started.
+    """
+    given = os.environ.get("CONTEXT_BENCH_VENDORS")
+    around = [*Path.cwd().parents, *Path(__file__).parents]
+    checkouts = [
+        place for place in around if (place / "tools" / "vendors").is_dir() and (place / "pyproject.toml").is_file()
+    ]
+    return [*([Path(given)] if given else []), *(place / ".vendors" for place in (Path(), *checkouts))]

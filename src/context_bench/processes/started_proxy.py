@@ -1,0 +1,253 @@
+"""The proxy under test, started for a run and stopped after it with everything that it started itself.
+
+A guardian stands in between (see `guardian.py`): the whole family ends when the run does, fails, is interrupted or is
+killed. Its output goes to a file; the end of it is shown when the proxy does not come up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from types import TracebackType
+from typing import BinaryIO, TextIO
+
+from context_bench.errors import StartFailed, UsageError, printable
+from context_bench.processes import guardian
+from context_bench.processes.child import kill_group, kill_process, start_child, wait_for_end
+from context_bench.processes.programs import find_program
+from context_bench.text.masking import find_command_secrets, mask_command, may_name_secret
+
+__all__ = ["StartedProxy"]
+
+HOST = "127.0.0.1"
+
+_LOOK = 0.1
+_ANSWER = 5.0
+_SHOW_AFTER = 1.0
+_TAIL_LINES, _TAIL_BYTES = 8, 4000
+
+
+class StartedProxy:
+    """Starts a proxy, waits until it answers, and stops it with all its children.
+
+    Args:
+        command: The program and its arguments in one line, run without a shell. `{port}`, `{host}`, `{tap}` and
+            `{scratch}` (a directory that is removed afterwards) are filled in, here and in the values of `env`.
+        port: Where it will listen, on loopback.
+        tap_url: The tap that it is to use as its upstream, without `/v1`.
+        env: Added to our own environment.
+        timeout: Seconds until it must answer.
+        log: A file for its output; a temporary one by default.
+        secrets: Values that are not shown when it repeats them.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        port: int,
+        tap_url: str,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        log: Path | None = None,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        self.command, self.port, self.timeout, self.log = command, port, timeout, log
+        self.secrets = (*secrets, *find_command_secrets(command))
+        self.url = f"http://{HOST}:{port}"
+        self.token = uuid.uuid4().hex
+        self._filled = {"{port}": str(port), "{host}": HOST, "{tap}": tap_url}
+        self._env = dict(env or {})
+        self._words = _split(command)
+        self.name = mask_command(PurePath(self._words[0]).name)
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._output: BinaryIO | None = None
+        self._ending = threading.Lock()
+
+    async def start(self) -> None:
+        """Start it, and return once it answers."""
+        environment = self._environment()
+        program = _find(self._words[0], environment)
+        if await _is_open(self.port):
+            raise UsageError(f"something already listens on {HOST}:{self.port}, where {self.name} was to be started")
+        try:
+            self._launch(program, environment)
+            await self._wait_until_healthy()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End it and all that it started; nothing to do when it does not run."""
+        await asyncio.to_thread(self._end)
+
+    async def __aenter__(self) -> StartedProxy:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _environment(self) -> dict[str, str]:
+        """Ours, and what the proxy needs; nothing on this machine is asked through another proxy."""
+        environment = {**os.environ, **self._env, guardian.MARK: self.token}
+        for name in ("NO_PROXY", "no_proxy"):
+            parts = [environment.get(name, ""), "127.0.0.1", "localhost", "::1"]
+            environment[name] = ",".join(part for part in parts if part)
+        return environment
+
+    def _launch(self, program: str, environment: Mapping[str, str]) -> None:
+        try:  # appending, so that reading here does not move where the proxy writes
+            self._output = self.log.open("a+b") if self.log else tempfile.TemporaryFile("a+b")  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"cannot write the output of {self.name} to {self.log}: {error.strerror}") from error
+        self._scratch = tempfile.mkdtemp(prefix="context-bench-")
+        atexit.register(self._end)
+        filled = {**self._filled, "{scratch}": self._scratch}
+        arguments = [program, *(_fill(word, filled) for word in self._words[1:])]
+        self._guardian = start_child(
+            [sys.executable, "-I", guardian.__file__, self._scratch, *arguments],
+            stdout=self._output,
+            stderr=self._output,
+            env={name: _fill(value, filled) if name in self._env else value for name, value in environment.items()},
+        )
+
+    async def _wait_until_healthy(self) -> None:
+        assert self._guardian is not None
+        started = time.monotonic()
+        with _Waiting(self.name, sys.stderr) as waiting:
+            while True:
+                answers = await _answers(self.port)
+                if (code := self._guardian.poll()) is not None:
+                    what = f"ended with exit code {code} before it answered on {HOST}:{self.port}"
+                    raise StartFailed(self._told(what))
+                if answers:
+                    return
+                seconds = time.monotonic() - started
+                if seconds > self.timeout:
+                    raise StartFailed(self._told(f"did not answer on {self.url} within {self.timeout:g} s"))
+                waiting.show(seconds)
+                await asyncio.sleep(_LOOK)
+
+    def _told(self, what: str) -> str:
+        """What happened, and the last that the proxy said, without a key of ours."""
+        assert self._output is not None
+        self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
+        text = self._output.read().decode(errors="replace")
+        named = [value for name, value in os.environ.items() if may_name_secret(name)]
+        for value in sorted({*named, *self.secrets}, key=len, reverse=True):
+            if len(value) > 7 or value in self.secrets:
+                text = text.replace(value, "***").replace(value.removeprefix("Bearer "), "***")
+        text = mask_command(text)
+        lines = [line for line in map(printable, text.splitlines()) if line][-_TAIL_LINES:]
+        return f"{self.name} {what}" + ("; it said: " + " / ".join(lines) if lines else ", and said nothing")
+
+    def _end(self) -> None:
+        with self._ending:
+            process, self._guardian = self._guardian, None
+            if process is not None:
+                _dismiss(process)
+                for pid in guardian.carriers(self.token):  # only if somebody killed the guardian
+                    kill_process(pid)
+                shutil.rmtree(self._scratch, ignore_errors=True)
+            if self._output is not None:
+                self._output.close()
+                self._output = None
+            atexit.unregister(self._end)
+
+
+class _Waiting:
+    """A line on the terminal while a proxy starts. Silent where nobody looks."""
+
+    def __init__(self, name: str, stream: TextIO) -> None:
+        self._name, self._stream, self._drawn = name, stream, False
+
+    def show(self, seconds: float) -> None:
+        if seconds >= _SHOW_AFTER and self._stream.isatty():
+            self._stream.write(f"\r\x1b[2Kstarting {self._name} … {seconds:.0f} s")
+            self._stream.flush()
+            self._drawn = True
+
+    def __enter__(self) -> _Waiting:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
+
+
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {mask_command(command)!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError("the command that starts the proxy is empty")
+    return words
+
+
+def _fill(text: str, filled: Mapping[str, str]) -> str:
+    for placeholder, value in filled.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def _find(word: str, environment: Mapping[str, str]) -> str:
+    found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
+    if found is None:
+        hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
+        raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
+    return found
+
+
+async def _is_open(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _answers(port: int) -> bool:
+    """Whether HTTP is spoken there: any status will do, since a proxy need not know the path."""
+    try:
+        return await asyncio.wait_for(_ask(port), _ANSWER)
+    except (OSError, ValueError, asyncio.TimeoutError):
+        return False
+
+
+async def _ask(port: int) -> bool:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        writer.write(f"GET /health HTTP/1.1\r\nHost: {HOST}:{port}\r\nConnection: close\r\n\r\n".encode())
+        return (await reader.readline()).startswith(b"HTTP/")
+    finally:
+        writer.close()
+
+
+def _dismiss(process: subprocess.Popen[bytes]) -> None:
+    """Let the guardian end what it guards, and itself."""
+    assert process.stdin is not None
+    try:
+        process.stdin.write(b"\n")  # a process that was forked from us may hold the other end open
+        process.stdin.close()
+    except OSError:
+        pass
+    if wait_for_end(process, 2 * guardian.GRACE + 5.0) is None:
+        kill_group(process)

@@ -1,0 +1,219 @@
+"""What became of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
+
+Lines are compared first, then the words of lines that differ.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from context_bench.results import dump_json
+from context_bench.text.words import split_words
+from context_bench.traffic.alignment import stretches
+from context_bench.wire.requests import Prompt
+
+__all__ = ["Part", "Segment", "diff_prompts", "diff_texts", "mark_evidence"]
+
+_PIECES = re.compile(r"(\s*)(\w+|[^\w\s]|\Z)")
+_LONGEST_EVIDENCE = 400
+
+Span = tuple[int, int]
+
+
+class Segment(NamedTuple):
+    """A stretch of both texts.
+
+    `text` is what stood in the first one, empty for what was added; `new` what stands in the second, empty for
+    what was dropped. All `text` in order are the first text, all `new` the second one.
+    """
+
+    kind: Literal["kept", "dropped", "added", "changed"]
+    text: str
+    new: str
+    evidence: bool = False
+
+
+class Part(NamedTuple):
+    """One message, or another part of a prompt, before and after."""
+
+    title: str
+    segments: list[Segment]
+
+
+def diff_texts(before: str, after: str) -> list[Segment]:
+    """The segments that lead from one text to the other."""
+    segments: list[Segment] = []
+    lines, others = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for (start, end), (at, to), same in stretches(lines, others):
+        old, new = "".join(lines[start:end]), "".join(others[at:to])
+        segments += [_segment(old, new)] if same else _by_words(old, new)
+    return list(_joined(segments))
+
+
+def _by_words(before: str, after: str) -> Iterator[Segment]:
+    """The segments of lines that differ. Only words and signs are held against each other: spaces are all alike."""
+    olds, news = _PIECES.findall(before), _PIECES.findall(after)
+    for (start, end), (at, to), same in stretches([word for _, word in olds], [word for _, word in news]):
+        old, new = olds[start:end], news[at:to]
+        if not same or old == new:
+            yield _segment("".join(map("".join, old)), "".join(map("".join, new)))
+            continue
+        for (space, word), (other, _) in zip(old, new):
+            yield _segment(space, other)
+            yield _segment(word, word)
+
+
+def _segment(old: str, new: str) -> Segment:
+    if old == new:
+        return Segment("kept", old, new)
+    return Segment("changed" if old and new else "dropped" if old else "added", old, new)
+
+
+def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The same with neighbours of one kind as one; a sign or space alone between two changes is part of them."""
+    old: list[str] = []
+    new: list[str] = []
+    kept: list[str] = []
+    for segment in segments:
+        if segment.kind == "kept":
+            kept.append(segment.text)
+            continue
+        same = "".join(kept)
+        if re.search(r"[\w\n]", same) or (same and not (old or new)):
+            if old or new:
+                yield _segment("".join(old), "".join(new))
+            yield Segment("kept", same, same)
+            old, new = [segment.text], [segment.new]
+        else:
+            old += same, segment.text
+            new += same, segment.new
+        kept = []
+    if old or new:
+        yield _segment("".join(old), "".join(new))
+    if same := "".join(kept):
+        yield Segment("kept", same, same)
+
+
+# --- prompts
+
+
+def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
+    """What became of each part of a prompt; prompts that mean the same to a model show no change.
+
+    Messages are paired by their order. Where there are more or fewer of them than before, which of them became
+    which is anybody's guess: then all of their text is compared as one.
+    """
+    before, after = before.as_read(), after.as_read()
+    old, new = before.messages_and_system(), after.messages_and_system()
+    if len(old) == len(new):
+        parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
+    else:
+        title = f"all messages ({len(old)} sent, {len(new)} passed on)"
+        parts = [Part(title, diff_texts(*("\n\n".join(map(_text, side)) for side in (old, new))))]
+    if before.tools or after.tools:
+        parts.append(Part("tools", diff_texts(_listed(before.tools), _listed(after.tools))))
+    return parts
+
+
+def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
+    """The texts of two messages; where those are equal and the messages are not, all that the messages hold."""
+    title = f"message {number} of {total}: {_role(old)}"
+    if _role(old) != _role(new):
+        title += f", passed on as {_role(new)}"
+    texts = _text(old), _text(new)
+    if texts[0] == texts[1] and _without_role(old) != _without_role(new):
+        texts = dump_json(old), dump_json(new)
+    return Part(title, diff_texts(*texts))
+
+
+def _role(message: Any) -> str:
+    return str(message.get("role")) if isinstance(message, dict) else "?"
+
+
+def _text(message: Any) -> str:
+    return "\n".join(filter(None, Prompt(messages=[message]).texts()))
+
+
+def _without_role(message: Any) -> Any:
+    return {**message, "role": None} if isinstance(message, dict) else message
+
+
+def _listed(tools: Iterable[Any]) -> str:
+    return "".join(dump_json(tool) + "\n" for tool in tools)
+
+
+# --- evidence
+
+_MANY = 50
+"""Places of evidence in one changed stretch, up to which they are told apart."""
+
+
+def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
+    """The same segments, divided so that the evidence, on either side, stands in segments of its own."""
+    segments = list(segments)
+    patterns = [pattern for span in evidence if (pattern := _pattern(span)) is not None]
+    spans = _places(patterns, "".join(segment.text for segment in segments))
+    others = _places(patterns, "".join(segment.new for segment in segments))
+    marked: list[Segment] = []
+    i = j = 0
+    for segment in segments:
+        if segment.kind in ("kept", "dropped"):
+            inside = _inside(spans, i, i + len(segment.text))
+            if segment.kind == "kept":
+                inside += _inside(others, j, j + len(segment.new))
+            marked += _divided(segment, inside)
+        elif segment.kind == "added":
+            marked += _divided(segment, _inside(others, j, j + len(segment.new)))
+        else:
+            old, new = _inside(spans, i, i + len(segment.text)), _inside(others, j, j + len(segment.new))
+            if 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
+                marked += _divided(segment._replace(kind="dropped", new=""), old)
+                marked += _divided(segment._replace(kind="added", text=""), new)
+            else:
+                marked.append(segment._replace(evidence=bool(old or new)))
+        i, j = i + len(segment.text), j + len(segment.new)
+    return marked
+
+
+def _pattern(span: str) -> re.Pattern[str] | None:
+    """Finds a span as it is, or by its words; a very long one by its beginning."""
+    if not span.strip():
+        return None
+    ways = [re.escape(span.strip())]
+    words = split_words(span)[:_LONGEST_EVIDENCE]
+    if words:
+        ways.append(r"\b" + r"[\W_]*".join(map(re.escape, words)) + r"\b")
+    return re.compile("|".join(ways), re.IGNORECASE)
+
+
+def _places(patterns: Iterable[re.Pattern[str]], text: str) -> list[Span]:
+    """Where evidence stands, in order; what overlaps is one."""
+    places: list[Span] = []
+    for start, end in sorted(match.span() for pattern in patterns for match in pattern.finditer(text)):
+        if places and start <= places[-1][1]:
+            places[-1] = (places[-1][0], max(end, places[-1][1]))
+        else:
+            places.append((start, end))
+    return places
+
+
+def _inside(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+    """The parts of spans within a range, counted from its start."""
+    first = bisect_right(spans, start, key=lambda span: span[1])
+    last = bisect_left(spans, end, key=lambda span: span[0])
+    return [(max(a, start) - start, min(b, end) - start) for a, b in spans[first:last]]
+
+
+def _divided(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
+    """A segment cut wherever evidence begins or ends."""
+    text = segment.text or segment.new
+    cuts = sorted({0, len(text), *(place for span in spans for place in span)})
+    for start, end in pairwise(cuts):
+        piece = text[start:end]
+        evidence = any(a <= start and end <= b for a, b in spans)
+        old, new = piece if segment.text else "", piece if segment.new else ""
+        yield Segment(segment.kind, old, new, evidence)

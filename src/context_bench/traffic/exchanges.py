@@ -1,0 +1,190 @@
+"""What was seen of a request of ours: what was sent, the calls at the tap that it became, and what came back.
+
+Stored as JSON in the answer of an example (`tapped`), and read once, here, into a typed record. It tells which calls
+asked a model, and which of them gave the answer.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from context_bench.traffic.call import Call
+from context_bench.traffic.sources import find_sources
+from context_bench.wire.completions import Completion
+from context_bench.wire.requests import Prompt, read_prompt
+from context_bench.wire.usage import find_billed_prompt_tokens
+
+__all__ = ["Exchange", "find_answers", "read_exchanges", "sum_billed_prompt_tokens"]
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One request of ours and all that it set off.
+
+    Attributes:
+        sent: The body that was sent, without its secrets.
+        path: Where it was sent.
+        calls: The requests at the tap that belong to it, in the order in which they came.
+        attempts: How often our client sent it.
+        seconds: How long the attempt took that was answered.
+        alone: Whether no other request of the system was in flight at any time.
+        first_token: Seconds until the first token came back; None unless it was streamed.
+        claims: Reply headers in which the proxy speaks of what it saved.
+        cache_hit: Whether the proxy says that the answer came from its cache.
+        returned: What came back to the client; None when it cannot be read.
+        lost_calls: Calls of earlier attempts that a model answered and the proxy lost.
+        earlier_calls: All calls of earlier attempts, by number.
+        unmatched: Calls that may belong to it and cannot be told, by number.
+        unmatched_bodies: What those of them hold that ask a model.
+        silent: Whether nothing at all had reached the tap by then.
+        failed: Whether the example came to nothing.
+    """
+
+    sent: str
+    path: str = ""
+    calls: list[Call] = field(default_factory=list)
+    attempts: int = 1
+    seconds: float = 0.0
+    alone: bool = False
+    first_token: float | None = None
+    claims: Mapping[str, str] = field(default_factory=dict)
+    cache_hit: bool = False
+    returned: Completion | None = None
+    lost_calls: list[Call] = field(default_factory=list)
+    earlier_calls: int = 0
+    unmatched: int = 0
+    unmatched_bodies: Sequence[str] = ()
+    silent: bool = False
+    failed: bool = False
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Exchange:
+        """Read what `as_dict` wrote, of whatever version: what it lacks has its default."""
+        known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
+        for name in ("calls", "lost_calls"):
+            known[name] = [Call.from_dict(call) for call in record.get(name, ())]
+        returned = record.get("returned")
+        known["returned"] = None if returned is None else Completion.from_dict(returned)
+        return cls(**known)
+
+    def as_dict(self, since: float) -> dict[str, Any]:
+        """Write it as it is stored; the moments of its calls become seconds after `since`."""
+        record: dict[str, Any] = {"path": self.path, "sent": self.sent, "attempts": self.attempts}
+        calls = [call.as_dict(since) for call in self.calls]
+        unmatched = {"unmatched": self.unmatched, "unmatched_bodies": list(self.unmatched_bodies)}
+        if self.failed:
+            return {**record, "calls": calls, **unmatched, "failed": True}
+        return {
+            **record,
+            "seconds": self.seconds,
+            "alone": self.alone,
+            "first_token": self.first_token,
+            "claims": self.claims,
+            "cache_hit": self.cache_hit,
+            "returned": None if self.returned is None else self.returned.as_dict(),
+            "calls": calls,
+            "lost_calls": [call.as_dict(since) for call in self.lost_calls],
+            "earlier_calls": self.earlier_calls,
+            **unmatched,
+            "silent": self.silent,
+        }
+
+    @cached_property
+    def prompt(self) -> Prompt | None:
+        """What was sent; None when it holds no prompt."""
+        return read_prompt(self.sent)
+
+    @cached_property
+    def _spelled_prompt(self) -> Prompt | None:
+        return self.prompt.as_read() if self.prompt else None
+
+    @cached_property
+    def model_calls(self) -> list[Call]:
+        """The calls that ask a model."""
+        return [call for call in self.calls if call.asks_model]
+
+    @cached_property
+    def answered_calls(self) -> list[Call]:
+        """Those that a model answered."""
+        return [call for call in self.model_calls if call.is_answered]
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether all its calls are told, are over, and are in a form that can be read.
+
+        A tap that nobody has called so far knows nothing, unless the proxy says that the answer came from its cache.
+        """
+        if self.unmatched or (self.silent and not self.cache_hit):
+            return False
+        return all(call.status and (not call.is_answered or call.prompt is not None) for call in self.model_calls)
+
+    def passes_on(self, call: Call) -> bool:
+        """Whether a call gives a model the same to read as was sent, however its JSON is spelled."""
+        empty = Prompt()
+        if (call.prompt or empty) == (self.prompt or empty):
+            return True
+        return (call.spelled_prompt or empty) == (self._spelled_prompt or empty)
+
+    @cached_property
+    def answering_calls(self) -> list[Call] | None:
+        """The calls that gave the answer which came back to the client; None where that cannot be told.
+
+        Found by what came back: its id and text, or the tools that it calls. A proxy that asks about parts of a prompt
+        and joins the answers has several. Where the proxy rewrote the answer so that nothing tells, it is the one call
+        that was answered, if there is only one. An empty list where no call was answered.
+        """
+        calls = self.answered_calls
+        if self.returned is not None:
+            places, joined = find_sources(self.returned, [call.completion for call in calls])
+            found = [calls[place] for place in places]
+            if found:
+                chosen = found if joined else self._choose(found)
+                return chosen if chosen and all(call.prompt is not None for call in chosen) else None
+        if not self.is_known:
+            return None
+        return calls if len(calls) < 2 else self._choose(calls) or None
+
+    def _choose(self, alike: list[Call]) -> list[Call]:
+        """Choose the one that answered, of calls with like answers: all ask the same, or one asks what was sent."""
+        prompts = [call.spelled_prompt for call in alike]
+        if all(prompt == prompts[0] for prompt in prompts):
+            return alike[:1]
+        own = self._spelled_prompt
+        return [call for call, prompt in zip(alike, prompts) if own is not None and prompt == own][:1]
+
+
+_recent: list[tuple[tuple[Mapping[str, Any], ...], list[Exchange]]] = []
+"""The records that were read last: the maker of rows and each evaluator ask for the same ones, which are large."""
+
+
+def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
+    """Read the stored records of an example (`tapped`); the same ones asked for again are not read again."""
+    global _recent
+    for known, exchanges in _recent:
+        if len(known) == len(records) and all(map(operator.is_, known, records)):
+            return exchanges
+    exchanges = [Exchange.from_dict(record) for record in records]
+    _recent = [(tuple(records), exchanges), *_recent[:1]]
+    return exchanges
+
+
+def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
+    """Find the calls that gave the answer of each exchange, or say why they cannot be told."""
+    found = [(exchange, exchange.answering_calls) for exchange in exchanges]
+    known = [calls for _, calls in found if calls is not None]
+    if len(known) == len(found):
+        return known
+    if all(exchange.is_known for exchange, calls in found if calls is None):
+        return "which of several calls gave the answer could not be told"
+    return "which requests at the tap belong to this example could not be told"
+
+
+def sum_billed_prompt_tokens(calls: Iterable[Call]) -> int | None:
+    """Sum the prompt tokens that the API put on the bill, over all calls; None when one of them does not say."""
+    bills = [find_billed_prompt_tokens(call.reply) for call in calls if call.asks_model and call.is_answered]
+    known = [bill for bill in bills if bill is not None]
+    return sum(known) if known and len(known) == len(bills) else None

@@ -1,0 +1,150 @@
+"""Does a proxy break the provider's prompt cache? How much of each request of a conversation comes again in the next.
+
+A provider keeps what it has read from the first token on: tools, system, messages. One change early on and all
+that follows is paid for again. What it compares are texts and their structure: who speaks, which kind of block,
+which tool. How the JSON around them is spelled is not compared, and counts no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from context_bench.results import dump_json
+from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.requests import Prompt
+
+__all__ = ["PrefixStability", "measure_prefix"]
+
+
+class _Piece(NamedTuple):
+    """A stretch of a prompt: what it is (a tool, a block of whose message), and its text."""
+
+    kind: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A prompt as a cache sees it: the pieces of tools and system, then those of each message."""
+
+    opening: list[_Piece]
+    messages: list[list[_Piece]]
+
+    @property
+    def pieces(self) -> list[_Piece]:
+        return [*self.opening, *(piece for message in self.messages for piece in message)]
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixStability:
+    """How the requests of a conversation follow from one another.
+
+    Attributes:
+        kept: The mean share of a request's tokens that stand unchanged at the start of the next one.
+        first_message_changed: Whether tools, system or first message ever differ from one request to the next.
+        rewritten: The share of messages that are not the same at the same place in the next request.
+    """
+
+    kept: float
+    first_message_changed: bool
+    rewritten: float
+
+
+def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> PrefixStability | None:
+    """Compare each request of a conversation with the one before it; None for fewer than two requests.
+
+    Args:
+        prompts: Of the upstream requests in order, one for each turn; None, for one without, is passed over.
+        count: Counts tokens.
+    """
+    known = [prompt for prompt in prompts if prompt is not None]
+    if len(known) < 2:
+        return None
+    pairs = list(pairwise([_request(prompt.as_read()) for prompt in known]))
+    count = cache(count)  # the same history comes again in every request
+    earlier = sum(len(first.messages) for first, _ in pairs)
+    rewritten = sum(_count_rewritten(first.messages, second.messages) for first, second in pairs)
+    return PrefixStability(
+        sum(_share_kept(first.pieces, second.pieces, count) for first, second in pairs) / len(pairs),
+        any(_opens(first) != _opens(second) for first, second in pairs),
+        rewritten / earlier if earlier else 0.0,
+    )
+
+
+def _request(prompt: Prompt) -> _Request:
+    tools = [_Piece(("tool", *Prompt(tools=[tool]).tool_names()), dump_json(tool)) for tool in prompt.tools]
+    system = [] if prompt.system is None else list(_pieces_of({"role": "system", "content": prompt.system}))
+    return _Request(tools + system, [list(_pieces_of(message)) for message in prompt.messages])
+
+
+def _pieces_of(message: Any) -> Iterator[_Piece]:
+    """The blocks of a message; the first says that one begins, so that a message in two is not the same."""
+    if not isinstance(message, Mapping):
+        yield _Piece(("message", dump_json(message)), "")
+        return
+    yield _Piece(("message", str(message.get("role"))), "")
+    yield from _blocks(message.get("content"), ())
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            yield _Piece(("tool call", str(function.get("name"))), str(function.get("arguments") or ""))
+        else:
+            yield _Piece(("tool call", dump_json(call)), "")
+
+
+def _blocks(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
+    """The blocks of a content; a text is one block, and what holds no text is told by all that it holds."""
+    for block in content if isinstance(content, list) else [] if content is None else [content]:
+        if isinstance(block, str):
+            yield _Piece((*inside, "text"), block)
+        elif not isinstance(block, Mapping):
+            yield _Piece((*inside, dump_json(block)), "")
+        elif isinstance(block.get("text"), str):
+            yield _Piece((*inside, str(block.get("type"))), block["text"])
+        elif block.get("type") == "tool_use":
+            yield _Piece((*inside, "tool call", str(block.get("name"))), dump_json(block.get("input")))
+        elif block.get("type") == "tool_result":
+            yield _Piece((*inside, "tool result"), "")
+            yield from _blocks(block.get("content"), (*inside, "tool result")) if len(inside) < 8 else ()
+        else:
+            yield _Piece((*inside, dump_json(block)), "")
+
+
+def _opens(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
+    return request.opening, request.messages[:1]
+
+
+def _count_rewritten(earlier: Sequence[list[_Piece]], later: Sequence[list[_Piece]]) -> int:
+    same = sum(first == second for first, second in zip(earlier, later))
+    return len(earlier) - same
+
+
+def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> float:
+    """The share of the earlier request with which the later one begins."""
+    total = sum(count(piece.text) for piece in earlier if piece.text)
+    kept = 0
+    for place, piece in enumerate(earlier):
+        other = later[place] if place < len(later) else None
+        if piece != other:
+            same = piece.text[: _common(piece.text, other.text)] if other and piece.kind == other.kind else ""
+            kept += count(same) if same else 0
+            break
+        kept += count(piece.text) if piece.text else 0
+    return min(1.0, kept / total) if total else 1.0
+
+
+def _common(first: str, second: str) -> int:
+    """How many characters two texts have in common at their start."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

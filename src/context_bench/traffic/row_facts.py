@@ -1,0 +1,269 @@
+"""What a row learns from the tap: the tokens on both sides of the proxy, and what it did in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from context_bench.traffic.call import Call
+from context_bench.traffic.claims import claimed_tokens_saved
+from context_bench.traffic.exchanges import Exchange, find_answers, sum_billed_prompt_tokens
+from context_bench.traffic.prefix import measure_prefix
+from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.requests import Prompt, read_prompt
+
+__all__ = ["RowFacts", "count_request", "measure_row"]
+
+
+@dataclass(slots=True)
+class RowFacts:
+    """The facts of one row; None for what was not measured, or does not apply.
+
+    Attributes:
+        sent_tokens: What our client sent, each request once.
+        downstream_tokens: The same with every attempt, where the example failed.
+        upstream_calls: Calls at the tap that ask a model.
+        extra_upstream_calls: Those beyond one for each request.
+        alone: Whether no other request of the system was in flight.
+        lost_upstream_calls: Calls that a model answered and the proxy lost, so that our client had to ask again.
+        lost_upstream_tokens: Tokens read and written in them.
+        upstream_tokens: What models read in all calls that they answered.
+        written_tokens: What they wrote.
+        untouched: Whether each request reached the model as it was sent.
+        cached_answer: Whether an answer came without a call.
+        prompt_savings: The share of the sent tokens that no model read.
+        billed_prompt_tokens: The API's own count of what models read.
+        upstream_seconds: How long at least one call was under way.
+        proxy_overhead: What came on top.
+        first_token_overhead: How much later a first token came out of the proxy than it went in.
+        least_upstream_tokens: Where not all calls are known: those of the calls that are certainly this row's,
+        most_upstream_tokens: and of those that may be.
+        failed_upstream_calls: Calls that were refused.
+        earlier_upstream_calls: Calls of attempts before the last.
+        exchanges_without_call: Requests of ours that became no call.
+        unmatched_calls: Calls that may be this row's and cannot be told.
+        injected_tools: The tools that the proxy put in.
+        claimed_tokens_saved: What the proxy says it saved.
+        answer_unknown: Why it is not known which call gave the answer.
+        prefix_stability: See `prefix.py`, as for the next two.
+        first_message_changed: Whether tools, system or first message ever changed.
+        rewritten_history: The share of messages that were rewritten.
+    """
+
+    sent_tokens: int = 0
+    downstream_tokens: int = 0
+    upstream_calls: int = 0
+    extra_upstream_calls: int | None = None
+    alone: bool | None = None
+    lost_upstream_calls: int | None = None
+    lost_upstream_tokens: int | None = None
+    upstream_tokens: int | None = None
+    written_tokens: int | None = None
+    untouched: bool | None = None
+    cached_answer: bool | None = None
+    prompt_savings: float | None = None
+    billed_prompt_tokens: int | None = None
+    upstream_seconds: float | None = None
+    proxy_overhead: float | None = None
+    first_token_overhead: float | None = None
+    least_upstream_tokens: int | None = None
+    most_upstream_tokens: int | None = None
+    failed_upstream_calls: int | None = None
+    earlier_upstream_calls: int | None = None
+    exchanges_without_call: int | None = None
+    unmatched_calls: int | None = None
+    injected_tools: list[str] | None = None
+    claimed_tokens_saved: float | None = None
+    answer_unknown: str | None = None
+    prefix_stability: float | None = None
+    first_message_changed: bool | None = None
+    rewritten_history: float | None = None
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Write them as the row keeps them: what is None is left out."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def measure_row(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFacts:
+    """Measure the exchanges of one row.
+
+    What depends on all calls of the example is missing where a request at the tap may be one of them and cannot be
+    told, where nothing has reached the tap so far, and where a call is in a form that cannot be read.
+    """
+    count = _remember_counts(count)
+    if any(exchange.failed for exchange in exchanges):
+        return _measure_failure(exchanges, count)
+    calls = [call for exchange in exchanges for call in exchange.model_calls]
+    sent = sum(_count_prompt(exchange.prompt, count) for exchange in exchanges)
+    facts = RowFacts(
+        sent_tokens=sent,
+        downstream_tokens=sent,
+        upstream_calls=len(calls),
+        extra_upstream_calls=sum(max(0, len(exchange.model_calls) - 1) for exchange in exchanges),
+        alone=all(exchange.alone for exchange in exchanges),
+        failed_upstream_calls=sum(call.status >= 300 for call in calls) or None,
+        earlier_upstream_calls=sum(exchange.earlier_calls for exchange in exchanges) or None,
+        exchanges_without_call=sum(not exchange.model_calls for exchange in exchanges) or None,
+        unmatched_calls=sum(exchange.unmatched for exchange in exchanges) or None,
+        injected_tools=_find_injected_tools(exchanges) or None,
+        claimed_tokens_saved=_sum_claims(exchanges),
+    )
+    _add_lost(facts, exchanges, count)
+    if all(exchange.is_known for exchange in exchanges):
+        _add_upstream(facts, exchanges, count)
+        _add_times(facts, exchanges)
+    elif not any(exchange.silent for exchange in exchanges):
+        _add_bounds(facts, exchanges, count)
+    _add_answers(facts, exchanges, count)
+    return facts
+
+
+def _measure_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFacts:
+    """Measure what an example cost that came to nothing: every attempt, on both sides, as none gave the answer."""
+    sizes = [(_count_prompt(exchange.prompt, count), exchange.attempts) for exchange in exchanges]
+    facts = RowFacts(
+        sent_tokens=sum(tokens for tokens, attempts in sizes if attempts),
+        downstream_tokens=sum(tokens * attempts for tokens, attempts in sizes),
+        upstream_calls=sum(len(exchange.lost_calls) + len(exchange.model_calls) for exchange in exchanges),
+    )
+    if any(exchange.unmatched for exchange in exchanges):
+        return facts
+    paid = [(exchange, call) for exchange in exchanges for call in (*exchange.lost_calls, *exchange.answered_calls)]
+    paid = [(exchange, call) for exchange, call in paid if call.is_answered]
+    facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in paid)
+    facts.written_tokens = _count_written((call for _, call in paid), count)
+    return facts
+
+
+def _add_lost(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
+    lost = [(exchange, call) for exchange in exchanges for call in exchange.lost_calls]
+    read = sum(_count_call(call, exchange, count) for exchange, call in lost)
+    facts.lost_upstream_calls = len(lost)
+    facts.lost_upstream_tokens = read + (_count_written((call for _, call in lost), count) or 0)
+
+
+def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
+    """Add what all calls come to."""
+    answered = [(exchange, call) for exchange in exchanges for call in exchange.answered_calls]
+    facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in answered)
+    facts.written_tokens = _count_written((call for _, call in answered), count)
+    facts.untouched = all(map(_is_untouched, exchanges))
+    facts.cached_answer = any(not exchange.model_calls for exchange in exchanges)
+    if facts.sent_tokens:
+        facts.prompt_savings = 1 - facts.upstream_tokens / facts.sent_tokens
+    facts.billed_prompt_tokens = sum_billed_prompt_tokens(call for _, call in answered)
+
+
+def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
+    """Add the tokens of the calls that are certainly this row's, and of those that may be, if all can be read."""
+    least = most = 0
+    for exchange in exchanges:
+        for call in exchange.model_calls:
+            if call.prompt is None:
+                return
+            tokens = _count_call(call, exchange, count)
+            least += tokens if call.is_answered else 0
+            most += 0 if call.status else tokens  # it is under way: it may still be answered
+        most += sum(count_request(body, count) for body in exchange.unmatched_bodies)
+    facts.least_upstream_tokens, facts.most_upstream_tokens = least, least + most
+
+
+def _add_times(facts: RowFacts, exchanges: Sequence[Exchange]) -> None:
+    """Add how long the upstream was busy, and what came on top; nothing where the end of a call was not seen."""
+    if any(call.ended is None for exchange in exchanges for call in exchange.model_calls):
+        return
+    busy = [_sum_busy_seconds(exchange.model_calls) for exchange in exchanges]
+    facts.upstream_seconds = sum(busy)
+    facts.proxy_overhead = sum(max(0.0, exchange.seconds - seconds) for exchange, seconds in zip(exchanges, busy))
+    delays = []
+    for exchange in exchanges:
+        firsts = [call.first for call in exchange.model_calls if call.first is not None]
+        if exchange.first_token is not None and firsts:
+            busy_until = _sum_busy_seconds(exchange.model_calls, until=max(firsts))
+            delays.append(max(0.0, exchange.first_token - busy_until))
+    facts.first_token_overhead = sum(delays) / len(delays) if delays else None
+
+
+def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
+    """Add what depends on which calls gave the answers."""
+    answers = find_answers(exchanges)
+    if isinstance(answers, str):
+        facts.answer_unknown = None if any(exchange.silent for exchange in exchanges) else answers
+        return
+    if any(len(calls) > 1 for calls in answers):  # a prompt in parts has no one prefix
+        return
+    stability = measure_prefix((call.prompt for calls in answers for call in calls), count)
+    if stability is not None:
+        facts.prefix_stability = stability.kept
+        facts.first_message_changed = stability.first_message_changed
+        facts.rewritten_history = stability.rewritten
+
+
+def _is_untouched(exchange: Exchange) -> bool:
+    """Whether the model got exactly what was sent: one call, which means the same to a model."""
+    return len(exchange.answered_calls) == 1 and exchange.passes_on(exchange.answered_calls[0])
+
+
+def _find_injected_tools(exchanges: Iterable[Exchange]) -> list[str]:
+    added: dict[str, None] = {}
+    for exchange in exchanges:
+        own = set((exchange.prompt or Prompt()).tool_names())
+        for call in exchange.model_calls:
+            names = (call.prompt or Prompt()).tool_names()
+            added.update(dict.fromkeys(name for name in names if name not in own))
+    return list(added)
+
+
+def _sum_claims(exchanges: Iterable[Exchange]) -> float | None:
+    claims = [claimed_tokens_saved(exchange.claims) for exchange in exchanges]
+    known = [claim for claim in claims if claim is not None]
+    return sum(known) if known else None
+
+
+def _sum_busy_seconds(calls: Iterable[Call], until: float = float("inf")) -> float:
+    """Sum the seconds in which at least one call was under way."""
+    total, reached = 0.0, float("-inf")
+    for call in sorted(calls, key=lambda call: call.started):
+        end = min(until, call.started if call.ended is None else call.ended)
+        begin = max(reached, call.started)
+        total += max(0.0, end - begin)
+        reached = max(reached, end)
+    return total
+
+
+# --- counting
+
+
+def count_request(body: str | Mapping[str, Any], count: Tokenizer) -> int:
+    """Count the tokens of what a request asks a model to read; 0 when it holds no prompt."""
+    return _count_prompt(read_prompt(body), count)
+
+
+def _count_prompt(prompt: Prompt | None, count: Tokenizer) -> int:
+    return prompt.tokens(count) if prompt else 0
+
+
+def _count_call(call: Call, exchange: Exchange, count: Tokenizer) -> int:
+    """Count a call's prompt; of one that means the same as what was sent, however spelled, the size of that."""
+    return _count_prompt(exchange.prompt if exchange.passes_on(call) else call.prompt, count)
+
+
+def _count_written(calls: Iterable[Call], count: Tokenizer) -> int | None:
+    """Count what a model wrote in calls that it answered; None where one of the answers cannot be read."""
+    completions = [call.completion for call in calls]
+    known = [completion.tokens(count) for completion in completions if completion is not None]
+    return sum(known) if len(known) == len(completions) else None
+
+
+def _remember_counts(count: Tokenizer) -> Tokenizer:
+    """Count each text of one row once: most of them stand on both sides."""
+    known: dict[str, int] = {}
+
+    def count_once(text: str) -> int:
+        if text not in known:
+            known[text] = count(text)
+        return known[text]
+
+    return count_once

@@ -1,0 +1,88 @@
+"""A model's reply as the client that asked for it reads it: strict, since what is not a reply must not be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from context_bench.wire.requests import read_text
+from context_bench.wire.usage import read_anthropic_usage, read_openai_usage
+
+__all__ = ["ModelReply", "NotAReply", "read_chat_completion", "read_message"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """What a model answered.
+
+    Attributes:
+        text: What it says, all parts joined.
+        tool_calls: What it calls, in OpenAI's form.
+        finish: Why it ended, in the words of its API; None when it does not say.
+        usage: Token counts by our names (see `wire.usage`).
+        timings: Of a stream, the times of its tokens.
+    """
+
+    text: str
+    tool_calls: list[Any] = field(default_factory=list)
+    finish: str | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The numbers that a row keeps, and why the reply ended."""
+        return {**self.usage, **self.timings, **({"finish_reason": self.finish} if self.finish else {})}
+
+
+class NotAReply(ValueError):
+    """JSON that is not a reply of the API that was asked.
+
+    `usage` is what it tells nevertheless; `wrong_form` says that it has neither a reply nor an error of that API.
+    """
+
+    def __init__(self, what: str, document: Any, usage: dict[str, Any], form: str) -> None:
+        super().__init__(f"JSON that is not a {what}: {_show_start(document)}")
+        self.usage = usage
+        self.wrong_form = not isinstance(document, dict) or not document.keys() & {form, "error"}
+
+
+def read_chat_completion(document: Any) -> ModelReply:
+    """Read the first choice of OpenAI's chat completion; NotAReply when it has none."""
+    usage = read_openai_usage(document.get("usage")) if isinstance(document, dict) else {}
+    try:
+        choice = document["choices"][0]
+        message = dict(choice["message"])
+        timings = dict(document.get("timings_of_stream", {}))
+        calls = message.get("tool_calls") or []
+        return ModelReply(read_text(message.get("content")), calls, choice.get("finish_reason"), usage, timings)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        raise NotAReply("chat completion", document, usage, "choices") from None
+
+
+def read_message(document: Any) -> ModelReply:
+    """Read Anthropic's message; NotAReply when it is none."""
+    usage = read_anthropic_usage(document.get("usage")) if isinstance(document, dict) else {}
+    try:
+        blocks = list(document["content"])
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        calls = [_to_openai_call(block) for block in blocks if block["type"] == "tool_use"]
+        return ModelReply(text, calls, document.get("stop_reason"), usage)
+    except (KeyError, TypeError):
+        raise NotAReply("message", document, usage, "content") from None
+
+
+def _to_openai_call(block: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = orjson.dumps(block["input"]).decode()
+    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+
+
+def _show_start(document: Any) -> str:
+    """The start of a server's answer as text, however deep it is nested."""
+    try:
+        return orjson.dumps(document)[:200].decode("utf-8", "replace")
+    except TypeError:  # more levels than can be written
+        return f"a {type(document).__name__} of too many levels"

@@ -1,0 +1,219 @@
+"""What a request asks a model to read, in the forms of OpenAI and Anthropic alike: its messages, tools and texts.
+
+One function counts its tokens, whoever sent it and whoever received it, so that the two sides compare.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from context_bench.results import dump_json
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["Prompt", "read_document", "read_prompt", "read_text", "spell_json"]
+
+_DEEPEST = 8
+
+_NOT_READ = ("cache_control",)
+"""Fields of messages, blocks and tools that say something to the API and nothing to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The part of a request that a model reads. Two prompts are equal when their JSON is.
+
+    `as_read()` gives the one spelling that all prompts have which mean the same to a model.
+    """
+
+    system: Any = None
+    messages: list[Any] = field(default_factory=list)
+    tools: list[Any] = field(default_factory=list)
+
+    def texts(self) -> list[str]:
+        """Every text in it, in order: system, messages with the results and arguments of tools; not the tools."""
+        return [text for part in (self.system, *self.messages) for text in _texts(part)]
+
+    def messages_and_system(self) -> list[Any]:
+        """Every message in order; a system text of its own is the first."""
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        return [*system, *self.messages]
+
+    def tokens(self, count: Tokenizer) -> int:
+        """Its size: the texts of its messages, and its tools as JSON."""
+        return sum(count(text) for text in (*self.texts(), *map(_json, self.tools)) if text)
+
+    def as_read(self) -> Prompt:
+        """The same prompt in one spelling, whichever of those that APIs take for the same it was sent in.
+
+        Fields that are null are left out, and so is an empty content beside tool calls. A content that is one block
+        of text is that text. The arguments of tool calls are compact JSON. Keys are in alphabetical order, and a
+        number that is whole is written as an integer. Marks that say where to cache (`cache_control`) are not read.
+        """
+        try:
+            system = _spell_content(self.system) or None
+            tools = [_spell_tool(tool) for tool in self.tools]
+            return Prompt(system, [_spell_message(message) for message in self.messages], tools)
+        except RecursionError:  # nested deeper than any API takes
+            return self
+
+    def tool_names(self) -> list[str]:
+        """The names of the tools on offer."""
+        return [name for tool in self.tools if isinstance(tool, Mapping) and (name := _tool_name(tool))]
+
+
+def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
+    """The prompt in a request's body; None when it holds none."""
+    return (
+        _read_text(body) if isinstance(body, str) else _read(read_document(body) if isinstance(body, bytes) else body)
+    )
+
+
+@lru_cache(maxsize=8)
+def _read_text(body: str) -> Prompt | None:
+    """A row asks for the same few bodies again and again, and they are large."""
+    return _read(read_document(body))
+
+
+def _read(document: Mapping[str, Any]) -> Prompt | None:
+    if not isinstance(document.get("messages"), list):
+        return None
+    tools = document.get("tools")
+    return Prompt(document.get("system"), document["messages"], tools if isinstance(tools, list) else [])
+
+
+def read_document(body: str | bytes) -> dict[str, Any]:
+    """A body as a JSON object; empty when it is none. Escaped halves of surrogate pairs are kept."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError):
+            return {}
+    return document if isinstance(document, dict) else {}
+
+
+def read_text(content: Any) -> str:
+    """Join the text of a message's content: a text, or a list of parts some of which hold one."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        texts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "".join(text for text in texts if isinstance(text, str))
+    return "" if content is None else str(content)
+
+
+def _texts(part: Any, depth: int = 0) -> Iterator[str]:
+    """The texts of a message, of its content, or of one block of it; no API nests them deeper than the limit."""
+    if isinstance(part, str):
+        yield part
+    elif depth == _DEEPEST:
+        return
+    elif isinstance(part, list):
+        for item in part:
+            yield from _texts(item, depth + 1)
+    elif isinstance(part, Mapping):
+        if isinstance(part.get("text"), str):
+            yield part["text"]
+        yield from _texts(part.get("content"), depth + 1)
+        if "input" in part:  # Anthropic's call of a tool
+            yield _json(part["input"])
+        calls = part.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            yield _json(call)
+
+
+# --- one spelling for what means the same
+
+
+def _spell_message(message: Any) -> Any:
+    if not isinstance(message, Mapping):
+        return _spell(message)
+    fields = {key: value for key, value in message.items() if value is not None and key not in _NOT_READ}
+    calls = fields.pop("tool_calls", None)
+    content = _spell_content(fields.pop("content", None))
+    spelled = _spell(fields)
+    if isinstance(calls, list) and calls:
+        spelled["tool_calls"] = [_spell_call(call) for call in calls]
+        content = content or None
+    return spelled if content is None else {**spelled, "content": content}
+
+
+def _spell_content(content: Any) -> Any:
+    """The content of a message or of a tool's result: None for none, a text where it is one block of text."""
+    if not isinstance(content, list):
+        return _spell(content)
+    blocks = [_spell_block(block) for block in content]
+    if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
+        return blocks[0]["text"] if blocks[0]["type"] == "text" else blocks
+    return blocks or None
+
+
+def _spell_block(block: Any) -> Any:
+    if not isinstance(block, Mapping):
+        return _spell(block)
+    fields = {key: value for key, value in block.items() if value is not None and key not in _NOT_READ}
+    if "content" not in fields:
+        return _spell(fields)
+    content = _spell_content(fields.pop("content"))
+    return {**_spell(fields), **({} if content is None else {"content": content})}
+
+
+def _spell_call(call: Any) -> Any:
+    """An OpenAI tool call, whose arguments are a text that holds JSON."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return _spell(call)
+    fields = _spell({key: value for key, value in call.items() if value is not None and key != "function"})
+    spelled = _spell({key: value for key, value in function.items() if value is not None})
+    if isinstance(spelled.get("arguments"), str):
+        spelled["arguments"] = spell_json(spelled["arguments"])
+    return {**fields, "function": spelled}
+
+
+def _spell_tool(tool: Any) -> Any:
+    """A tool on offer; null within its schema is a value and stays."""
+    if not isinstance(tool, Mapping):
+        return _spell(tool)
+    fields = {key: value for key, value in tool.items() if value is not None and key not in _NOT_READ}
+    function = fields.get("function")
+    if isinstance(function, Mapping):
+        fields["function"] = {key: value for key, value in function.items() if value is not None}
+    return _spell(fields)
+
+
+def _spell(value: Any) -> Any:
+    """A JSON value with its keys in order and whole numbers as integers."""
+    if isinstance(value, Mapping):
+        return {key: _spell(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, list):
+        return [_spell(item) for item in value]
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def spell_json(text: str) -> str:
+    """A JSON text in one spelling; any other text as it is."""
+    try:
+        return dump_json(_spell(orjson.loads(text)))
+    except (orjson.JSONDecodeError, RecursionError, TypeError):
+        return text
+
+
+def _json(value: Any) -> str:
+    try:
+        return dump_json(value)
+    except (RecursionError, TypeError):  # nested deeper than any API takes
+        return ""
+
+
+def _tool_name(tool: Mapping[str, Any]) -> str | None:
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
+    return name if isinstance(name, str) else None

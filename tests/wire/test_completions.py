@@ -1,0 +1,61 @@
+"""What a model answered, read from replies of both APIs, and which of several answers came back to the client."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from context_bench.wire.completions import Completion, read_completion
+from context_bench.wire.dialects import Dialect
+from context_bench.wire.event_streams import write_events
+from context_bench.wire.replies import Answer, ToolCall, make_reply
+
+ANSWER = Answer("Oslo is sunny.", [ToolCall("c1", "get", '{"city": "Oslo", "days": 2}'), ToolCall("c2", "stop")])
+CALLS = [("get", '{"city":"Oslo","days":2}'), ("stop", "{}")]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_id_texts_and_calls_of_both_apis(dialect: Dialect, streamed: bool) -> None:
+    reply = make_reply(ANSWER, {"model": "m"}, dialect)
+    document = reply.document()
+    text = b"".join(write_events(reply)).decode() if streamed else json.dumps(document)
+    read = read_completion(text)
+    assert read == Completion(document["id"], ["Oslo is sunny."], CALLS)
+    assert read is not None
+    assert read.tokens(words) == 3 + 1 + 1
+
+
+def test_several_choices_were_all_written() -> None:
+    reply = make_reply(Answer("one two", choices=["three"]), {}, "openai")
+    for text in (json.dumps(reply.document()), b"".join(write_events(reply)).decode()):
+        read = read_completion(text)
+        assert read is not None
+        assert (read.texts, read.text, read.tokens(words)) == (["one two", "three"], "one two", 3)
+
+
+def test_a_stream_that_was_cut_says_what_it_said() -> None:
+    text = b"".join(write_events(make_reply(Answer("one two three four"), {}, "openai"))).decode()
+    read = read_completion(text[: text.index("three") + 3])
+    assert read is not None
+    assert read.text.startswith("one two")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "{}", '{"error": {}}', '{"choices": [1, null]}', "data: 5\n\n", 'data: {"choices": [7]}\n\n'],
+)
+def test_what_is_no_completion(text: str) -> None:
+    assert read_completion(text) is None
+
+
+def test_a_record_is_read_back() -> None:
+    completion = Completion("x", ["one", "two"], CALLS)
+    record = json.loads(json.dumps(completion.as_dict()))
+    assert Completion.from_dict(record) == Completion("x", ["one"], CALLS)
+    assert len(Completion("x", ["a" * 10**6]).as_dict()["text"]) == 100_000
