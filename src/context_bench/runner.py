@@ -16,10 +16,10 @@ from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.open import gather_datasets
 from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
+from context_bench.engine.execute import Plan, Run
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
-from context_bench.engine.run import Plan, Run
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.engine.tracebacks import open_debugger
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError

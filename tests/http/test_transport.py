@@ -7,6 +7,7 @@ import gc
 import gzip
 import select
 import socket
+import sys
 import time
 import weakref
 from collections.abc import Coroutine
@@ -305,3 +306,44 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: p
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
     with Server(completion()) as server:
         assert post(server.url)[0].status == 200
+
+
+# --- a loop that is held up
+
+
+def _hold_loop(timeout: float, hold: float, *, delay: float, requests: int = 5) -> list[float]:
+    """Seconds of requests to a server that takes `delay`, while something else keeps the event loop busy."""
+
+    async def main() -> list[float]:
+        transport = Transport()
+        try:
+            await transport.request("POST", server.url, body=b"{}", timeout=timeout)
+            sent = [
+                asyncio.ensure_future(transport.request("POST", server.url, body=b"{}", timeout=timeout))
+                for _ in range(requests)
+            ]
+            await asyncio.sleep(0.15)  # they are on their way
+            time.sleep(hold)
+            return [reply.seconds for reply in await asyncio.gather(*sent)]
+        finally:
+            await transport.aclose()
+
+    with Server(completion("first"), completion("Paris", delay=delay)) as server:
+        return asyncio.run(main())
+
+
+def test_a_reply_that_came_in_time_is_no_time_out_when_the_loop_was_held_up() -> None:
+    assert len(_hold_loop(1.0, 2.0, delay=0.3)) == 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when the last byte came")
+def test_the_seconds_of_a_reply_end_with_its_last_byte_not_with_our_attention() -> None:
+    seconds = _hold_loop(10.0, 2.0, delay=0.3)
+    assert all(0.25 < each < 1.5 for each in seconds), seconds
+
+
+def test_a_server_that_is_too_slow_is_a_time_out_also_when_the_loop_was_held_up() -> None:
+    started = time.monotonic()
+    with pytest.raises(TimedOut):
+        _hold_loop(0.5, 1.0, delay=4.0, requests=1)
+    assert time.monotonic() - started < 4.0

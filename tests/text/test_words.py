@@ -127,3 +127,11 @@ def test_hostile_texts_take_no_time_to_speak_of(piece: str) -> None:
 def test_a_hyphen_of_a_word_processor_is_a_minus_before_a_number() -> None:
     assert normalise("it is \u20115 degrees") == normalise("it is -5 degrees") == normalise("it is \u22125 degrees")
     assert normalise("it is \u20115 degrees") != normalise("it is 5 degrees")
+
+
+def test_a_long_text_is_normalised_as_one_piece() -> None:
+    lines = ["Costs rose -5 % to $ 1,000.5 in C++ code;", "see .NET 2.0.1 and", "5", "€ per unit", "AND SO ON"]
+    chosen = [lines[i * i % 5] for i in range(20_000)]
+    text = " alpha beta ".join(chosen)
+    assert len(text) > 400_000  # so that it is taken in pieces
+    assert normalise(text) == f" {' alpha beta '.join(normalise(each).strip() for each in chosen)} "

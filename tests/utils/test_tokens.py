@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -299,3 +302,62 @@ def test_get_tokenizer_resolves_names_and_callables() -> None:
     assert get_tokenizer()("hello world") == 2
     assert get_tokenizer("cl100k_base")("hello world") == 2
     assert get_tokenizer(len)("hello") == 5
+
+
+# --- long texts
+
+
+def _other_threads_wait(work: Callable[[], object]) -> float:
+    """The longest time for which another Python thread could not run meanwhile."""
+    done, gaps = threading.Event(), [0.0]
+
+    def beat() -> None:
+        last = time.perf_counter()
+        while not done.wait(0.001):
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    work()
+    done.set()
+    thread.join()
+    return max(gaps)
+
+
+@pytest.mark.parametrize("text", ["the quick brown fox, 17 times; ", "the <|quick brown fox, 17 times|>; "])
+def test_a_long_text_is_counted_while_other_threads_run(text: str) -> None:
+    long = text * (20_000_000 // len(text))
+    alone = time.perf_counter()
+    tokens = count_tokens(long)
+    alone = time.perf_counter() - alone
+    assert tokens > 1_000_000
+    waits = [_other_threads_wait(lambda: count_tokens(long)) for _ in range(3)]
+    assert min(waits) < max(0.1, alone / 3)  # the best of three: other programs take their time of the processor too
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_a_long_text_is_counted_exactly_however_it_is_cut(name: str) -> None:
+    from splintr import Tokenizer
+
+    vocabulary, random = Tokenizer.from_pretrained(name), Random(7)
+    parts = [
+        "don't",
+        "WE'LL",
+        " a b",
+        "  x",
+        "\n y",
+        "1234",
+        "é",
+        "<|endoftext|>",
+        "<|",
+        "naïve",
+        " z",
+        ";",
+        "\t",
+        "语",
+    ]
+    for _ in range(5):
+        text = "".join(random.choices(parts, k=60_000))
+        assert count_tokens(text, name) == len(vocabulary.encode_ordinary(text))

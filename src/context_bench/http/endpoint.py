@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,16 +29,28 @@ _log = logging.getLogger(__name__)
 
 _SHOWN = 400
 _BYTES_OF_A_TOKEN = 4
+_LONG_REPLY = 262_144
+"""Bytes from which a reply is parsed in a thread."""
+_NOTICEABLE = 0.001
+"""Seconds between the last byte of a reply and its use that count as time of our own."""
 _LEAST_KEY = 12
 """Anything shorter is no real key, and may well be a word of an answer."""
+
+
+Request = tuple[bytes, Sequence[str]]
+"""A body and the lines of its headers."""
+
+Parse = Callable[[Reply], Any]
 
 
 @dataclass(slots=True)
 class Exchange:
     """What it took to get a reply: its JSON, and the facts that a row keeps of it.
 
-    `sent` is the moment of the last attempt by `time.monotonic`, `raw_headers` those of the reply. `tapped` is
-    what a tap behind the endpoint saw of it, None without one.
+    `waited` are the seconds for which our own client is the reason: it waited for its turn, for a retry, or was busy
+    with something else when the reply came. `sent` is the moment of the last attempt by `time.monotonic`, `deadline`
+    that after which there is none, `raw_headers` those of the reply. `tapped` is what a tap behind the endpoint saw of
+    it, None without one.
     """
 
     document: Any = None
@@ -46,6 +58,7 @@ class Exchange:
     waited: float = 0.0
     seconds: float = 0.0
     sent: float = 0.0
+    deadline: float = 0.0
     raw_headers: bytes = b""
     tapped: list[dict[str, Any]] | None = None
 
@@ -120,7 +133,7 @@ class Endpoint:
             return
         self._gate.close(f"{self.place} is down: {last}")
 
-    async def post(self, path: str, body: Any, parse: Callable[[Reply], Any] | None = None) -> Exchange:
+    async def post(self, path: str, body: Any, parse: Parse | None = None) -> Exchange:
         """Send `body` as JSON until there is a usable reply, as the policy allows.
 
         Args:
@@ -131,42 +144,20 @@ class Endpoint:
         Raises:
             RequestFailed: The server refused, or no usable reply came within deadline and retries.
         """
-        exchange, started, url = Exchange(), monotonic(), self.base_url + path
-        payload, headers = (b"", ()) if callable(body) else (encode(body), self._lines())
-        deadline = started + self.policy.deadline
+        url, started = self.base_url + path, monotonic()
+        exchange = Exchange(deadline=started + self.policy.deadline)
+        request = None if callable(body) else (encode(body), self._lines())
         retries = refusals = 0
         while True:
             try:
-                if not self._gate.enter_at_once():
-                    deadline += await self._enter(exchange, deadline)
-                exchange.attempts += 1
-                try:
-                    if callable(body):
-                        made, more = body()
-                        payload, headers = encode(made), (*self._lines(), *more)
-                    exchange.sent = monotonic()
-                    timeout = max(0.05, min(self.timeout, deadline - exchange.sent))
-                    if verbose := _log.isEnabledFor(logging.DEBUG):
-                        _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
-                    reply = await shared_transport().request(
-                        "POST", url, headers, payload, timeout, timed=parse is not None
-                    )
-                    exchange.waited += reply.queued
-                    exchange.sent += reply.queued
-                except (ConnectionFailed, LocalShortage, TimedOut) as error:
-                    raise self._unanswered(error) from None
-                finally:
-                    self._gate.leave()
-                self._heard(reply, verbose)
-                exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
-                exchange.raw_headers = reply.raw_headers
+                await self._attempt(exchange, url, request or partial(self._make, body), parse)
                 return exchange
             except _Retry as again:
                 short = isinstance(again.error, LocalShortage)  # ours to wait for, and no fault of the server
                 refused = short or (again.reply is not None and again.reply.status == 429)
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
                 may_retry = short or self.policy.allows(retries, refused=refused)
-                if not may_retry or monotonic() + pause >= deadline or self._gate.closed:
+                if not may_retry or monotonic() + pause >= exchange.deadline or self._gate.closed:
                     raise self._given_up(again, exchange, url, monotonic() - started) from None
                 retries += not refused
                 refusals += refused
@@ -179,25 +170,64 @@ class Endpoint:
             exchange.waited += pause
             await asyncio.sleep(pause)
 
-    async def _enter(self, exchange: Exchange, deadline: float) -> float:
-        """Wait at the gate; the seconds that do not count against the deadline, as our own limits caused them."""
+    async def _attempt(
+        self, exchange: Exchange, url: str, request: Request | Callable[[], Request], parse: Parse | None
+    ) -> None:
+        """Send once through the gate and take the reply into the exchange.
+
+        Raises:
+            _Retry: It failed in a way that a later attempt may not.
+        """
+        if not self._gate.enter_at_once():
+            await self._enter(exchange)
+        exchange.attempts += 1
+        transport = shared_transport()
+        held = transport.held
+        try:
+            payload, headers = request() if callable(request) else request
+            exchange.sent = monotonic()
+            timeout = max(0.05, min(self.timeout, exchange.deadline - exchange.sent))
+            if verbose := _log.isEnabledFor(logging.DEBUG):
+                _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
+            reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
+        except (ConnectionFailed, LocalShortage, TimedOut) as error:
+            raise self._unanswered(error) from None
+        finally:
+            self._gate.leave()
+            exchange.deadline += transport.held - held  # nobody listened meanwhile
+        exchange.waited += reply.queued
+        exchange.sent += reply.queued
+        self._gate.answered(served=reply.status != 429)
+        exchange.document = await self._read(reply, parse, verbose)
+        exchange.seconds, exchange.raw_headers = reply.seconds, reply.raw_headers
+        busy = monotonic() - reply.arrived
+        if busy > _NOTICEABLE:
+            exchange.waited += busy
+
+    def _make(self, body: Callable[[], tuple[Any, Sequence[str]]]) -> Request:
+        """Make the request of one attempt."""
+        made, more = body()
+        return encode(made), (*self._lines(), *more)
+
+    async def _enter(self, exchange: Exchange) -> None:
+        """Wait at the gate. What our own limits caused of that does not count against the deadline."""
         before, refusing = monotonic(), self._gate.refusing
-        await self._gate.enter(deadline)
+        await self._gate.enter(exchange.deadline)
         seconds = monotonic() - before
         exchange.waited += seconds
-        return 0.0 if refusing or self._gate.refusing else seconds
+        if not refusing and not self._gate.refusing:
+            exchange.deadline += seconds
 
     def _unanswered(self, error: RequestFailed) -> _Retry:
         if isinstance(error, ConnectionFailed):
             self._gate.unreachable(str(error))
         return _Retry(error)
 
-    def _heard(self, reply: Reply, verbose: bool) -> None:
-        self._gate.answered(served=reply.status != 429)
-        if self._secrets:
-            self._hide_keys(reply)
-        if verbose:
-            _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
+    async def _read(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:
+        """Parse a reply; a long one in a thread, so that the event loop can listen to others."""
+        if len(reply.body) < _LONG_REPLY:
+            return self._accept(reply, parse, verbose)
+        return await asyncio.get_running_loop().run_in_executor(None, self._accept, reply, parse, verbose)
 
     def add_secrets(self, values: Iterable[str]) -> None:
         """Learn of more values that must be shown and kept nowhere."""
@@ -245,8 +275,12 @@ class Endpoint:
                 document = orjson.loads(text.replace(key, b"***"))
         return document
 
-    def _accept(self, reply: Reply, parse: Callable[[Reply], Any] | None) -> Any:
-        """The parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
+    def _accept(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:
+        """Return the parsed body of a good reply; _Retry for one that may get better, RequestFailed otherwise."""
+        if self._secrets:
+            self._hide_keys(reply)
+        if verbose:
+            _log.debug("< %d in %.3f s %s", reply.status, reply.seconds, _for_log(reply.body))
         if 200 <= reply.status < 300:
             try:
                 return orjson.loads(reply.body.removeprefix(BOM)) if parse is None else self._without_keys(parse(reply))

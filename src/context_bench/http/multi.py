@@ -3,12 +3,23 @@
 The loop watches one file descriptor instead of one for each connection, and whatever is ready is handled in one
 go: at a high rate this costs a third of a watcher for each socket. `open_multi` gives pycurl's own asyncio multi
 where there is no epoll.
+
+A program that keeps the loop busy must not look like a slow server. So time-outs are judged here and not by libcurl:
+they leave out the time in which the loop was held up, and what has arrived meanwhile is taken in first. The moment at
+which a reply was complete is then asked of the kernel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 import select
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import pycurl
@@ -22,10 +33,39 @@ _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
 
 _BATCH = 64
 
+_BEAT = 0.025
+"""Seconds between two looks at the clock while transfers are under way; a time-out is late by as much at the most."""
+
+_LAST_RECEIVED = slice(52, 56)
+"""Where Linux' `struct tcp_info` has the milliseconds since the last byte was received."""
+
+
+@dataclass(slots=True)
+class _Transfer:
+    """One transfer under way. Its limits are moments by the clock that stands still while the loop is held up."""
+
+    done: asyncio.Future[float]
+    connect_by: float
+    end_by: float
+
 
 def open_multi() -> Any:
-    """Something with `setopt`, `add_handle(curl)`, `remove_handle(curl)` and `aclose()`, for the running event loop."""
-    return EpollMulti(asyncio.get_running_loop()) if hasattr(select, "epoll") else pycurl.AsyncCurlMulti()
+    """Open an EpollMulti for the running event loop, or where there is no epoll what pycurl has instead."""
+    return EpollMulti(asyncio.get_running_loop()) if hasattr(select, "epoll") else PortableMulti()
+
+
+class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
+    """The same interface by pycurl's own means: time-outs are libcurl's, and a held loop looks like a slow server."""
+
+    held = 0.0
+
+    async def add_handle(self, curl: Any, timeout: float = math.inf, connect_timeout: float = math.inf) -> float:
+        """Make one transfer and return the moment of its end; pycurl.error when it fails."""
+        for option, seconds in ((pycurl.TIMEOUT_MS, timeout), (pycurl.CONNECTTIMEOUT_MS, connect_timeout)):
+            if seconds < math.inf:
+                curl.setopt(option, max(1, int(seconds * 1000)))
+        await super().add_handle(curl)
+        return monotonic()
 
 
 class EpollMulti:
@@ -33,6 +73,9 @@ class EpollMulti:
 
     libcurl lets go of a socket after each transfer and takes it up again for the next. It stays in the epoll set
     meanwhile, which halves the calls of the kernel: it tells of one event and is silent until it is armed again.
+
+    Attributes:
+        held: Seconds for which the loop could not listen, since the first transfer.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -40,27 +83,59 @@ class EpollMulti:
         self._multi = pycurl.CurlMulti()
         self._epoll = select.epoll()
         self._watched: dict[int, int] = {}
-        self._waiting: dict[Any, asyncio.Future[None]] = {}
+        self._waiting: dict[Any, _Transfer] = {}
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
         self._due = 0.0
+        self._beat: asyncio.TimerHandle | None = None
+        self._listened = 0.0
+        self.held = 0.0
         self.setopt = self._multi.setopt
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         loop.add_reader(self._epoll.fileno(), self._ready)
 
-    def add_handle(self, curl: Any) -> asyncio.Future[None]:
-        """Start one transfer; the future ends with it, in a pycurl.error when it fails."""
+    def add_handle(
+        self, curl: Any, timeout: float = math.inf, connect_timeout: float = math.inf
+    ) -> asyncio.Future[float]:
+        """Start one transfer; the future has the moment at which its last byte came, or a pycurl.error."""
         self._multi.add_handle(curl)
-        done = self._waiting[curl] = self._loop.create_future()
+        if self._beat is None:
+            self._listened = monotonic()
+            self._beat = self._loop.call_later(_BEAT, self._look_at_clock)
+        now = monotonic() - self.held
+        done: asyncio.Future[float] = self._loop.create_future()
+        self._waiting[curl] = _Transfer(done, now + connect_timeout, now + timeout)
         self._act_soon()
         return done
 
     def remove_handle(self, curl: Any) -> None:
         """Give up a transfer; nothing happens to one that has ended."""
-        done = self._waiting.pop(curl, None)
-        if done is not None:
+        transfer = self._waiting.pop(curl, None)
+        if transfer is not None:
             self._multi.remove_handle(curl)
-            done.cancel()
+            transfer.done.cancel()
+
+    def _look_at_clock(self) -> None:
+        """End the transfers whose time is up; after a hold-up first take in what has come meanwhile."""
+        self._beat = None
+        if monotonic() - self._listened > 2 * _BEAT:
+            for _ in range(1 + len(self._waiting) // _BATCH):
+                self._act(self._epoll.poll(0, _BATCH))
+            self.held += monotonic() - self._listened - _BEAT
+        self._listened = monotonic()
+        now = self._listened - self.held
+        for curl, transfer in list(self._waiting.items()):
+            if now >= transfer.end_by or (now >= transfer.connect_by and not self._has_connected(curl, transfer)):
+                self._finish(curl, pycurl.error(pycurl.E_OPERATION_TIMEDOUT, "time-out"))
+        if self._waiting:
+            self._beat = self._loop.call_later(_BEAT, self._look_at_clock)
+
+    @staticmethod
+    def _has_connected(curl: Any, transfer: _Transfer) -> bool:
+        if not curl.getinfo(pycurl.REQUEST_SIZE):
+            return False
+        transfer.connect_by = math.inf
+        return True
 
     def _act_soon(self) -> None:
         """All that is added in one turn of the loop is started together."""
@@ -90,18 +165,20 @@ class EpollMulti:
         left = 1
         while left:
             left, good, bad = self._multi.info_read()
+            now = monotonic()
+            held = now - self._listened > 2 * _BEAT
             for curl in good:
-                self._finish(curl, None)
+                self._finish(curl, None, now - _read_silence(curl) if held else now)
             for curl, code, message in bad:
                 self._finish(curl, pycurl.error(code, message))
 
-    def _finish(self, curl: Any, error: pycurl.error | None) -> None:
+    def _finish(self, curl: Any, error: pycurl.error | None, moment: float = 0.0) -> None:
         self._multi.remove_handle(curl)
-        done = self._waiting.pop(curl)
+        done = self._waiting.pop(curl).done
         if done.done():
             return
         if error is None:
-            done.set_result(None)
+            done.set_result(moment)
         else:
             done.set_exception(error)
 
@@ -147,10 +224,21 @@ class EpollMulti:
     async def aclose(self) -> None:
         """Take out what is under way, and close every connection."""
         self._loop.remove_reader(self._epoll.fileno())
-        for handle in (self._soon, self._later):
+        for handle in (self._soon, self._later, self._beat):
             if handle is not None:
                 handle.cancel()
         for curl in list(self._waiting):
             self.remove_handle(curl)
         self._multi.close()
         self._epoll.close()
+
+
+def _read_silence(curl: Any) -> float:
+    """Ask the kernel how many seconds ago the last byte of a transfer came; 0 where it cannot say."""
+    number = curl.getinfo(pycurl.ACTIVESOCKET)
+    with suppress(OSError, AttributeError):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=os.dup(number))
+        with sock:
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_RECEIVED.stop)
+        return int.from_bytes(info[_LAST_RECEIVED], sys.byteorder) / 1000
+    return 0.0

@@ -35,7 +35,8 @@ _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
 class Reply:
     """What came back: status, body, raw headers, and the seconds from the request to the last byte.
 
-    `queued` are the seconds before that in which the request waited for a connection of ours to be free.
+    `queued` are the seconds before that in which the request waited for a connection of ours to be free, `arrived` is
+    the moment of the last byte by `time.monotonic`.
     """
 
     status: int
@@ -44,6 +45,7 @@ class Reply:
     seconds: float
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
     queued: float = 0.0
+    arrived: float = 0.0
 
     def header(self, name: str) -> str | None:
         """One header by name, in any case; the last one where it is repeated."""
@@ -83,8 +85,8 @@ class Transport:
         queued = await self._take_room()
         try:
             handle = self._idle.pop() if self._idle else _Handle()
-            handle.prepare(method, url, headers, body, timeout, timed)
-            await multi.add_handle(handle.curl)
+            handle.prepare(method, url, headers, body, timed)
+            arrived = await multi.add_handle(handle.curl, timeout, min(timeout, CONNECT_SECONDS))
         except pycurl.error as error:
             failure = _failure(error, url, timeout, handle)
             _drop(handle.curl, multi)
@@ -94,10 +96,15 @@ class Transport:
             raise
         finally:
             self._room.release()
-        reply = handle.reply()
+        reply = handle.reply(arrived)
         reply.queued = queued
         self._idle.append(handle)
         return reply
+
+    @property
+    def held(self) -> float:
+        """Seconds so far for which the event loop was held up, so that nobody listened to the servers."""
+        return 0.0 if self._multi is None else float(self._multi.held)
 
     async def _take_room(self) -> float:
         """Wait until a connection may be opened, and return the seconds that it took.
@@ -118,8 +125,7 @@ class Transport:
             curl.setopt(pycurl.CONNECT_ONLY, 1)
             curl.setopt(pycurl.NOSIGNAL, 1)
             curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
-            curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(timeout * 1000)))
-            await multi.add_handle(curl)
+            await multi.add_handle(curl, timeout)
         except pycurl.error as error:
             place = _shown_place(url)
             raise _shortage(curl, place) or _unreachable(f"{place}: {error.args[1]}") from None
@@ -165,23 +171,19 @@ class _Handle:
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
 
-    def prepare(
-        self, method: str, url: str, headers: Sequence[str], body: bytes | None, timeout: float, timed: bool
-    ) -> None:
+    def prepare(self, method: str, url: str, headers: Sequence[str], body: bytes | None, timed: bool) -> None:
         """Make the handle ready for a request, which starts now."""
         curl = self.curl
         self.size, self._timed, self._started = 0, timed, monotonic()
         self._parts.clear()
         self._head.clear()
         self._times.clear()
-        settings = (method, url, headers, timeout, body is None)
+        settings = (method, url, headers, body is None)
         if settings != self._set:
             self._set = settings
             curl.setopt(pycurl.URL, url)
             curl.unsetopt(pycurl.HTTPHEADER)  # an empty list would leave those of the request before
             curl.setopt(pycurl.HTTPHEADER, list(headers))
-            curl.setopt(pycurl.TIMEOUT_MS, max(1, int(timeout * 1000)))
-            curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(min(timeout, CONNECT_SECONDS) * 1000)))
             curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
             curl.setopt(pycurl.CUSTOMREQUEST, method)
         if body is not None:
@@ -201,11 +203,11 @@ class _Handle:
         """Whether there was a connection, so that the request could be sent; a kept one has no connect time."""
         return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
 
-    def reply(self) -> Reply:
-        """What came back."""
-        status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), monotonic() - self._started
+    def reply(self, arrived: float) -> Reply:
+        """Return what came back, complete at the moment `arrived`."""
+        status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), arrived - self._started
         chunks = list(zip(self._times, self._parts)) if self._timed else []
-        return Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks)
+        return Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks, arrived=arrived)
 
 
 class _NoProxy:

@@ -7,6 +7,7 @@ it keeps the signs that change what a number or a name means.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 __all__ = ["normalise", "split_words"]
 
@@ -32,6 +33,10 @@ _MINUS, _POINT, _DOT, _PLUS, _SHARP, _PERCENT = "\ua840\ua841\ua842\ua843\ua844\
 _MONEY = dict(zip("$€£¥₹", "\ua846\ua847\ua848\ua849\ua84a"))
 _DASHES = "-\u2212\u2013\u2011\u2010"  # hyphen, minus, the en dash of typesetters, hyphens of word processors
 _AFTER_PLUS = r"[\s\\)\]}.,;:!?\"'*_`|<]|\Z"
+
+_PIECE = 200_000
+"""Characters that are normalised in one go."""
+_BETWEEN_WORDS = re.compile(r"[A-Za-z]{2}(?= [A-Za-z]{2})")
 
 _GROUP = re.compile(r",\d{3}")
 _THOUSANDS = re.compile(r"\d(?<![\w,.\[].)\d{0,2}(?:,\d{3})+(?![\d\]]|,\S)", re.DOTALL)
@@ -78,6 +83,24 @@ def normalise(text: str) -> str:
     point, plus and sharp of `.NET`, `C++` and `C#`. Percent and currency signs next to a number are words of their own,
     as `km` is. `1,000` is `1000`, except in a list without spaces.
     """
+    if len(text) <= _PIECE:
+        return f" {' '.join(_normalised_words(text))} "
+    return f" {' '.join([word for piece in _cut(text) for word in _normalised_words(piece)])} "
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Yield a long text in pieces: one call on all of it would stop every other thread.
+
+    Between two letters with a space in between no sign depends on what stands on the other side.
+    """
+    start = 0
+    while found := _BETWEEN_WORDS.search(text, start + _PIECE):
+        yield text[start : found.end()]
+        start = found.end()
+    yield text[start:]
+
+
+def _normalised_words(text: str) -> list[str]:
     text = text.casefold()
     if _GROUP.search(text):
         text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
@@ -86,4 +109,4 @@ def normalise(text: str) -> str:
             text = pattern.sub(kept, text)
     if any(sign in text for sign in _MONEY):
         text = _NEXT_TO_A_NUMBER.sub(lambda found: f" {_MONEY[found[0]]} ", text)
-    return f" {' '.join(_WORD.findall(text))} "
+    return _WORD.findall(text)
