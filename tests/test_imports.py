@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "escapes", "golds", "masking", "refs", "registry"} | {
-    *("results", "squad", "summary", "types", "words")
+    *("results", "squad", "stats", "summary", "types", "words")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"distribution"},  # how an extra is installed
     "golds": {"errors"},
     "squad": set(),
+    "stats": {"errors"},
     "words": set(),
     "escapes": set(),
     "masking": set(),
