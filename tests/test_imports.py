@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"distribution"},  # how an extra is installed
     "golds": {"errors"},
     "squad": set(),
-    "stats": {"errors"},
+    "stats": {"_lazy", "errors"},
     "words": set(),
     "escapes": set(),
     "masking": set(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from context_bench.stats.distributions import binomial_cdf
@@ -33,6 +32,8 @@ def sign_flip_p(differences: Sequence[float], *, draws: int = 10_000, seed: int 
         for change in changes:
             sums = [total + sign for total in sums for sign in (change, -change)]
         return sum(abs(total) >= seen for total in sums) / len(sums)
+    import random
+
     source, whole, hits = random.Random(seed), sum(changes), 0
     for _ in range(draws):
         bits = source.getrandbits(len(changes))

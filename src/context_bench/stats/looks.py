@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from context_bench.errors import UsageError
 from context_bench.stats.boundaries import crossing_chance, look_boundary
 from context_bench.stats.clusters import ClusterSums, clustered_difference
 from context_bench.stats.differences import Difference, PairedSums, paired_difference
@@ -59,10 +60,11 @@ class Looks:
         """Whether no further example is needed."""
         return self.verdict is not None
 
-    @property
-    def sizes(self) -> list[int]:
-        """The number of examples at each look."""
-        return [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
+    def __post_init__(self) -> None:
+        """Fix the number of examples at each look."""
+        if self.planned < self.looks:
+            raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
+        self.sizes = [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
 
     def add(self, place: int, first: float, second: float, group: str | None = None) -> Verdict | None:
         """Hand over the pair at a place of the order, counted from 0; gives the verdict once there is one."""
