@@ -17,8 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "summary", "text"} | {
-    "types"
+BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+    *("summary", "text", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
+    "stats": {"_lazy", "errors"},
     "text": set(),
     "registry": {"errors"},
     "refs": {"errors", "registry"},

@@ -1,0 +1,385 @@
+"""Do the intervals cover, and do the tests alarm, as often as they say? Simulated with the functions of the reports.
+
+    python -m benchmarks.stats_coverage [RUNS]
+
+Scores are drawn as they occur: pass/fail near the ceiling, F1 with mass at 0 and 1, lengths with a heavy tail,
+conversations as clusters. Pass/fail is not simulated but enumerated. Sums are made by numpy, many runs at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from context_bench.stats import (
+    ClusterSums,
+    Contrast,
+    Difference,
+    Interval,
+    Looks,
+    Moments,
+    PairedSums,
+    RatioSums,
+    Values,
+    average_means,
+    clustered_difference,
+    clustered_mean,
+    decide_verdict,
+    estimate_mean,
+    find_ranks,
+    judge_family,
+    mean_interval,
+    paired_difference,
+    quantile_interval,
+    ratio_interval,
+    share_interval,
+    unpaired_difference,
+)
+from context_bench.stats.distributions import binomial_pmf
+
+Array = Any
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+
+SIZES = (30, 100, 1000)
+PASS_RATES = (0.5, 0.7, 0.9, 0.97, 0.99)
+
+
+def f1_scores(zeros: float, ones: float, a: float, b: float) -> tuple[Draw, float]:
+    """F1-like scores with mass at 0 and at 1, and their true mean."""
+
+    def draw(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        scores, ends = source.beta(a, b, shape), source.random(shape)
+        scores[ends < zeros] = 0.0
+        scores[ends > 1 - ones] = 1.0
+        return scores
+
+    return draw, ones + (1 - zeros - ones) * a / (a + b)
+
+
+SCORES: dict[str, tuple[Draw, float]] = {
+    "f1, middling": f1_scores(0.1, 0.3, 2, 2),
+    "f1, spread": f1_scores(0.3, 0.3, 2, 2),
+    "f1, good": f1_scores(0.05, 0.8, 3, 2),
+    "f1, near the ceiling": f1_scores(0.02, 0.9, 2, 2),
+    "f1, at the ceiling": f1_scores(0.01, 0.95, 2, 2),
+    "f1, poor": f1_scores(0.5, 0.1, 2, 3),
+    "rouge, no ends": f1_scores(0.0, 0.0, 2, 5),
+}
+
+
+def sum_scores(scores: Array) -> list[Moments]:
+    """Moments of each line of a matrix of scores."""
+    ends = ((scores == 0) | (scores == 1)).sum(1)
+    columns = (scores.sum(1), (scores * scores).sum(1), ends, scores.min(1), scores.max(1))
+    return [Moments(scores.shape[1], *line) for line in zip(*(column.tolist() for column in columns))]
+
+
+def sum_changes(changes: Array) -> list[PairedSums]:
+    """Paired sums of each line of a matrix of differences."""
+    columns = (changes.sum(1), (changes * changes).sum(1), (changes > 0).sum(1), (changes < 0).sum(1))
+    return [PairedSums(changes.shape[1], *line) for line in zip(*(column.tolist() for column in columns))]
+
+
+def sum_ratios(above: Array, below: Array) -> list[RatioSums]:
+    """Ratio sums of each line of two matrices."""
+    lengths = np.maximum(above, below)
+    parts = (above, below, above**2, above * below, below**2, above**2 * below, above * below**2, below**3)
+    parts += (above**2 * below**2, above * below**3, below**4, lengths, lengths**2)
+    return [RatioSums(above.shape[1], *line) for line in zip(*(part.sum(1).tolist() for part in parts))]
+
+
+def share_covered(intervals: Iterable[Interval], truth: float) -> float:
+    """The share of the intervals that hold the true value."""
+    hits = [interval.low <= truth <= interval.high for interval in intervals]
+    return sum(hits) / len(hits)
+
+
+# Means
+
+
+def cover_pass_rate(p: float, n: int) -> float:
+    """Exact coverage of the pass rate: every count with its chance."""
+    held = [share_interval(count, n) for count in range(n + 1)]
+    return math.fsum(binomial_pmf(c, n, p) for c, each in enumerate(held) if each.low <= p <= each.high)
+
+
+def cover_mean(name: str, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of the mean of scores."""
+    draw, truth = SCORES[name]
+    return share_covered(map(mean_interval, sum_scores(draw(np.random.default_rng(seed), (runs, n)))), truth)
+
+
+def cover_macro(runs: int, seed: int = 0) -> float:
+    """Coverage of the mean over three unlike datasets."""
+    source = np.random.default_rng(seed)
+    cells = [(SCORES["f1, good"], 60), (SCORES["f1, poor"], 200), (SCORES["f1, at the ceiling"], 100)]
+    parts = [[estimate_mean(sums) for sums in sum_scores(draw(source, (runs, n)))] for (draw, _), n in cells]
+    truth = sum(mean for (_, mean), _ in cells) / len(cells)
+    return share_covered(map(average_means, zip(*parts)), truth)
+
+
+def cover_unpaired(p: float, q: float, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of the difference of two pass rates over different examples."""
+    source = np.random.default_rng(seed)
+    first, second = (sum_scores((source.random((runs, size)) < share) * 1.0) for share, size in ((p, n), (q, 2 * n)))
+    found = (unpaired_difference(one, two).interval() for one, two in zip(first, second))
+    return share_covered(found, p - q)
+
+
+# Differences
+
+
+def cover_paired(up: float, down: float, n: int) -> float:
+    """Exact coverage of the paired difference of pass/fail: every pair of counts with its chance."""
+    covered = 0.0
+    for changed in range(n + 1):
+        chance = binomial_pmf(changed, n, up + down)
+        if chance < 1e-12:
+            continue
+        for better in range(changed + 1):
+            sums = PairedSums(n, 2 * better - changed, changed, better, changed - better)
+            interval = paired_difference(sums).interval()
+            if interval.low <= up - down <= interval.high:
+                covered += chance * binomial_pmf(better, changed, up / (up + down))
+    return covered
+
+
+CHANGES: dict[str, tuple[Draw, float]] = {
+    "f1, half of them ties": (
+        lambda source, shape: (source.beta(2, 2, shape) - source.beta(2, 2, shape)) * (source.random(shape) < 0.5),
+        0.0,
+    ),
+    "rouge, small": (lambda source, shape: source.normal(0.01, 0.05, shape), 0.01),
+    "rouge, with total failures": (
+        lambda source, shape: np.where(
+            source.random(shape) < 0.03, -source.beta(5, 2, shape), source.normal(0.01, 0.03, shape)
+        ),
+        0.97 * 0.01 - 0.03 * 5 / 7,
+    ),
+}
+
+
+def cover_changes(name: str, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of the paired difference of scores."""
+    draw, truth = CHANGES[name]
+    sums = sum_changes(draw(np.random.default_rng(seed), (runs, n)))
+    return share_covered((paired_difference(each).interval() for each in sums), truth)
+
+
+# Clusters
+
+
+def draw_clusters(source: np.random.Generator, groups: int, size: int, p: float, within: float) -> ClusterSums:
+    """Pass/fail in clusters of unlike sizes; `within` is the correlation inside one."""
+    sizes = source.integers(max(1, size // 2), size * 3 // 2 + 1, groups)
+    rest = 1 / within - 1
+    passed = source.binomial(sizes, source.beta(p * rest, (1 - p) * rest, groups))
+    sums = {str(place): [float(each), float(n)] for place, (each, n) in enumerate(zip(passed, sizes))}
+    n, hits = int(sizes.sum()), int(passed.sum())
+    return ClusterSums(n, sums, n, 0.0 if hits < n else 1.0, 1.0 if hits else 0.0)
+
+
+def cover_clusters(groups: int, size: int, p: float, within: float, runs: int, seed: int = 0) -> float:
+    """Coverage of the mean over clusters."""
+    source = np.random.default_rng(seed)
+    drawn = (draw_clusters(source, groups, size, p, within) for _ in range(runs))
+    return share_covered((clustered_mean(each).interval() for each in drawn), p)
+
+
+# Ratios and quantiles
+
+
+def cover_savings(tail: float, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of the share of tokens kept; `tail` is the deviation of the log-lengths."""
+    source = np.random.default_rng(seed)
+    sent = np.ceil(np.exp(source.normal(7, tail, (runs, n))))
+    kept = sent * source.beta(4, 4, (runs, n))
+    return share_covered(map(ratio_interval, sum_ratios(kept, sent)), 0.5)
+
+
+def cover_cost(p: float, tail: float, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of the tokens for a pass."""
+    source = np.random.default_rng(seed)
+    tokens, passed = np.exp(source.normal(7, tail, (runs, n))), (source.random((runs, n)) < p) * 1.0
+    found = [ratio_interval(each, positive=True) for each in sum_ratios(tokens, passed)]
+    return share_covered([each for each in found if each.known], math.exp(7 + tail * tail / 2) / p)
+
+
+def cover_quantile(share: float, n: int, runs: int, seed: int = 0) -> float:
+    """Coverage of a quantile of latencies."""
+    source = np.random.default_rng(seed)
+    lines = source.exponential(1.0, (runs, n))
+    found = []
+    for line in lines:
+        values = Values()
+        values.extend(line.tolist())
+        found.append(quantile_interval(values, share))
+    return share_covered(found, -math.log(1 - share))
+
+
+def cover_quantile_exactly(share: float, n: int) -> float:
+    """The exact coverage of those ranks, whatever the distribution."""
+    ranks = find_ranks(n, share)
+    return math.nan if ranks is None else math.fsum(binomial_pmf(k, n, share) for k in range(ranks[0], ranks[1]))
+
+
+# False alarms and power
+
+
+def draw_arms(source: np.random.Generator, arms: int, shape: tuple[int, ...], p: float, alike: float) -> Array:
+    """Pass/fail of several equal systems on the same examples, of which a share `alike` goes the same way for all."""
+    common = source.random(shape) < p
+    own = source.random((arms, *shape)) < p
+    return np.where(source.random((arms, *shape)) < alike, common, own) * 1.0
+
+
+def _alarms(differences: list[Difference]) -> bool:
+    verdicts = judge_family([Contrast(str(place), each) for place, each in enumerate(differences)], margin=0.0)
+    return any(verdict.word in ("better", "worse") for verdict in verdicts)
+
+
+def _most_extreme(differences: list[Difference]) -> Difference:
+    return max(differences, key=lambda each: abs(each.centre) / math.sqrt(each.variance))
+
+
+def alarm_families(families: int, n: int = 200, p: float = 0.8, alike: float = 0.7, seed: int = 0) -> float:
+    """Share of A/A families, 9 systems by 3 datasets with Holm, in which any difference is found."""
+    source, alarmed = np.random.default_rng(seed), 0
+    for _ in range(families):
+        arms = draw_arms(source, 10, (3, n), p, alike)
+        changes = (arms[1:] - arms[0]).reshape(27, n)
+        differences = [paired_difference(sums) for sums in sum_changes(changes)]
+        # All have the same degrees: the most extreme one has the smallest p, which alone decides whether any is found.
+        alarmed += _most_extreme(differences).p_value() * 27 <= 0.05
+    return alarmed / families
+
+
+def alarm_clustered_families(
+    families: int, groups: int = 10, size: int = 150, sway: float = 0.05, seed: int = 0
+) -> tuple[float, float]:
+    """The same with conversations as clusters: by clusters, and for comparison by question.
+
+    Each system has good and bad days with each conversation: its pass rate there is off by `sway`.
+    """
+    source, by_group, by_question = np.random.default_rng(seed), 0, 0
+    for _ in range(families):
+        sizes = source.integers(size // 2, size * 3 // 2 + 1, (3, groups))
+        rates = source.beta(8, 3, (3, groups))
+        arms = np.clip(rates + source.normal(0, sway, (10, 3, groups)), 0.01, 0.99)
+        passed = source.binomial(sizes, arms)
+        clustered, plain = [], []
+        for arm, dataset in product(range(1, 10), range(3)):
+            change, counts = passed[arm, dataset] - passed[0, dataset], sizes[dataset]
+            sums = {str(g): [float(c), float(m)] for g, (c, m) in enumerate(zip(change, counts))}
+            n = int(counts.sum())
+            clustered.append(clustered_difference(ClusterSums(n, sums, 0, -1.0, 1.0)))
+            share = (arms[arm, dataset] * (1 - arms[0, dataset]) + arms[0, dataset] * (1 - arms[arm, dataset])) @ counts
+            plain.append(paired_difference(PairedSums(n, float(change.sum()), float(share))))
+        by_group += _alarms([_most_extreme(clustered), *[QUIET] * 26])
+        by_question += _most_extreme(plain).p_value() * 27 <= 0.05
+    return by_group / families, by_question / families
+
+
+QUIET = Difference(0.0, 0.0, 1.0, 9, 1500, "clusters", 10)
+
+
+def alarm_looks(families: int, systems: int = 9, planned: int = 500, seed: int = 0) -> tuple[float, float]:
+    """Share of A/A families alarmed when each system stops once it is settled, and the share of examples used."""
+    source, alarmed, used = np.random.default_rng(seed), 0, 0
+    for _ in range(families):
+        arms = draw_arms(source, systems + 1, (planned,), 0.8, 0.7)
+        words = []
+        for arm in arms[1:]:
+            looks = run_looks(arm, arms[0], comparisons=systems)
+            used += looks.verdict.n if looks.verdict else planned
+            words.append(looks.verdict.word if looks.verdict else "")
+        alarmed += any(word in ("better", "worse") for word in words)
+    return alarmed / families, used / (families * systems * planned)
+
+
+def run_looks(first: Array, second: Array, **options: Any) -> Looks:
+    """Hand a whole run over, in order, until it is settled."""
+    looks = Looks(len(first), margin=0.0, **options)
+    for place, (one, two) in enumerate(zip(first.tolist(), second.tolist())):
+        if looks.add(place, one, two):
+            break
+    return looks
+
+
+def find_planted(runs: int, n: int = 500, difference: float = 0.05, discordant: float = 0.1, seed: int = 0) -> float:
+    """Share of runs in which a planted difference of pass/fail is found."""
+    source = np.random.default_rng(seed)
+    chance = source.random((runs, n))
+    up = (discordant + difference) / 2
+    changes = (chance < up) * 1.0 - (chance > 1 - (discordant - up)) * 1.0
+    verdicts = [decide_verdict(paired_difference(sums)) for sums in sum_changes(changes)]
+    return sum(verdict.word == "better" for verdict in verdicts) / runs
+
+
+def power_of_looks(runs: int, difference: float, planned: int = 1000, seed: int = 0) -> tuple[float, float]:
+    """Share of runs that find a difference with looks, and the share of examples they use; 10% discordant."""
+    source, found, used = np.random.default_rng(seed), 0, 0
+    up = (0.1 + difference) / 2
+    for _ in range(runs):
+        chance = source.random(planned)
+        looks = run_looks((chance < up) * 1.0, (chance > 1 - (0.1 - up)) * 1.0)
+        assert looks.verdict is not None
+        found += looks.verdict.word == "better"
+        used += looks.verdict.n
+    return found / runs, used / (runs * planned)
+
+
+PAIRED_CELLS = ((0.05, 0.05), (0.1, 0.1), (0.1, 0.05), (0.2, 0.2), (0.15, 0.02), (0.08, 0.001), (0.3, 0.01))
+CLUSTER_CELLS = ((0.5, 0.1), (0.7, 0.3), (0.9, 0.1), (0.9, 0.5), (0.97, 0.1), (0.97, 0.5))
+
+
+def _print(what: str, *values: float) -> None:
+    print(f"{what:<58}", *(f"{value:8.1%}" for value in values), flush=True)
+
+
+def main() -> None:
+    """Print every cell."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 5000
+    _print_intervals(runs)
+    print("\nfalse alarms (at most 6.5% of 1,000) and power")
+    _print("9 systems by 3 datasets, Holm", alarm_families(1000))
+    _print("the same, 10 conversations; taken as single questions", *alarm_clustered_families(1000))
+    _print("9 systems, five looks; examples used", *alarm_looks(1000))
+    _print("planted: 5 points, n = 500, 10% discordant (over 90%)", find_planted(runs))
+    for difference in (0.05, 0.03):
+        _print(f"five looks, true difference {difference}: found, used", *power_of_looks(500, difference))
+
+
+def _print_intervals(runs: int) -> None:
+    print("95% intervals, n =", *SIZES)
+    for p in PASS_RATES:
+        _print(f"pass rate {p} (exact)", *(cover_pass_rate(p, n) for n in SIZES))
+    for name in SCORES:
+        _print(f"mean, {name}", *(cover_mean(name, n, runs) for n in SIZES))
+    for up, down in PAIRED_CELLS:
+        _print(f"paired, {up} up, {down} down (exact; n = 30, 100)", *(cover_paired(up, down, n) for n in (30, 100)))
+    for name in CHANGES:
+        _print(f"paired, {name}", *(cover_changes(name, n, runs) for n in SIZES))
+    for tail in (0.3, 0.7, 1.0, 1.4):
+        _print(f"savings, log-lengths' deviation {tail}", *(cover_savings(tail, n, runs) for n in SIZES))
+    for p, tail in product((0.2, 0.5, 0.9), (0.3, 0.7, 1.0)):
+        _print(f"cost of a pass, pass rate {p}, deviation {tail}", *(cover_cost(p, tail, n, runs) for n in SIZES))
+    for p, q in ((0.8, 0.8), (0.97, 0.9), (0.99, 0.99)):
+        _print(f"unpaired, {p} against {q}", *(cover_unpaired(p, q, n, runs) for n in SIZES))
+    _print("mean of three datasets", cover_macro(runs))
+    print("\nclusters: 20 of 10, 10 of 20, 10 of 150")
+    for p, within in CLUSTER_CELLS:
+        cells = ((20, 10), (10, 20), (10, 150))
+        _print(f"pass rate {p}, correlation {within}", *(cover_clusters(*cell, p, within, runs) for cell in cells))
+    print("\nquantiles: simulated, exact")
+    for share, n in ((0.5, 30), (0.5, 100), (0.95, 100), (0.99, 500)):
+        _print(f"quantile {share}, n = {n}", cover_quantile(share, n, runs), cover_quantile_exactly(share, n))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Statistics: intervals, tests, verdicts and plans, as pure functions over sums.
+
+Nothing here reads a row, a clock or a random number: the rest adds scores to the small accumulators (`Moments`,
+`PairedSums`, `RatioSums`, `ClusterSums`, `Values`, `RepeatSums`, `CurveSums`), which merge and go to JSON, so that a
+run that keeps no rows has its statistics too. The standard library alone; docs/statistics.md works each number by hand.
+Modules are imported when one of their names is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from context_bench._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from context_bench.stats.boundaries import crossing_chance, find_critical, look_boundary
+    from context_bench.stats.break_even import memory_queries_to_repay, rewrite_break_even, rewrite_turns_to_repay
+    from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean, clustered_ratio
+    from context_bench.stats.compare import Comparison, DatasetPairs, ScoredRow, compare_rows
+    from context_bench.stats.conditions import FAILS, GATE_LEVEL, HOLDS, Condition, Judgement, parse_condition
+    from context_bench.stats.curves import (
+        CurveSums,
+        Setting,
+        area_difference,
+        area_interval,
+        area_weights,
+        find_common_range,
+        find_largest_saving,
+    )
+    from context_bench.stats.differences import (
+        UNSEEN_PAIRS,
+        Difference,
+        PairedSums,
+        average_differences,
+        paired_difference,
+        unpaired_difference,
+    )
+    from context_bench.stats.exact_tests import mcnemar_p, sign_flip_p
+    from context_bench.stats.families import holm
+    from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
+    from context_bench.stats.looks import Looks
+    from context_bench.stats.means import (
+        END_WEIGHT,
+        Mean,
+        Moments,
+        average_means,
+        effective_size,
+        estimate_mean,
+        mean_interval,
+        share_interval,
+        wilson_limits,
+    )
+    from context_bench.stats.noise import NoiseFloor, noise_of_repeats, noise_of_twins
+    from context_bench.stats.planning import (
+        find_detectable,
+        n_for_difference,
+        n_for_equivalence,
+        n_for_non_inferiority,
+        pass_fail_spread,
+        power_of_difference,
+        power_of_equivalence,
+        power_of_non_inferiority,
+    )
+    from context_bench.stats.quantiles import Values, find_ranks, quantile_interval
+    from context_bench.stats.ratios import RatioSums, limit_ratio, ratio_interval
+    from context_bench.stats.repeats import (
+        RepeatSums,
+        chance_all_pass,
+        chance_any_passes,
+        flip_share,
+        pass_all_k,
+        pass_at_k,
+        repeat_share,
+    )
+    from context_bench.stats.verdicts import (
+        DEFAULT_MARGIN,
+        WORDS,
+        Contrast,
+        Verdict,
+        decide_verdict,
+        find_winners,
+        judge_family,
+    )
+
+_HOMES = {
+    "boundaries": (
+        "crossing_chance",
+        "find_critical",
+        "look_boundary",
+    ),
+    "break_even": (
+        "memory_queries_to_repay",
+        "rewrite_break_even",
+        "rewrite_turns_to_repay",
+    ),
+    "clusters": (
+        "ClusterSums",
+        "clustered_difference",
+        "clustered_mean",
+        "clustered_ratio",
+    ),
+    "compare": (
+        "Comparison",
+        "DatasetPairs",
+        "ScoredRow",
+        "compare_rows",
+    ),
+    "conditions": (
+        "Condition",
+        "FAILS",
+        "GATE_LEVEL",
+        "HOLDS",
+        "Judgement",
+        "parse_condition",
+    ),
+    "curves": (
+        "CurveSums",
+        "Setting",
+        "area_difference",
+        "area_interval",
+        "area_weights",
+        "find_common_range",
+        "find_largest_saving",
+    ),
+    "differences": (
+        "Difference",
+        "PairedSums",
+        "UNSEEN_PAIRS",
+        "average_differences",
+        "paired_difference",
+        "unpaired_difference",
+    ),
+    "exact_tests": (
+        "mcnemar_p",
+        "sign_flip_p",
+    ),
+    "families": ("holm",),
+    "interval": (
+        "Interval",
+        "ROUGH",
+        "TOO_FEW",
+    ),
+    "looks": ("Looks",),
+    "means": (
+        "END_WEIGHT",
+        "Mean",
+        "Moments",
+        "average_means",
+        "effective_size",
+        "estimate_mean",
+        "mean_interval",
+        "share_interval",
+        "wilson_limits",
+    ),
+    "noise": (
+        "NoiseFloor",
+        "noise_of_repeats",
+        "noise_of_twins",
+    ),
+    "planning": (
+        "find_detectable",
+        "n_for_difference",
+        "n_for_equivalence",
+        "n_for_non_inferiority",
+        "pass_fail_spread",
+        "power_of_difference",
+        "power_of_equivalence",
+        "power_of_non_inferiority",
+    ),
+    "quantiles": (
+        "Values",
+        "find_ranks",
+        "quantile_interval",
+    ),
+    "ratios": (
+        "RatioSums",
+        "limit_ratio",
+        "ratio_interval",
+    ),
+    "repeats": (
+        "RepeatSums",
+        "chance_all_pass",
+        "chance_any_passes",
+        "flip_share",
+        "pass_all_k",
+        "pass_at_k",
+        "repeat_share",
+    ),
+    "verdicts": (
+        "Contrast",
+        "DEFAULT_MARGIN",
+        "Verdict",
+        "WORDS",
+        "decide_verdict",
+        "find_winners",
+        "judge_family",
+    ),
+}
+
+__all__ = [
+    "DEFAULT_MARGIN",
+    "END_WEIGHT",
+    "FAILS",
+    "GATE_LEVEL",
+    "HOLDS",
+    "ROUGH",
+    "TOO_FEW",
+    "UNSEEN_PAIRS",
+    "WORDS",
+    "ClusterSums",
+    "Comparison",
+    "Condition",
+    "Contrast",
+    "CurveSums",
+    "DatasetPairs",
+    "Difference",
+    "Interval",
+    "Judgement",
+    "Looks",
+    "Mean",
+    "Moments",
+    "NoiseFloor",
+    "PairedSums",
+    "RatioSums",
+    "RepeatSums",
+    "ScoredRow",
+    "Setting",
+    "Values",
+    "Verdict",
+    "area_difference",
+    "area_interval",
+    "area_weights",
+    "average_differences",
+    "average_means",
+    "chance_all_pass",
+    "chance_any_passes",
+    "clustered_difference",
+    "clustered_mean",
+    "clustered_ratio",
+    "compare_rows",
+    "crossing_chance",
+    "decide_verdict",
+    "effective_size",
+    "estimate_mean",
+    "find_common_range",
+    "find_critical",
+    "find_detectable",
+    "find_largest_saving",
+    "find_ranks",
+    "find_winners",
+    "flip_share",
+    "holm",
+    "judge_family",
+    "limit_ratio",
+    "look_boundary",
+    "mcnemar_p",
+    "mean_interval",
+    "memory_queries_to_repay",
+    "n_for_difference",
+    "n_for_equivalence",
+    "n_for_non_inferiority",
+    "noise_of_repeats",
+    "noise_of_twins",
+    "paired_difference",
+    "parse_condition",
+    "pass_all_k",
+    "pass_at_k",
+    "pass_fail_spread",
+    "power_of_difference",
+    "power_of_equivalence",
+    "power_of_non_inferiority",
+    "quantile_interval",
+    "ratio_interval",
+    "repeat_share",
+    "rewrite_break_even",
+    "rewrite_turns_to_repay",
+    "share_interval",
+    "sign_flip_p",
+    "unpaired_difference",
+    "wilson_limits",
+]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

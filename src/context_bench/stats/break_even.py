@@ -1,0 +1,47 @@
+"""When a changed prompt pays although the provider's cache is lost, and when a memory pays for its writing.
+
+Prices are multiples of the price of plain input. Claim these only for a system that is not worse.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["memory_queries_to_repay", "rewrite_break_even", "rewrite_turns_to_repay"]
+
+
+def rewrite_break_even(turns: float, *, read: float, write: float) -> float:
+    """Give the share of the history that a rewrite must remove to pay within so many further turns.
+
+    Kept as it is, the history is read from the cache in each of the turns; rewritten, it is written to the cache once
+    and read from it in the others.
+
+    Args:
+        turns: Further turns of the conversation, at least 1.
+        read: Price of reading from the cache, as a multiple of plain input.
+        write: Price of writing to the cache.
+    """
+    return 1 - turns * read / (write + (turns - 1) * read)
+
+
+def rewrite_turns_to_repay(removed: float, *, read: float, write: float) -> float:
+    """Give the further turns after which a rewrite that removes that share of the history has paid for itself."""
+    return (1 - removed) * (write - read) / (read * removed) if removed > 0 else math.inf
+
+
+def memory_queries_to_repay(
+    writing: float, history: float, query: float, *, warm: float, read: float, write: float, price: float = 1.0
+) -> float:
+    """Give the number of questions after which a memory has paid for its writing; infinite if it never does.
+
+    Args:
+        writing: What writing the memory costs, in all, in the unit of `price`.
+        history: Tokens of the history that would be sent without a memory.
+        query: What one question costs with the memory.
+        warm: Chance that the next question comes before the provider's cache has expired.
+        read: Price of reading from the cache, as a multiple of plain input.
+        write: Price of writing to the cache.
+        price: Price of one token of plain input.
+    """
+    saved = price * history * (warm * read + (1 - warm) * write) - query
+    return writing / saved if saved > 0 else math.inf

@@ -1,0 +1,124 @@
+"""Conditions of a gate, such as `score drops 0.02`: read from text, judged with intervals.
+
+A gate *fails* when the whole interval meets the condition, *holds* when none of it does, and between the two there are
+*too few* examples to tell. The interval is the 90% one: each of its sides is wrong in 5% of cases.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from context_bench.errors import UsageError
+from context_bench.stats.interval import Interval
+from context_bench.stats.verdicts import WORDS, Verdict
+
+__all__ = ["FAILS", "GATE_LEVEL", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
+
+HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
+
+GATE_LEVEL = 0.9
+"""The level of the intervals that a gate is judged with."""
+
+FORMS = (
+    '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
+    '"verdict is worse" or "verdict is not better"'
+)
+
+_CHANGE = re.compile(r"(\S+) (drops|rises) (?:by )?(\S+)")
+_LIMIT = re.compile(r"(\S+?) ?(<=|>=|<|>) ?(\S+)")
+_VERDICT = re.compile(r"verdict is (not )?(" + "|".join(WORDS) + ")")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a gate came to: holds, fails or too few; and one sentence."""
+
+    outcome: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition under which a gate fails.
+
+    `kind` is drops, rises, <, <=, >, >= or verdict. `metric` is the key of the number that is judged; for drops and
+    rises it is judged by the interval of its difference from the baseline.
+    """
+
+    text: str
+    kind: str
+    metric: str = ""
+    number: float = math.nan
+    word: str = ""
+    negated: bool = False
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it is about a difference from the baseline."""
+        return self.kind in ("drops", "rises", "verdict")
+
+    def judge(self, found: Interval | Verdict) -> Judgement:
+        """Judge it by an interval (of the difference, for drops and rises), or by a verdict."""
+        if isinstance(found, Verdict) and self.kind == "verdict":
+            return self._judge_verdict(found)
+        return self._judge_interval(found.interval if isinstance(found, Verdict) else found)
+
+    def _judge_verdict(self, verdict: Verdict) -> Judgement:
+        met = (verdict.word == self.word) != self.negated
+        outcome = FAILS if met else HOLDS
+        if verdict.word == "undecided" and self.word != "undecided":
+            outcome = TOO_FEW
+        return Judgement(outcome, f"{self.text}: {outcome}; the verdict is {verdict.word}: {verdict.reason}")
+
+    def _judge_interval(self, interval: Interval) -> Judgement:
+        if self.kind == "verdict":
+            raise TypeError("a condition on the verdict must be judged by a Verdict")
+        if not interval.known:
+            why = "it was not measured" if math.isnan(interval.value) else f"{interval.n:,} examples give no interval"
+            return Judgement(TOO_FEW, f"{self.text}: {TOO_FEW}; {why}")
+        limit = -self.number if self.kind == "drops" else self.number
+        if self.kind in ("drops", "<"):
+            met, missed = interval.high < limit, interval.low >= limit
+        elif self.kind == "<=":
+            met, missed = interval.high <= limit, interval.low > limit
+        elif self.kind == ">=":
+            met, missed = interval.low >= limit, interval.high < limit
+        else:
+            met, missed = interval.low > limit, interval.high <= limit
+        outcome = FAILS if met else HOLDS if missed else TOO_FEW
+        what = "the difference from the baseline" if self.needs_baseline else self.metric
+        shown = f"{what} is {_write(interval)} with {interval.n:,} examples"
+        return Judgement(outcome, f"{self.text}: {outcome}; {shown}")
+
+
+def _write(interval: Interval) -> str:
+    places = interval.find_decimals()
+    limits = f"[{interval.low:.{places}f}, {interval.high:.{places}f}]"
+    return f"{interval.value:.{max(3, places)}f}, its {interval.level:.0%} interval {limits}"
+
+
+def _read_number(text: str, condition: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{condition!r} is not a condition: {text!r} must be a number; write one like {FORMS}")
+    return number
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition; one sentence says what may be written when it is not one."""
+    words = " ".join(text.split())
+    if found := _VERDICT.fullmatch(words):
+        return Condition(words, "verdict", word=found[2], negated=bool(found[1]))
+    if found := _CHANGE.fullmatch(words):
+        number = _read_number(found[3], words)
+        if number < 0:
+            raise UsageError(f"{words!r} is not a condition: the number after {found[2]!r} must not be below 0")
+        return Condition(words, found[2], found[1], number)
+    if found := _LIMIT.fullmatch(words):
+        return Condition(words, found[2], found[1], _read_number(found[3], words))
+    raise UsageError(f"{text!r} is not a condition: write one like {FORMS}")

@@ -1,0 +1,153 @@
+"""The difference between two systems: one estimate from which interval, p-value, verdict and plan all follow.
+
+Since all of them use the same centre, variance and degrees of freedom, a p-value below 0.05 and a 95% interval without
+0 are the same statement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from context_bench.stats.accumulator import Accumulator
+from context_bench.stats.distributions import t_quantile, t_tail, welch_degrees
+from context_bench.stats.interval import TOO_FEW, Interval
+from context_bench.stats.means import Moments
+
+__all__ = [
+    "UNSEEN_PAIRS",
+    "Difference",
+    "PairedSums",
+    "average_differences",
+    "paired_difference",
+    "unpaired_difference",
+]
+
+UNSEEN_PAIRS = 2
+"""Pairs that are added to those seen: one that got better by a whole point, one that got worse (Bonett and Price,
+2012). Without them a system that changed nothing, or only in one direction, gets an interval that is far too short."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An estimated difference: as observed, and as the interval around `centre` sees it.
+
+    `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any.
+    """
+
+    value: float
+    centre: float
+    variance: float
+    degrees: float
+    n: int
+    method: str
+    groups: int | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there is enough to judge by."""
+        return self.degrees > 0 and math.isfinite(self.variance)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of one pair's difference, with clusters as if the pairs were alone: for planning."""
+        return math.sqrt(self.variance * self.n) if self.known else math.nan
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Give the two-sided interval; it is not corrected for other comparisons."""
+        if not self.known:
+            return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW)
+        half = t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
+        exact = self.centre == self.value
+        return Interval(self.value, self.centre - half, self.centre + half, level, self.n, self.method, symmetric=exact)
+
+    def p_value(self, null: float = 0.0) -> float:
+        """Give the two-sided p-value of `the true difference is null`; NaN where there is too little to judge by."""
+        return 2 * min(self.p_above(null), 1 - self.p_above(null)) if self.known else math.nan
+
+    def p_above(self, null: float) -> float:
+        """Give the one-sided p-value of `the true difference is at most null`."""
+        if not self.known:
+            return math.nan
+        if self.variance == 0:
+            return 0.5 if self.centre == null else float(self.centre < null)
+        return t_tail((self.centre - null) / math.sqrt(self.variance), self.degrees)
+
+
+@dataclass
+class PairedSums(Accumulator):
+    """Sums of the differences between two systems on the same examples."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    up: int = 0
+    """Examples on which the first system scored higher; of pass/fail, those that only it passed."""
+    down: int = 0
+
+    def add(self, first: float, second: float) -> None:
+        """Add one example: what the system scored, and what the baseline did."""
+        change = first - second
+        self.n += 1
+        if change:
+            self.total += change
+            self.squares += change * change
+            self.up += change > 0
+            self.down += change < 0
+
+    @property
+    def changed(self) -> int:
+        """Examples on which the two differ."""
+        return self.up + self.down
+
+
+def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
+    """Give the mean difference over pairs, with one unseen change in each direction.
+
+    Args:
+        sums: Over the pairs.
+        scores: Whether they are scores in [0, 1]; seconds or tokens get Student's plain form.
+    """
+    if sums.n < 2:
+        return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")
+    value = sums.total / sums.n
+    if not scores:
+        variance = max(0.0, sums.squares - sums.total * value) / (sums.n - 1) / sums.n
+        return Difference(value, value, variance, sums.n - 1, sums.n, "paired t")
+    n = sums.n + UNSEEN_PAIRS
+    centre = sums.total / n
+    variance = (sums.squares + UNSEEN_PAIRS) / n - centre * centre
+    return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t")
+
+
+def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True) -> Difference:
+    """Give the difference of two means over different examples, by Welch.
+
+    Scores get one 0 and one 1 added to each side (Agresti and Caffo), without which the interval fails near the
+    ceiling.
+    """
+    value, n = first.mean - second.mean, min(first.n, second.n)
+    if n < 2:
+        return Difference(value, math.nan, math.nan, 0, n, "welch")
+    sides, parts = [], []
+    for side in (first, second):
+        size = side.n + 2 if scores else side.n
+        mean = (side.total + 1) / size if scores else side.mean
+        spread = (side.squares + 1) / size - mean * mean if scores else side.variance
+        sides.append(mean)
+        parts.append((spread / size, side.n - 1.0))
+    return Difference(value, sides[0] - sides[1], parts[0][0] + parts[1][0], welch_degrees(parts), n, "welch")
+
+
+def average_differences(parts: Sequence[Difference]) -> Difference:
+    """Give the mean of the differences of several datasets, each with the same weight."""
+    known, count = all(part.known for part in parts) and bool(parts), max(1, len(parts))
+    value = sum(part.value for part in parts) / count if parts else math.nan
+    n = sum(part.n for part in parts)
+    if not known:
+        return Difference(value, math.nan, math.nan, 0, n, "mean of datasets")
+    centre, variance = sum(part.centre for part in parts) / count, sum(part.variance for part in parts) / count**2
+    degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
+    groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
+    return Difference(value, centre, variance, degrees, n, "mean of datasets", groups)

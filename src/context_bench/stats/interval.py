@@ -1,0 +1,80 @@
+"""A number with what is known of its accuracy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+__all__ = ["ROUGH", "TOO_FEW", "Interval"]
+
+TOO_FEW = "too few"
+"""Mark of an interval that cannot be given with so few examples; its limits are NaN, or all that is possible."""
+
+ROUGH = "rough"
+"""Mark of an interval that covers less often than it says, as a few examples outweigh the rest."""
+
+
+def _null(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the limits between which the true value lies with a confidence of `level`.
+
+    `n` is the number of examples, `method` names the formula, `mark` is empty where nothing is to be said against it,
+    `symmetric` says that the value stands in the middle, so that `±` may be written.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float = 0.95
+    n: int = 0
+    method: str = ""
+    mark: str = ""
+    symmetric: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there are limits at all."""
+        return math.isfinite(self.value) and not (math.isnan(self.low) or math.isnan(self.high))
+
+    def subtract_from(self, whole: float) -> Interval:
+        """Give the interval of `whole - value`: savings are 1 less the share that is left."""
+        return replace(self, value=whole - self.value, low=whole - self.high, high=whole - self.low)
+
+    def multiply(self, factor: float) -> Interval:
+        """Give the interval in another unit; the factor must be above 0."""
+        return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
+
+    def find_decimals(self) -> int:
+        """Count the decimals that show the width of the interval: 2, or as many as tell its ends apart."""
+        width = self.high - self.low
+        if not (math.isfinite(width) and width > 0):
+            return 2
+        return next((places for places in range(2, 7) if width >= 5 * 10.0**-places), 7)
+
+    def render(self, decimals: int | None = None) -> str:
+        """Write it as in `0.742 [0.70, 0.78]`, or as in `0.742 ± 0.04` where it is symmetric.
+
+        Args:
+            decimals: Of the limits; the value has one more, but not more than three unless the limits do.
+        """
+        if not math.isfinite(self.value):
+            return "not measured"
+        places = self.find_decimals() if decimals is None else decimals
+        shown = f"{self.value:.{max(places, min(3, places + 1))}f}"
+        if not self.known or self.mark == TOO_FEW:
+            return f"{shown} ({self.mark or TOO_FEW})"
+        if self.symmetric:
+            limits = f"± {self.high - self.value:.{places}f}"
+        else:
+            limits = f"[{self.low:.{places}f}, {self.high:.{places}f}]"
+        return " ".join(filter(None, (shown, limits, self.mark)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON can hold it: what is not a finite number is null."""
+        limits = {"value": _null(self.value), "low": _null(self.low), "high": _null(self.high)}
+        return {**asdict(self), **limits}

@@ -1,0 +1,141 @@
+"""Stopping as soon as a verdict is settled: five looks over complete prefixes of a random order.
+
+A look counts the first so many examples of the order that was drawn before the run, and waits for every one of them:
+taking answers as they arrive, quick ones first, raises false alarms in 8% of runs. No clock, no randomness, no input
+or output: the caller draws the order, and hands over each example with its place in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from context_bench.errors import UsageError
+from context_bench.stats.boundaries import crossing_chance, look_boundary
+from context_bench.stats.clusters import ClusterSums, clustered_difference
+from context_bench.stats.differences import Difference, PairedSums, paired_difference
+from context_bench.stats.distributions import normal_cdf, normal_quantile, t_quantile
+from context_bench.stats.interval import Interval
+from context_bench.stats.verdicts import DEFAULT_MARGIN, Verdict, find_needed_n
+
+__all__ = ["Looks"]
+
+Pair = tuple[float, float, str | None]
+SETTLED = ("equivalent", "better", "worse")
+
+
+@dataclass
+class Looks:
+    """The looks at one system against the baseline.
+
+    Args:
+        planned: Examples in all; the last look has them all.
+        looks: How many.
+        margin: Of equivalence.
+        alpha: Level of the whole family.
+        comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
+        clustered: Whether examples come in groups; the order must then keep each group together.
+    """
+
+    planned: int
+    looks: int = 5
+    margin: float = DEFAULT_MARGIN
+    alpha: float = 0.05
+    comparisons: int = 1
+    clustered: bool = False
+    name: str = ""
+    verdict: Verdict | None = None
+    """Set once it is settled, or all planned examples are there."""
+    look: int = 0
+    """How many looks were taken."""
+    p: float = 1.0
+    """The smallest level at which any look so far would have decided."""
+    _next: int = 0
+    _waiting: dict[int, Pair | None] = field(default_factory=dict)
+    _pairs: PairedSums = field(default_factory=PairedSums)
+    _groups: ClusterSums = field(default_factory=ClusterSums)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no further example is needed."""
+        return self.verdict is not None
+
+    def __post_init__(self) -> None:
+        """Fix the number of examples at each look."""
+        if self.planned < self.looks:
+            raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
+        self.sizes = [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
+
+    def add(self, place: int, first: float, second: float, group: str | None = None) -> Verdict | None:
+        """Hand over the pair at a place of the order, counted from 0; gives the verdict once there is one."""
+        return self._take(place, (first, second, group))
+
+    def skip(self, place: int) -> Verdict | None:
+        """Say that the example at this place has no score on one of the sides."""
+        return self._take(place, None)
+
+    def _take(self, place: int, pair: Pair | None) -> Verdict | None:
+        if self.verdict is None and place >= self._next:
+            self._waiting[place] = pair
+            while self.verdict is None and self._next in self._waiting:
+                self._count(self._waiting.pop(self._next))
+                self._next += 1
+                if self._next == self.sizes[self.look]:
+                    self._judge()
+        return self.verdict
+
+    def _count(self, pair: Pair | None) -> None:
+        if pair is None:
+            return
+        first, second, group = pair
+        self._pairs.add(first, second)
+        if self.clustered:
+            self._groups.add(str(group), first - second)
+
+    def _judge(self) -> None:
+        self.look += 1
+        difference = clustered_difference(self._groups) if self.clustered else paired_difference(self._pairs)
+        if difference.known:
+            # the constant that this look would just have met, and the level that belongs to it
+            met = abs(normal_quantile(difference.p_value() / 2)) * math.sqrt(self.look / self.looks)
+            self.p = min(self.p, crossing_chance(round(met, 6), self.looks)) if math.isfinite(met) else 0.0
+        word = self._find_word(difference)
+        if word in SETTLED or self.look == self.looks:
+            self.verdict = self._describe(word, difference)
+
+    def _find_word(self, difference: Difference) -> str:
+        if not difference.known:
+            return "undecided"
+        boundary = look_boundary(self.look, self.looks, 2 * self.alpha)
+        allowed = normal_cdf(-boundary)
+        above, below = difference.p_above(-self.margin), 1 - difference.p_above(self.margin)
+        if max(above, below) <= allowed:
+            return "equivalent"
+        if self.p <= self.alpha / self.comparisons:
+            return "better" if difference.centre > 0 else "worse"
+        return "not worse" if above <= allowed else "undecided"
+
+    def _interval(self, difference: Difference) -> Interval:
+        """Give the interval that holds at all looks together."""
+        if not difference.known:
+            return difference.interval(1 - self.alpha)
+        tail = normal_cdf(-look_boundary(self.look, self.looks, self.alpha))
+        half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
+        low, high = difference.centre - half, difference.centre + half
+        return Interval(difference.value, low, high, 1 - self.alpha, difference.n, f"{self.looks} looks")
+
+    def _describe(self, word: str, difference: Difference) -> Verdict:
+        early = self.look < self.looks
+        reason = f"settled at look {self.look} of {self.looks}, after {self._next:,} of {self.planned:,} examples"
+        if early:
+            reason += "; a difference at which a run stops early is somewhat too large"
+        needed = None
+        if word == "undecided":
+            needed = find_needed_n(difference, self.margin, alpha=self.alpha, comparisons=self.comparisons)
+            told = "no number of examples would" if needed is None else f"about {needed:,} would"
+            reason = f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
+        corrected = min(1.0, self.p * self.comparisons)
+        return Verdict(
+            *(word, difference.value, self._interval(difference), self.p, corrected, self.margin, difference.n),
+            *(needed, reason, self.name),
+        )

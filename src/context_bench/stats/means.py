@@ -1,0 +1,171 @@
+"""The mean of scores, and the share that passed.
+
+Scores lie in [0, 1], often exactly on an end, and the best systems are near the ceiling: there `mean ± t·se` covers 59%
+where it says 95%, and the bootstrap is no better. Wilson's form holds, with the number of examples replaced by an
+effective one: a score that spreads less than pass/fail counts for more than one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from context_bench.stats.accumulator import Accumulator, keep_largest, keep_smallest
+from context_bench.stats.distributions import t_quantile, welch_degrees
+from context_bench.stats.interval import TOO_FEW, Interval
+
+__all__ = [
+    "END_WEIGHT",
+    "Mean",
+    "Moments",
+    "average_means",
+    "effective_size",
+    "estimate_mean",
+    "mean_interval",
+    "share_interval",
+    "wilson_limits",
+]
+
+END_WEIGHT = 0.25
+"""Weight of what has not been seen yet: with scores on an end, a rare score far from them may not have occurred."""
+
+
+@dataclass
+class Moments(Accumulator):
+    """Sums of single numbers: enough for a mean with its interval."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    ends: int = 0
+    """How many were exactly 0 or exactly 1."""
+    least: float = keep_smallest()
+    most: float = keep_largest()
+
+    def add(self, value: float) -> None:
+        """Add one number."""
+        self.n += 1
+        self.total += value
+        self.squares += value * value
+        self.ends += value in (0, 1)
+        if value < self.least:
+            self.least = value
+        if value > self.most:
+            self.most = value
+
+    def extend(self, values: Iterable[float]) -> None:
+        """Add many at once."""
+        kept = values if isinstance(values, list) else list(values)
+        if kept:
+            self.n += len(kept)
+            self.total += sum(kept)
+            self.squares += sum([value * value for value in kept])
+            self.ends += kept.count(0) + kept.count(1)
+            self.least, self.most = min(self.least, min(kept)), max(self.most, max(kept))
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN of nothing."""
+        return self.total / self.n if self.n else math.nan
+
+    @property
+    def deviations(self) -> float:
+        """Sum of the squared deviations from the mean."""
+        return max(0.0, self.squares - self.total * self.total / self.n) if self.n else 0.0
+
+    @property
+    def variance(self) -> float:
+        """Sample variance; NaN of fewer than two."""
+        return self.deviations / (self.n - 1) if self.n > 1 else math.nan
+
+
+def wilson_limits(mean: float, size: float, critical: float) -> tuple[float, float]:
+    """Give Wilson's limits of a mean in [0, 1] that stands on `size` pass/fail examples' worth of knowledge."""
+    if math.isinf(critical):
+        return 0.0, 1.0
+    share = critical * critical / size
+    centre = (mean + share / 2) / (1 + share)
+    half = math.sqrt(share * mean * (1 - mean) + share * share / 4) / (1 + share)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def effective_size(deviations: float, mean: float, n: float, *, unseen: float, size: float = 1.0) -> float:
+    """Give the number of pass/fail examples that would know the mean as well as these scores do.
+
+    Args:
+        deviations: Sum of squared deviations (of clusters: n² times the squared standard error).
+        mean: The mean score.
+        n: Number of scores.
+        unseen: Weight of what was not seen, `END_WEIGHT` or 0; of clusters more.
+        size: Scores in a cluster, on average; 1 without clusters.
+    """
+    extra = unseen * (mean * mean + (1 - mean) ** 2)
+    spread, possible = deviations + extra, n * mean * (1 - mean) + extra / size
+    return n * possible / spread if spread > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An estimated mean: of scores in [0, 1] with its effective size, of other numbers with its standard error."""
+
+    value: float
+    size: float
+    error: float
+    degrees: float
+    n: int
+    method: str
+
+    def limits(self, critical: float) -> tuple[float, float]:
+        """Give the limits at a number of standard errors."""
+        if math.isnan(self.size):
+            return self.value - critical * self.error, self.value + critical * self.error
+        return wilson_limits(self.value, self.size, critical)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Give the two-sided interval."""
+        if self.degrees <= 0:
+            return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW)
+        low, high = self.limits(t_quantile((1 + level) / 2, self.degrees))
+        return Interval(self.value, low, high, level, self.n, self.method, symmetric=math.isnan(self.size))
+
+
+def estimate_mean(moments: Moments) -> Mean:
+    """Estimate a mean: by Wilson's form for scores in [0, 1], by Student's for any other numbers."""
+    n, mean = moments.n, moments.mean
+    if n < 2:
+        return Mean(mean, math.nan, math.nan, 0, n, "wilson")
+    if not 0 <= moments.least <= moments.most <= 1:
+        return Mean(mean, math.nan, math.sqrt(moments.variance / n), n - 1, n, "t")
+    unseen = END_WEIGHT if moments.ends or moments.least == moments.most else 0.0
+    return Mean(mean, effective_size(moments.deviations, mean, n, unseen=unseen), math.nan, n - 1, n, "wilson")
+
+
+def mean_interval(moments: Moments, level: float = 0.95) -> Interval:
+    """Give the mean with its interval."""
+    return estimate_mean(moments).interval(level)
+
+
+def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
+    """Give the share that passed with its interval."""
+    return mean_interval(Moments(n, count, count, n, 0.0 if count < n else 1.0, 1.0 if count else 0.0), level)
+
+
+def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
+    """Give the mean of the means of several datasets, each with the same weight.
+
+    The distances from each mean to its own limits are joined as standard errors are, so that a dataset at the ceiling
+    adds to the lower side alone; the degrees of freedom are Welch and Satterthwaite's.
+    """
+    count, n = len(parts), sum(part.n for part in parts)
+    value = sum(part.value for part in parts) / count if parts else math.nan
+    if not parts or any(part.degrees <= 0 for part in parts):
+        return Interval(value, math.nan, math.nan, level, n, "mean of datasets", TOO_FEW)
+    if count == 1:
+        return parts[0].interval(level)
+    spreads = [((high - low) ** 2 / 4, part.degrees) for part in parts for low, high in [part.limits(1.0)]]
+    critical = t_quantile((1 + level) / 2, welch_degrees(spreads))
+    limits = [(part.value, *part.limits(critical)) for part in parts]
+    down = math.sqrt(sum((mean - low) ** 2 for mean, low, _ in limits)) / count
+    up = math.sqrt(sum((high - mean) ** 2 for mean, _, high in limits)) / count
+    return Interval(value, value - down, value + up, level, n, "mean of datasets")

@@ -1,0 +1,138 @@
+"""Medians and percentiles, with intervals from order statistics: exact for any distribution.
+
+The values themselves are kept (eight bytes each) up to a limit; beyond it they are counted in buckets whose width is
+one percent of their value, so that memory stays bounded, and the method says so. A bootstrap of the 95th percentile of
+30 values covers 78% where it says 95; here it is "too few".
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from context_bench.stats.distributions import binomial_quantile
+from context_bench.stats.interval import TOO_FEW, Interval
+
+__all__ = ["Values", "find_ranks", "quantile_interval"]
+
+LIMIT = 200_000
+"""So many values are kept exactly: 1.6 MB."""
+
+GROWTH = math.log(1.01)
+
+
+def _bucket(value: float) -> int:
+    """Give the number of the bucket: 0 for 0, signed by the value."""
+    if value == 0:
+        return 0
+    place = math.floor(math.log(abs(value)) / GROWTH) + 200_000  # well above 0 for every float
+    return place if value > 0 else -place
+
+
+def _middle(bucket: int) -> float:
+    if bucket == 0:
+        return 0.0
+    return math.copysign(math.exp((abs(bucket) - 200_000 + 0.5) * GROWTH), bucket)
+
+
+class Values:
+    """Keeps numbers for quantiles: all of them up to a limit, then how many fell into each bucket."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.limit = limit
+        self.kept = array("d")
+        self.buckets: dict[int, int] = {}
+        self.n = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value is still there."""
+        return not self.buckets
+
+    def add(self, value: float) -> None:
+        """Add one number."""
+        self.n += 1
+        if self.buckets:
+            self._count(value)
+            return
+        self.kept.append(value)
+        if self.n > self.limit:
+            self._fold()
+
+    def extend(self, values: Iterable[float]) -> None:
+        """Add many."""
+        for value in values:
+            self.add(value)
+
+    def merge(self, other: Values) -> None:
+        """Take in the values of another one."""
+        self.n += other.n
+        if self.exact and other.exact and self.n <= self.limit:
+            self.kept.extend(other.kept)
+            return
+        self._fold()
+        for bucket, count in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        for value in other.kept:
+            self._count(value)
+
+    def _count(self, value: float) -> None:
+        bucket = _bucket(value)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+    def _fold(self) -> None:
+        kept, self.kept = self.kept, array("d")
+        for value in kept:
+            self._count(value)
+
+    def pick(self, ranks: Sequence[int]) -> list[float]:
+        """Give the values of these ranks, counted from 1 in rising order."""
+        if self.exact:
+            ordered = sorted(self.kept)
+            return [ordered[rank - 1] for rank in ranks]
+        found, below = {}, 0
+        waiting = sorted(set(ranks))
+        for bucket in sorted(self.buckets):
+            below += self.buckets[bucket]
+            while waiting and waiting[0] <= below:
+                found[waiting.pop(0)] = _middle(bucket)
+        return [found[rank] for rank in ranks]
+
+    def state(self) -> dict[str, Any]:
+        """Give it as JSON can hold it."""
+        counts = [[bucket, self.buckets[bucket]] for bucket in sorted(self.buckets)]
+        return {"limit": self.limit, "n": self.n, "kept": list(self.kept), "buckets": counts}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Values:
+        """Make it again from its state."""
+        made = cls(state["limit"])
+        made.kept, made.n = array("d", state["kept"]), state["n"]
+        made.buckets = dict(state["buckets"])
+        return made
+
+
+def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | None:
+    """Give the ranks whose values enclose the quantile with at least that confidence; None with too few values."""
+    tail = (1 - level) / 2
+    low = binomial_quantile(tail, n, share)
+    high = binomial_quantile(1 - tail, n, share) + 1
+    return (low, high) if low >= 1 and high <= n else None
+
+
+def quantile_interval(values: Values, share: float, level: float = 0.95) -> Interval:
+    """Give a quantile (0.5 is the median) with its interval; the value is interpolated as numpy does it."""
+    n = values.n
+    method = "order statistics" if values.exact else "order statistics of 1% buckets"
+    if not n:
+        return Interval(math.nan, math.nan, math.nan, level, 0, method, TOO_FEW)
+    position = share * (n - 1)
+    below, above = math.floor(position) + 1, math.ceil(position) + 1
+    ranks = find_ranks(n, share, level)
+    picked = values.pick([below, above, *(ranks or ())])
+    value = picked[0] + (picked[1] - picked[0]) * (position - math.floor(position))
+    if ranks is None:
+        return Interval(value, math.nan, math.nan, level, n, method, TOO_FEW)
+    return Interval(value, picked[2], picked[3], level, n, method)

@@ -1,0 +1,134 @@
+"""Ratios of sums: savings, compression, cost of a pass, all of them one sum over another.
+
+Long examples weigh more than short ones, so that the mean of the ratios is another number. The standard error is the
+jackknife's, from sums alone: of what leaving out one example does, the first three terms in its share of the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from context_bench.stats.accumulator import Accumulator
+from context_bench.stats.distributions import t_quantile
+from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
+
+__all__ = ["RatioSums", "limit_ratio", "ratio_interval"]
+
+ROUGH_BELOW = 0.4
+"""Share of the examples that the effective number must reach; below it a few long ones decide the ratio."""
+
+MAX_LOG_HALF = 3.0
+"""Limits further away than a factor of 20 are not worth printing."""
+
+
+@dataclass
+class RatioSums(Accumulator):
+    """Sums of pairs (above, below) of which the ratio of the totals is wanted. Whole numbers stay exact."""
+
+    n: int = 0
+    above: float = 0
+    below: float = 0
+    above_squares: float = 0
+    products: float = 0
+    below_squares: float = 0
+    cubes_2_1: float = 0
+    cubes_1_2: float = 0
+    cubes_0_3: float = 0
+    fourths_2_2: float = 0
+    fourths_1_3: float = 0
+    fourths_0_4: float = 0
+    lengths: float = 0
+    length_squares: float = 0
+
+    def add(self, above: float, below: float, length: float | None = None) -> None:
+        """Add one example.
+
+        Args:
+            above: Its part of the upper sum, such as the tokens that reached the model.
+            below: Its part of the lower sum, such as the tokens that were sent, or 1 for a pass.
+            length: What an example weighs; the larger of the two by default.
+        """
+        square, product, under = above * above, above * below, below * below
+        self.n += 1
+        self.above += above
+        self.below += below
+        self.above_squares += square
+        self.products += product
+        self.below_squares += under
+        self.cubes_2_1 += square * below
+        self.cubes_1_2 += product * below
+        self.cubes_0_3 += under * below
+        self.fourths_2_2 += square * under
+        self.fourths_1_3 += product * under
+        self.fourths_0_4 += under * under
+        weight = max(above, below) if length is None else length
+        self.lengths += weight
+        self.length_squares += weight * weight
+
+    def extend(self, pairs: Iterable[tuple[float, float]]) -> None:
+        """Add many examples."""
+        for above, below in pairs:
+            self.add(above, below)
+
+    @property
+    def ratio(self) -> float:
+        """The ratio of the totals; NaN where the lower one is 0."""
+        return self.above / self.below if self.below else math.nan
+
+    @property
+    def effective_n(self) -> float:
+        """So many examples of equal length would know as much."""
+        return self.lengths * self.lengths / self.length_squares if self.length_squares else 0.0
+
+    @property
+    def variance(self) -> float:
+        """The jackknife's variance of the ratio."""
+        if self.n < 2 or not self.below:
+            return math.nan
+        a, b = self.above, self.below
+        # a and b multiplied in, not the ratio: whole numbers then cancel exactly where nothing was saved
+        first = (b * b * self.above_squares - 2 * a * b * self.products + a * a * self.below_squares) / b**2
+        second = (b * b * self.cubes_2_1 - 2 * a * b * self.cubes_1_2 + a * a * self.cubes_0_3) / b**3
+        third = (b * b * self.fourths_2_2 - 2 * a * b * self.fourths_1_3 + a * a * self.fourths_0_4) / b**4
+        spread = max(0.0, first) + 2 * max(0.0, second) + 3 * max(0.0, third)
+        return (self.n - 1) / self.n * spread / b**2
+
+
+def limit_ratio(
+    value: float, variance: float, effective_n: float, n: int, *, level: float, positive: bool = False
+) -> tuple[float, float, str]:
+    """Give the limits of a ratio and their mark.
+
+    Args:
+        value: The ratio.
+        variance: Its variance.
+        effective_n: The examples (or clusters) that would know as much if all had the same length.
+        n: How many there are.
+        level: The confidence.
+        positive: Whether the limits are laid around the logarithm, as for a cost that may be far above, never below 0.
+    """
+    if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
+        return math.nan, math.nan, TOO_FEW
+    half = t_quantile((1 + level) / 2, effective_n - 1) * math.sqrt(variance)
+    mark = ROUGH if effective_n / n < ROUGH_BELOW else ""
+    if not positive:
+        return value - half, value + half, mark
+    if half / value > MAX_LOG_HALF:
+        return math.nan, math.nan, TOO_FEW
+    return value * math.exp(-half / value), value * math.exp(half / value), mark
+
+
+def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = False) -> Interval:
+    """Give the ratio with its interval: the jackknife's error, t with one degree fewer than the effective number.
+
+    Args:
+        sums: Over the examples.
+        level: The confidence.
+        positive: Set it for costs, such as tokens or dollars for a pass: the limits are then those of the logarithm.
+    """
+    value = sums.ratio
+    low, high, mark = limit_ratio(value, sums.variance, sums.effective_n, sums.n, level=level, positive=positive)
+    method = "jackknife of the logarithm" if positive else "jackknife"
+    return Interval(value, low, high, level, sums.n, method, mark, symmetric=not positive)

@@ -1,0 +1,175 @@
+"""One word for a comparison with the baseline: equivalent, better, worse, not worse, undecided.
+
+The words are tried in that order. *Equivalent* comes first, so that a difference too small to matter is not called a
+win because there were many examples. They are for quality; a cost needs no margin within which it does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from context_bench.stats.differences import Difference
+from context_bench.stats.families import holm
+from context_bench.stats.interval import Interval
+from context_bench.stats.planning import n_for_difference, n_for_non_inferiority
+
+__all__ = ["DEFAULT_MARGIN", "WORDS", "Contrast", "Verdict", "decide_verdict", "find_winners", "judge_family"]
+
+WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
+DEFAULT_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said of a system against the baseline.
+
+    `interval` is the 95% one, not corrected for other comparisons; `p_holm` is corrected. `needed_n` is the number of
+    examples that would decide, where this one is undecided. `word_without_errors` is the word when pairs in which
+    either side failed are left out. A control (floor, ceiling, closed book) never wins.
+    """
+
+    word: str
+    difference: float
+    interval: Interval
+    p: float
+    p_holm: float
+    margin: float
+    n: int
+    needed_n: int | None = None
+    reason: str = ""
+    name: str = ""
+    control: bool = False
+    word_without_errors: str | None = None
+
+    @property
+    def wins(self) -> bool:
+        """Whether it beats the baseline as a system that may."""
+        return self.word == "better" and not self.control
+
+    @property
+    def not_worse(self) -> bool:
+        """Whether savings may be claimed for it."""
+        return self.word in ("equivalent", "better", "not worse")
+
+    @property
+    def errors_disagree(self) -> bool:
+        """Whether the word changes when pairs with an error are left out."""
+        return self.word_without_errors is not None and self.word_without_errors != self.word
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON can hold it."""
+        numbers = ("difference", "p", "p_holm")
+        plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
+        return {**asdict(self), **plain, "interval": self.interval.to_dict(), "errors_disagree": self.errors_disagree}
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One comparison of a family: a system's difference from the baseline, also without errored pairs."""
+
+    name: str
+    difference: Difference
+    without_errors: Difference | None = None
+    control: bool = False
+
+
+def find_needed_n(difference: Difference, margin: float, *, alpha: float = 0.05, comparisons: int = 1) -> int | None:
+    """Count the examples that would decide in four runs of five, if the difference truly is what was observed."""
+    if not difference.known:
+        return None
+    seen, spread = difference.value, difference.spread
+    ways = (
+        n_for_difference(spread, seen, alpha=alpha / comparisons),
+        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha),
+    )
+    return max((min(n for n in ways if n is not None)), difference.n + 1) if any(ways) else None
+
+
+def _show(interval: Interval) -> str:
+    places = max(3, interval.find_decimals())
+    return f"the 90% interval [{interval.low:.{places}f}, {interval.high:.{places}f}]"
+
+
+def decide_verdict(
+    difference: Difference,
+    *,
+    margin: float = DEFAULT_MARGIN,
+    alpha: float = 0.05,
+    p_holm: float | None = None,
+    comparisons: int = 1,
+    name: str = "",
+    control: bool = False,
+) -> Verdict:
+    """Decide which word a difference from the baseline deserves.
+
+    Args:
+        difference: System less baseline; above 0 is better.
+        margin: A difference within it does not matter.
+        alpha: The level of the test.
+        p_holm: The p-value corrected for the family; without it, the plain one.
+        comparisons: Size of the family, for the number of examples that would decide.
+        name: The system.
+        control: Whether it is a floor, a ceiling or a control.
+    """
+    p = difference.p_value()
+    corrected = p if p_holm is None else p_holm
+    wide, narrow = difference.interval(1 - alpha), difference.interval(1 - 2 * alpha)
+    needed = None
+    if not difference.known:
+        word, reason = "undecided", f"too few examples ({difference.n})"
+    elif -margin < narrow.low and narrow.high < margin:
+        word, reason = "equivalent", f"{_show(narrow)} lies within ±{margin:g}"
+    elif corrected <= alpha:
+        word = "better" if difference.centre > 0 else "worse"
+        reason = f"corrected p {corrected:.2g} is at most {alpha:g}"
+    elif narrow.low > -margin:
+        word, reason = "not worse", f"{_show(narrow)} stays above -{margin:g}"
+    else:
+        needed = find_needed_n(difference, margin, alpha=alpha, comparisons=comparisons)
+        told = "no number of examples would" if needed is None else f"about {needed:,} would"
+        word, reason = "undecided", f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
+    return Verdict(
+        word, difference.value, wide, p, corrected, margin, difference.n, needed, reason, name=name, control=control
+    )
+
+
+def judge_family(
+    contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05
+) -> list[Verdict]:
+    """Decide all comparisons of a family, corrected by Holm; again without errored pairs where that is given.
+
+    Controls are outside the family, as they cannot win: their p-value is not corrected, and corrects no other.
+    """
+    verdicts = _judge([(each, each.difference) for each in contrasts], margin, alpha)
+    if all(each.without_errors is None for each in contrasts):
+        return verdicts
+    clean = _judge([(each, each.without_errors or each.difference) for each in contrasts], margin, alpha)
+    return [
+        verdict if each.without_errors is None else replace(verdict, word_without_errors=other.word)
+        for each, verdict, other in zip(contrasts, verdicts, clean)
+    ]
+
+
+def _judge(family: Sequence[tuple[Contrast, Difference]], margin: float, alpha: float) -> list[Verdict]:
+    competing = [math.nan if each.control else difference.p_value() for each, difference in family]
+    size = max(1, sum(not math.isnan(p) for p in competing))
+    return [
+        decide_verdict(
+            difference,
+            margin=margin,
+            alpha=alpha,
+            p_holm=None if each.control else corrected,
+            comparisons=1 if each.control else size,
+            name=each.name,
+            control=each.control,
+        )
+        for (each, difference), corrected in zip(family, holm(competing))
+    ]
+
+
+def find_winners(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Give those that beat the baseline and may, the largest difference first."""
+    return sorted((each for each in verdicts if each.wins), key=lambda each: -each.difference)
