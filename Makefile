@@ -1,8 +1,12 @@
 # make demo    set up, then compare seven systems offline
 # make test    set up, then run the tests
 # make check   lint, format, types
+# make docs    the docs site, in build/site; any warning fails it
+# make coverage  the tests, with the share of lines and branches that they reach
 # make bench   speed, side by side with others, as ratios
 # make vendors the real proxies that can be measured, each in an environment of its own
+# make hooks   let git run the quick checks before each commit (pre-commit)
+# make dist    build the packages, and check them as a user would get them
 # make system  what a fresh Debian machine lacks for the whole test suite (needs root)
 
 PYTHON ?= python3
@@ -13,7 +17,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 4
 VENDORS := kompact headroom
 
-.PHONY: demo test check format bench vendors system wheel-test clean
+.PHONY: demo test check format docs coverage hooks dist bench vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
@@ -30,6 +34,21 @@ check: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The floor is in pyproject.toml. It may only rise: tools/coverage_floor.py raises it to what was measured.
+coverage: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered -m 'not vendors' $(PYTEST_ARGS)
+
+hooks: $(VENV)/dev.stamp
+	$(BIN)/pre-commit install
+
+dist: $(VENV)/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python tools/check_dist.py dist
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
@@ -61,9 +80,9 @@ $(VENV)/core.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[tap]'
 	@touch $@
 
-$(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirements-dev.txt
+$(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirements-dev.txt requirements-project.txt
 	@$(PIP) uninstall --yes context-bench 2>/dev/null
-	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt
+	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt -r requirements-project.txt
 	@touch $@ $(VENV)/core.stamp
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp benchmarks/requirements.txt

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["ROOT", "commands", "fences", "links", "spans", "table"]
+__all__ = ["ROOT", "Block", "blocks", "commands", "fences", "links", "spans", "table", "tables"]
 
 ROOT = Path(__file__).parent.parent
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"\n]*)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block. Its title is the name of a file, or says how a command is run."""
+
+    language: str
+    title: str
+    text: str
 
 
 def read(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks, in order."""
+    return [Block(*found) for found in _FENCE.findall(read(page))]
+
+
 def fences(page: str, language: str) -> list[str]:
     """The fenced blocks in a language."""
-    return [code for name, code in _FENCE.findall(read(page)) if name == language]
+    return [block.text for block in blocks(page) if block.language == language]
 
 
 def spans(page: str) -> list[str]:
@@ -48,3 +62,19 @@ def table(page: str, first: str) -> list[list[str]]:
             break
         rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
     return rows
+
+
+def tables(text: str) -> list[list[dict[str, str]]]:
+    """Every table of a text, as rows from title to cell."""
+    found: list[list[dict[str, str]]] = []
+    titles: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            titles = []
+        elif not titles:
+            titles = cells
+            found.append([])
+        elif not set("".join(cells)) <= set("-: "):
+            found[-1].append(dict(zip(titles, cells)))
+    return found
