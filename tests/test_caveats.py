@@ -344,7 +344,7 @@ def test_a_resumed_run_knows_the_name_of_its_score(tmp_path: Path) -> None:
     first, second = (called(*run, cwd=tmp_path) for _ in range(2))
     assert "score = f1 or mc_accuracy." in first.stdout
     assert "score = f1 or mc_accuracy." in second.stdout
-    assert "rows were known already" in second.stderr
+    assert "rows come from the cache" in second.stderr
 
 
 def test_a_run_that_was_killed_knows_the_name_of_its_score(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ class Endpoint:
         self._spelled = cache(lambda: tuple(_spellings(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
         self._look: asyncio.Future[None] | None = None
+        self._has_answered = False
 
     def __repr__(self) -> str:
         return f"Endpoint({mask_text(self.base_url)!r})"
@@ -160,6 +161,7 @@ class Endpoint:
                 self._heard(reply, verbose)
                 exchange.document, exchange.seconds = self._accept(reply, parse), reply.seconds
                 exchange.raw_headers = reply.raw_headers
+                self._has_answered = True
                 return exchange
             except _Retry as again:
                 short = isinstance(again.error, LocalShortage)  # ours to wait for, and no fault of the server
@@ -253,6 +255,8 @@ class Endpoint:
             except ValueError as broken:
                 what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
                 problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
+                if not self._has_answered and reply.body.lstrip()[:1] == b"<":  # a web page: this is not the API
+                    raise _refusal(problem, reply) from None
                 raise _Retry(_refusal(problem, reply), reply) from None
         if 300 <= reply.status < 400:
             target = reply.header("location") or "nowhere"
