@@ -266,10 +266,13 @@ def test_a_cost_without_the_rows_that_could_not_be_told_says_so() -> None:
     unknown = make_row(1.0, metadata={"least_upstream_tokens": 100, "most_upstream_tokens": 1100})
     summary = summarize([known, unknown], ["s"], [UpstreamCost()])
     assert summary.numbers["s"]["upstream_cost_of_pass"] == 105.0
-    assert "1 rows with calls that could not be told to be theirs" in summary.notes["s"]["upstream_cost_of_pass"]
+    assert (
+        "1 rows whose calls could not be matched to them for certain are left out"
+        in summary.notes["s"]["upstream_cost_of_pass"]
+    )
     alone = summarize([unknown], ["s"], [UpstreamCost()])
     assert math.isnan(alone.numbers["s"]["upstream_cost_of_pass"])
-    assert "could not be told to be its own" in alone.notes["s"]["upstream_cost_of_pass"]
+    assert "could not be matched to it for certain" in alone.notes["s"]["upstream_cost_of_pass"]
     late = summarize([known], ["s"], [UpstreamCost()], {"reports": {"s": {"late_calls": 2, "late_tokens": 50}}})
     assert "2 calls that came late" in late.notes["s"]["upstream_cost_of_pass"]
 
@@ -344,7 +347,7 @@ def test_a_resumed_run_knows_the_name_of_its_score(tmp_path: Path) -> None:
     first, second = (called(*run, cwd=tmp_path) for _ in range(2))
     assert "score = f1 or mc_accuracy." in first.stdout
     assert "score = f1 or mc_accuracy." in second.stdout
-    assert "rows were known already" in second.stderr
+    assert "rows come from the cache" in second.stderr
 
 
 def test_a_run_that_was_killed_knows_the_name_of_its_score(tmp_path: Path) -> None:

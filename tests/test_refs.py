@@ -105,8 +105,8 @@ def test_a_swept_file_keeps_its_path_in_the_name() -> None:
     [
         ("truncat:ratio=0.5", "unknown system 'truncat': did you mean truncate?"),
         ("truncate:ratio=0.5,ratio=0.6", "'truncate:ratio=0.5,ratio=0.6' gives 'ratio' twice"),
-        ("truncate:ratio=0.5,tail", "'truncate:ratio=0.5,tail': 'tail' is no key=value"),
-        ("truncate:a,b", "'truncate:a,b': 'b' is no key=value"),
+        ("truncate:ratio=0.5,tail", "'truncate:ratio=0.5,tail': 'tail' is not key=value"),
+        ("truncate:a,b", "'truncate:a,b': 'b' is not key=value"),
         ("file.py", "'file.py' names no object: write file.py:OBJECT"),
         ("json:", "'json:' names no object: write json:OBJECT"),
     ],
@@ -220,7 +220,14 @@ def test_parameters_reach_the_factory() -> None:
 def test_an_unknown_parameter_lists_the_known() -> None:
     with pytest.raises(UsageError) as caught:
         call_with(Truncate, _one("system", "truncate:ration=0.5"))
-    assert str(caught.value) == "'truncate:ration=0.5': unknown parameter 'ration'; it takes ratio, budget, keep"
+    said = "'truncate:ration=0.5': unknown parameter 'ration'; did you mean ratio? it takes ratio, budget, keep"
+    assert str(caught.value) == said
+
+
+def test_a_parameter_without_a_value_is_suggested_too() -> None:
+    with pytest.raises(UsageError) as caught:
+        call_with(Truncate, _one("system", "truncate:rato"))
+    assert str(caught.value) == "'truncate:rato': 'rato' is not key=value; did you mean ratio?"
 
 
 def test_an_unknown_parameter_of_something_that_takes_none() -> None:
@@ -244,9 +251,9 @@ def _refuses(x: int) -> None:
 def test_a_positional_argument_needs_somewhere_to_go() -> None:
     ref = _one("dataset", "needle:anatomy")
     assert call_with(lambda config: config, ref, argument_name="config") == "anatomy"
-    with pytest.raises(UsageError, match="'anatomy' is no key=value"):
+    with pytest.raises(UsageError, match="'anatomy' is not key=value"):
         call_with(lambda config: config, ref)
-    with pytest.raises(UsageError, match="'anatomy' is no key=value"):
+    with pytest.raises(UsageError, match="'anatomy' is not key=value"):
         call_with(lambda n: n, ref, argument_name="config")
 
 

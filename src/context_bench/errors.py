@@ -45,6 +45,7 @@ __all__ = [
     "UsageError",
     "describe",
     "printable",
+    "suggest",
 ]
 
 
@@ -64,13 +65,8 @@ class UnknownName(UsageError, KeyError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        near = difflib.get_close_matches(self.name, self.known, n=3, cutoff=0.5)
-        if near:
-            hint = "did you mean " + " or ".join(near) + "?"
-        elif self.known:
-            hint = "there are: " + ", ".join(self.known)
-        else:
-            hint = "none is registered"
+        others = f"there are: {', '.join(self.known)}" if self.known else "none is registered"
+        hint = suggest(self.name, self.known) or others
         return f"unknown {self.kind} {self.name!r}: {hint}"
 
 
@@ -173,6 +169,12 @@ def describe(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an exception of somebody else may fail at that too
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Ask for the names that a mistyped one may stand for; "" where none is like it."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def printable(text: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from context_bench.errors import UsageError, describe
+from context_bench.errors import UsageError, describe, suggest
 from context_bench.registry import registry
 
 __all__ = ["Ref", "call_with", "check_arguments", "checked_parameters", "import_code", "parse", "resolve"]
@@ -100,7 +100,7 @@ def _arguments(text: str, arguments: str) -> tuple[str | None, dict[str, list[st
         elif positional is None and not swept:
             positional = item
         else:
-            raise UsageError(f"{text!r}: {item!r} is no key=value")
+            raise UsageError(f"{text!r}: {item!r} is not key=value")
     return positional, swept
 
 
@@ -177,12 +177,14 @@ def checked_parameters(
     known = _known_parameters(factory, given)
     if ref.argument is not None:
         if argument_name is None or (known is not None and argument_name not in known):
-            raise UsageError(f"{ref.text!r}: {ref.argument!r} is no key=value")
+            meant = suggest(ref.argument, known or ())
+            raise UsageError(f"{ref.text!r}: {ref.argument!r} is not key=value{meant and f'; {meant}'}")
         parameters[argument_name] = ref.argument
     for key in parameters:
         if known is not None and key not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise UsageError(f"{ref.text!r}: unknown parameter {key!r}; {takes}")
+            meant = suggest(key, known)
+            raise UsageError(f"{ref.text!r}: unknown parameter {key!r}; {meant and f'{meant} '}{takes}")
     return parameters
 
 

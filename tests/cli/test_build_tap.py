@@ -193,12 +193,12 @@ MISTAKES = [
     (("--start", "foo 'bar", "--tap-reply", "echo"), "cannot be read as a command"),
     (("--start", " ", "--tap-reply", "echo"), "a --start is empty"),
     (("--start", "sleep 100", "--tap-reply", "echo"), "has no {port}"),
-    (("--start", "a", "--start", "b", "--tap", ":65535", "--tap-reply", "echo"), "65535 is the last"),
+    (("--start", "a {port}", "--start", "b {port}", "--tap", ":65535", "--tap-reply", "echo"), "65535 is the last"),
     (("--start", "no-such-program-anywhere", "--tap-reply", "echo"), "no-such-program-anywhere"),
     (("--start", f"{sys.executable} -c 'import sys; sys.exit(\"broken\")'", "--tap-reply", "echo"), "broken"),
     (("--start", "x", "--tap-reply", "no-such-script"), "no-such-script"),
     (("--start", "x", "--tap-forward", "ftp://host"), "ftp://host"),
-    (("--start", "x", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
+    (("--start", "x {port}", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
     (("--start", "x", "--name", "a", "--name", "b", "--tap-reply", "echo"), "2 --name for 1"),
 ]
 

@@ -62,3 +62,18 @@ def test_a_run_file_cannot_ask_for_help(tmp_path: Path, key: str) -> None:
     done = called("run", "bench.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert f"'{key}'" in done.stderr
+
+
+def test_nothing_at_all_shows_three_commands_to_try_and_is_wrong_usage(tmp_path: Path) -> None:
+    done = called(cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(re.findall(r"^  context-bench ", done.stderr, re.MULTILINE)) == 3
+    assert done.stderr.endswith("context-bench --help shows the commands, and the flags that most people need.\n")
+    assert max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_an_empty_run_file_is_told_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    done = called("run", "empty.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no system to measure" in done.stderr

@@ -306,7 +306,7 @@ def test_a_judge_without_a_model_is_gpt_4_and_that_is_said(call: Call, data: str
     assert checked.code in (0, 3)
     assert {chat.json["model"] for chat in judge.chats} == {"gpt-4"}
     for each in (done, again, checked):
-        assert each.err.count("context-bench: no --judge-model given: gpt-4 judges\n") == 1
+        assert each.err.count("context-bench: no --judge-model was given: gpt-4 judges\n") == 1
     assert [row["scores"]["judge_score"] for row in rows(done)] == [0.75] * 3
     assert "the model that judges (default: gpt-4)" in call("judge-check", "--help").out
 

@@ -33,6 +33,14 @@ def ids(folder: Path) -> list[str]:
     return [line.split()[0] for line in called("runs", "list", cwd=folder).stdout.splitlines()[1:]]
 
 
+def test_without_an_action_they_are_listed(folder: Path) -> None:
+    listed = called("runs", "list", cwd=folder)
+    for words in (["runs"], ["runs", "--wide"], ["runs", "--cache-dir", ".context-bench"]):
+        done = called(*words, cwd=folder)
+        assert (done.returncode, done.stdout) == (0, listed.stdout), done.stderr
+    assert "ACTION" in called("runs", "--help", cwd=folder).stdout
+
+
 def test_list(folder: Path) -> None:
     done = called("runs", "list", cwd=folder)
     assert done.returncode == 0

@@ -46,6 +46,9 @@ LISTINGS = [
     ("runs", "export", "last"),
     ("diff", "last"),
     ("conformance", "--list"),
+    ("runs",),
+    ("datasets", "show", "needle:length=400,n=1"),
+    ("--system", "bm25:ratio=0.3", "--dataset", "needle:length=400,n=2", "--dry-run"),
     ("--system", "bm25:ratio=0.3", "--dataset", "needle:length=400,n=2", "--no-store"),
 ]
 
@@ -96,7 +99,8 @@ def interrupt(folder: Path, *flags: str) -> str:
 def test_the_line_that_resumes_does(tmp_path: Path) -> None:
     shown = interrupt(tmp_path, "--header", "Authorization: Bearer sk-secret")
     before, _, line = shown.strip().rpartition("\n")
-    assert before.endswith("interrupted; what is done is kept; to go on (put the values back that *** hides):")
+    said = " ".join(before.split())
+    assert said.endswith("interrupted; what is done is kept; to go on (put the values back that *** hides):")
     words = shlex.split(line)
     assert words[0] == "context-bench"
     assert words[1:5] == ["--system", "own file.py:slow", "--dataset", "kv:length=200,n=40"]

@@ -108,7 +108,7 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path, file: Path) -> Non
         ("needle:n=-1", "n"),
         ("needle:n=many", "n"),
         ("needle:depth=2", "depth"),
-        ("needle:5", "'5' is no key=value"),
+        ("needle:5", "'5' is not key=value"),
         ("needle:n=1,n=2", "twice"),
         ("missing.py:loader", "missing.py: no such file"),
         ("json:nothing_there", "nothing_there"),
@@ -174,6 +174,11 @@ def test_fields_by_the_names_that_they_have_in_a_file(tmp_path: Path) -> None:
 def test_fields_that_are_not_mapped_stay(tmp_path: Path) -> None:
     (row,) = mapped(tmp_path, "id\tcontext\tgold\nx\ty\tz\n", "answer = gold", "m.tsv")
     assert row == {"id": "x", "context": "y", "answer": "z", "dataset": "m"}
+
+
+def test_a_column_that_is_misspelt_in_a_mapping(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no 'promt' \(from --map question=promt\); did you mean prompt\? it has id"):
+        mapped(tmp_path, '{"id": 1, "prompt": "Who?"}\n', "question=promt")
 
 
 def test_a_mapped_field_that_a_record_lacks(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_connection_that_is_cut_each_time() -> None:
     assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"half": ', b"\xff\xfe", b"NaN"])
+@pytest.mark.parametrize("body", [b"", b'{"half": ', b"\xff\xfe", b"NaN"])
 def test_garbage_is_tried_again_and_then_shown(body: bytes) -> None:
     with Server(raw(body), reply(200, {"ok": 1})) as server:
         assert post(server).document == {"ok": 1}
@@ -218,6 +218,23 @@ def test_garbage_is_tried_again_and_then_shown(body: bytes) -> None:
         error = refusal(server)
     assert "no JSON" in str(error)
     assert len(server.requests) == 4
+
+
+def test_a_web_page_is_not_asked_again_unless_the_api_has_answered_before() -> None:
+    page = raw(b"\n <!DOCTYPE html><html>It works!</html>")
+    with Server(page) as server:
+        error = refusal(server)
+    assert "It works!" in str(error)
+    assert error.metadata["attempts"] == len(server.requests) == 1
+
+    async def ask_twice(url: str) -> list[Exchange]:
+        endpoint = Endpoint(url, policy=FAST)
+        return [await endpoint.post("/path", {}) for _ in range(2)]
+
+    with Server(reply(200, {"ok": 1}), page, reply(200, {"ok": 2})) as server:
+        first, second = run(ask_twice(server.url))
+    assert (first.document, second.document) == ({"ok": 1}, {"ok": 2})
+    assert second.attempts == 2
 
 
 def test_an_answer_that_comes_too_late() -> None:

@@ -189,7 +189,6 @@ CLOSE = {"Connection": "close"}
         stream(chunk("Spain", "stop"), ended=False),
         stream(b": ping\n\n"),
         raw(b""),
-        raw(b"<html>busy</html>"),
         raw(b'{"choices": [{"mess'),
         stream(b"data: 5\n\n", DONE),
         stream(b'data: {"choices": [5]}\n\n', DONE),

@@ -54,26 +54,30 @@ def _run(arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        return _flushed(arguments)
+        return _dispatch_and_flush(arguments)
     except KeyboardInterrupt as stop:
         advice = getattr(stop, "advice", "")
-        print(f"context-bench: interrupted; {advice}" if advice else "context-bench: interrupted", file=sys.stderr)
+        from context_bench.cli.messages import wrap_message
+
+        text = f"context-bench: interrupted; {advice}" if advice else "context-bench: interrupted"
+        print(wrap_message(text), file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         _discard_output()
         return 0
     except Exception as error:
-        from context_bench.errors import ContextBenchError, printable
+        from context_bench.cli.messages import say
+        from context_bench.errors import ContextBenchError
 
         if not isinstance(error, ContextBenchError | OSError):
             raise
         if isinstance(error, OSError):  # a full disk, most likely
             _discard_output()
-        print(f"context-bench: {printable(str(error))}", file=sys.stderr)
+        say(error)
         return 2
 
 
-def _flushed(arguments: list[str]) -> int:
+def _dispatch_and_flush(arguments: list[str]) -> int:
     """Run the command and write everything out, while a full disk or a reader that has gone can be dealt with."""
     try:
         return _dispatch(arguments)
@@ -84,7 +88,7 @@ def _flushed(arguments: list[str]) -> int:
 
 
 def _discard_output() -> None:
-    """What is left in the buffer goes nowhere: Python would try to write it once more at its end, and complain."""
+    """Drop what is left in the buffer: Python would try to write it once more at its end, and complain."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 

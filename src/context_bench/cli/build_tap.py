@@ -1,70 +1,73 @@
-"""From flags to proxies with a tap behind them, and to the controls that ask the model without a proxy."""
+"""From options to proxies with a tap behind them, and to the controls that ask the model without a proxy."""
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, repeat, zip_longest
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.answerers import choose_answerer
+from context_bench.cli.options import RunOptions
 from context_bench.errors import UsageError
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import mask_command
 
-__all__ = ["build_tapped", "proxy_names", "wants_tap"]
+if TYPE_CHECKING:
+    from context_bench.tap.system import Launch
+
+__all__ = ["build_tapped", "name_proxies"]
 
 BuildServer = Callable[..., Any]
 
-_MODES = ("tap_forward", "tap_model", "tap_reply")
+
+@dataclass(frozen=True)
+class Arm:
+    """One proxy of the run: where it listens, how it is started if it is, and what it is called.
+
+    Attributes:
+        url: Where it is asked.
+        launch: How it is started; None for one that runs already.
+        name: Its name in the report; None takes host and port.
+        headers: Sent with every request to it.
+        known_as: What it is in a cache key, where that is not its address.
+    """
+
+    url: str
+    launch: Launch | None
+    name: str | None
+    headers: Mapping[str, str] | None = None
+    known_as: str | None = None
 
 
-def wants_tap(options: argparse.Namespace) -> bool:
-    """Whether any flag speaks of a tap."""
-    return any(getattr(options, name, None) for name in ("tap", "start", "vendor", *_MODES))
+def name_proxies(names: Sequence[str], proxies: int) -> list[str | None]:
+    """Return a name for each proxy: the k-th --name is for the k-th of them."""
+    if len(names) > proxies:
+        raise UsageError(f"{len(names)} --name for {proxies} --proxy: each names one proxy")
+    return [*names, *[None] * (proxies - len(names))]
 
 
-def proxy_names(options: argparse.Namespace, proxies: int) -> list[str | None]:
-    """The k-th --name is for the k-th proxy."""
-    if len(options.name) > proxies:
-        raise UsageError(f"{len(options.name)} --name for {proxies} --proxy: each names one proxy")
-    return [*options.name, *[None] * (proxies - len(options.name))]
+def build_tapped(options: RunOptions, build_server: BuildServer) -> list[Any]:
+    """Build each proxy with a tap of its own behind it, then the systems of this process, then the controls.
 
+    All of them are answered by the same model.
+    """
+    from context_bench.tap.system import Tapped
 
-def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list[Any]:
-    """Each proxy with a tap of its own behind it (those with a URL, those that are started, the vendors' own), then the
-    systems of this process and the controls, all answered by the same model."""
-    from context_bench.tap.system import Launch, Tapped
-    from context_bench.tap.vendors import recipe
-
-    if not all(start.strip() for start in options.start):
-        raise UsageError("a --start is empty: give the command that starts the proxy")
-    answerer = _answerer(options)
-    starts = [*options.start, *[None] * (len(options.proxy) - len(options.start))]
-    urls = [*options.proxy, *[None] * (len(options.start) - len(options.proxy))]
-    recipes = [recipe(name) for name in options.vendor]
-    names = proxy_names(options, len(urls) + len(recipes))
-    host, ports = _tap_ports(options, fixed=any(url and not start for url, start in zip(urls, starts)))
-    systems = []
-    for url, start, name in zip(urls, starts, names):
-        if start and not url and _program(start) and "{port}" not in start:
-            raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: say there where the proxy listens")
-        url = url or f"http://127.0.0.1:{free_port()}"
-        server = build_server(url, options, name or (_program(start) if start and not options.proxy else None))
-        launch = Launch(start, port_of(url)) if start else None
-        systems.append(Tapped(server, answerer, host=host, port=next(ports), launch=launch, hosts=options.tap_host))
-    for vendor, name in zip(recipes, names[len(urls) :]):
-        port = free_port()
-        server = build_server(f"http://127.0.0.1:{port}", options, name or vendor.name, vendor.headers)
-        launch = Launch(vendor.command, port, vendor.env, vendor.describe())
-        more = {"launch": launch, "known_as": vendor.known_as, "hosts": options.tap_host}
-        systems.append(Tapped(server, answerer, host=host, port=next(ports), **more))
+    answerer = _share_answerer(options)
+    arms = _plan_arms(options)
+    host, ports = _plan_ports(options, arms)
+    systems: list[Any] = []
+    for arm, port in zip(arms, ports):
+        server = build_server(arm.url, options, arm.name, arm.headers)
+        more: dict[str, Any] = {"launch": arm.launch, "known_as": arm.known_as, "hosts": options.tap_host}
+        systems.append(Tapped(server, answerer, host=host, port=port, **more))
     systems += _read_systems(options, answerer, build_server)
     if options.controls:
-        systems += _controls(options, answerer, build_server)
+        systems += _build_controls(options, answerer, build_server)
     if not options.tap_forward:
         # Answers that are made here take turns, so that the time of one is not counted as another's.
         for system in systems:
@@ -72,37 +75,70 @@ def build_tapped(options: argparse.Namespace, build_server: BuildServer) -> list
     return systems
 
 
-def _answerer(options: argparse.Namespace) -> Any:
-    """Who answers behind every tap of the run: one, opened once."""
+def _plan_arms(options: RunOptions) -> list[Arm]:
+    """Plan the proxies: the k-th --start goes with the k-th --proxy, then come those of --vendor."""
+    from context_bench.tap.system import Launch
+    from context_bench.tap.vendors import recipe
+
+    if not all(start.strip() for start in options.start):
+        raise UsageError("a --start is empty: give the command that starts the proxy")
+    pairs = list(zip_longest(options.proxy, options.start))
+    recipes = [recipe(vendor) for vendor in options.vendor]
+    names = iter(name_proxies(options.name, len(pairs) + len(recipes)))
+    arms = []
+    for (url, start), name in zip(pairs, names):
+        arms.append(_plan_arm(url, start, name, named_by_program=not options.proxy))
+    for vendor, name in zip(recipes, names):
+        port = free_port()
+        launch = Launch(vendor.command, port, vendor.env, vendor.describe())
+        arms.append(Arm(f"http://127.0.0.1:{port}", launch, name or vendor.name, vendor.headers, vendor.known_as))
+    return arms
+
+
+def _plan_arm(url: str | None, start: str | None, name: str | None, *, named_by_program: bool) -> Arm:
+    """Plan a proxy with a URL, with a command that starts it, or with both."""
+    from context_bench.tap.system import Launch
+
+    if start is None:
+        return Arm(str(url), None, name)
+    program = _name_program(start)
+    if url is None and "{port}" not in start:
+        raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: put it where the proxy takes its port")
+    url = url or f"http://127.0.0.1:{free_port()}"
+    return Arm(url, Launch(start, port_of(url)), name or (program if named_by_program else None))
+
+
+def _share_answerer(options: RunOptions) -> Any:
+    """Choose who answers behind every tap of the run: one, opened once."""
     from context_bench.tap.answering import Shared
 
-    given = [name for name in _MODES if getattr(options, name)]
+    given = [choice for choice in (options.tap_forward, options.tap_model, options.tap_reply) if choice]
     if len(given) != 1:
-        what = "say who answers behind it" if not given else "only one can answer behind it"
+        what = "only one can answer behind it" if given else "say who answers behind it"
         raise UsageError(f"the tap: {what}: --tap-forward URL, --tap-model local or --tap-reply SCRIPT")
     return Shared(choose_answerer(options.tap_forward, options.tap_model, options.tap_reply))
 
 
-def _tap_ports(options: argparse.Namespace, *, fixed: bool) -> tuple[str, Any]:
-    """Where the taps listen: from the given port on, or at any free one for proxies that can be told."""
+def _plan_ports(options: RunOptions, arms: Sequence[Arm]) -> tuple[str, Iterator[int]]:
+    """Choose where the taps listen: from the given port on, or at any free one for proxies that can be told."""
+    host, first = "127.0.0.1", 0
     if options.tap:
-        host, port = parse_listen(options.tap)
+        host, first = parse_listen(options.tap)
         if is_open_to_others(host):
             warnings.warn(f"the tap listens on {host}: anybody who can reach it can use your key", stacklevel=2)
-        taps = max(len(options.proxy), len(options.start)) + len(options.vendor)
-        if port + taps > 65_536:
-            raise UsageError(f"--tap {options.tap}: {taps} taps need as many ports from there, and 65535 is the last")
-        if port:
-            return host, count(port)
-        if not fixed:
-            return host, (0 for _ in count())
-    if fixed:
+        if first + len(arms) > 65_536:
+            raise UsageError(
+                f"--tap {options.tap}: {len(arms)} taps need as many ports from there on, and 65535 is the last"
+            )
+    if first:
+        return host, count(first)
+    if any(arm.launch is None for arm in arms):
         raise UsageError("a --proxy that is not started here must know its tap: give a port, as in --tap :9100")
-    return "127.0.0.1", (0 for _ in count())
+    return host, repeat(0)
 
 
-def _read_systems(options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> list[Any]:
-    """The systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
+def _read_systems(options: RunOptions, answerer: Any, build_server: BuildServer) -> list[Any]:
+    """Build the systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
     from context_bench.systems import WithReader, named
     from context_bench.systems.load import build_systems
 
@@ -111,28 +147,28 @@ def _read_systems(options: argparse.Namespace, answerer: Any, build_server: Buil
         if options.reader:
             reader = build_server(options.reader, options, None)
         else:
-            reader = _asked_directly("reader", options, answerer, build_server)
+            reader = _ask_directly("reader", options, answerer, build_server)
         systems.append(named(WithReader(each, reader), each.name))
     return systems
 
 
-def _asked_directly(name: str, options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> Any:
-    """The model behind a tap of its own, with no proxy in between."""
+def _ask_directly(name: str, options: RunOptions, answerer: Any, build_server: BuildServer) -> Any:
+    """Build a system that is the model behind a tap of its own, with no proxy in between."""
     from context_bench.tap.system import Tapped
 
     port = free_port()
     return Tapped(build_server(f"http://127.0.0.1:{port}", options, name), answerer, port=port, known_as=name)
 
 
-def _controls(options: argparse.Namespace, answerer: Any, build_server: BuildServer) -> list[Any]:
-    """The model itself, asked without a proxy."""
+def _build_controls(options: RunOptions, answerer: Any, build_server: BuildServer) -> list[Any]:
+    """Build the controls: the model itself, asked without a proxy."""
     from context_bench.tap.controls import CONTROLS, Control
 
-    return [Control(name, _asked_directly(name, options, answerer, build_server)) for name in CONTROLS]
+    return [Control(name, _ask_directly(name, options, answerer, build_server)) for name in CONTROLS]
 
 
-def _program(command: str) -> str:
-    """What a proxy is called that has no name: its program."""
+def _name_program(command: str) -> str:
+    """Return what a proxy without a name is called: its program."""
     try:
         words: Sequence[str] = shlex.split(command)
     except ValueError as error:

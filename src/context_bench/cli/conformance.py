@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         return _list(options)
     _agree(parser, options)
 
-    from context_bench.cli.output import choose_form, destination, table_width
+    from context_bench.cli.output import choose_form, open_destination, table_width
     from context_bench.conformance import as_json, as_table, choose
     from context_bench.reporters.fitting import wrap
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     recipes = _recipes(options.vendor)
     found: list[Findings] = []
     problems: list[ContextBenchError] = []
-    with destination(options.out) as write:
+    with open_destination(options.out, quiet=options.quiet) as write:
         for vendor in recipes or (None,):
             try:
                 found.append(asyncio.run(_examined(options, checks, vendor)))
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         if not found:
             raise problems[0]
         report = (as_json if form == "json" else as_table)(*found)
-        width = None if form == "json" else table_width(options)
+        width = None if form == "json" else table_width(wide=options.wide, out=options.out)
         write(wrap(report, width, indent=" " * 6))
     if problems:
         raise problems[0]
@@ -121,7 +121,7 @@ def _list(options: argparse.Namespace) -> int:
     from context_bench.conformance import CHECKS
     from context_bench.reporters.fitting import fit_listing
 
-    print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(options), head=False))
+    print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(wide=options.wide), head=False))
     return 0
 
 

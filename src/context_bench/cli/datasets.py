@@ -11,8 +11,10 @@ from typing import Any
 
 from context_bench.cli.flag_types import count
 from context_bench.cli.flags import add_data, add_import, add_quiet, add_wide
+from context_bench.cli.json_view import format_json
 from context_bench.cli.listings import listing_parser, print_listing, summarize_component
-from context_bench.cli.output import destination, table_width
+from context_bench.cli.messages import say
+from context_bench.cli.output import open_destination, table_width
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.open import Choices, open_datasets
@@ -85,11 +87,11 @@ def _show(arguments: Sequence[str]) -> int:
         example, problem = None, printable(str(error))  # the facts stand without it
     if card is not None:
         facts = [[key, text] for key, text in _facts(card) if text]
-        sys.stdout.write(fit_listing(facts, table_width(options), head=False) + "\n")
+        sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
-        _print_example(example, card, None if options.full else _LONG)
+        _print_example(example, card, None if options.full else _LONG, table_width(wide=options.wide))
     elif problem:
-        print(f"context-bench: no example: {problem}", file=sys.stderr)
+        say(f"no example: {problem}")
     return 0
 
 
@@ -129,7 +131,7 @@ def _where(card: Card, config: Any) -> Iterator[str]:
     yield f"files {card.name}/{{{','.join(patterns_for(card, config))}}}"
 
 
-def _print_example(example: dict[str, Any], card: Card | None, longest: int | None) -> None:
+def _print_example(example: dict[str, Any], card: Card | None, longest: int | None, width: int | None) -> None:
     from context_bench.systems.prompts import build_messages
 
     if card is not None and card.instruction:
@@ -138,20 +140,7 @@ def _print_example(example: dict[str, Any], card: Card | None, longest: int | No
     if example.get("tools"):
         sent["tools"] = example["tools"]
     for title, value in (("the first example", example), ("its prompt", sent)):
-        shown = json.dumps(shortened(value, longest), indent=2, ensure_ascii=False, default=str)
-        sys.stdout.write(f"\n{title}:\n{shown}\n")
-
-
-def shortened(value: Any, longest: int | None) -> Any:
-    """The same with every long text cut in its middle; `longest` None cuts nothing."""
-    if isinstance(value, str):
-        if longest is None or len(value) <= longest:
-            return value
-        half = longest // 2
-        return f"{value[:half]} [... {len(value) - 2 * half:,} characters ...] {value[-half:]}"
-    if isinstance(value, dict):
-        return {key: shortened(item, longest) for key, item in value.items()}
-    return [shortened(item, longest) for item in value] if isinstance(value, list | tuple) else value
+        sys.stdout.write(f"\n{title}:\n{format_json(value, longest=longest, width=width)}\n")
 
 
 def _fetch(arguments: Sequence[str]) -> int:
@@ -190,7 +179,7 @@ def _import(arguments: Sequence[str]) -> int:
     parser.add_argument("--answers", action="store_true", help="take recorded replies as the answers to compare with")
     options: argparse.Namespace = parser.parse_args(arguments)
     taken = left = 0
-    with destination(options.out) as write:
+    with open_destination(options.out) as write:
         lines = []
         for example in read_traffic(Path(options.log), options.answers):
             taken, left = (taken + 1, left) if example else (taken, left + 1)
@@ -199,7 +188,7 @@ def _import(arguments: Sequence[str]) -> int:
         if not taken:
             raise UsageError(f"{options.log}: no chat request in it (an object with `messages`, one a line)")
         write("".join(lines))
-    print(f"context-bench: {taken} examples" + (f", {left} other lines left out" if left else ""), file=sys.stderr)
+    say(f"{taken} examples" + (f", {left} other lines left out" if left else ""))
     return 0
 
 

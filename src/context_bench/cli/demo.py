@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     add_wide(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.output import build_reporter, destination
+    from context_bench.cli.output import build_reporter, open_destination, table_width
     from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
@@ -67,12 +67,11 @@ def main(arguments: Sequence[str]) -> int:
         saved.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to --out {saved}: {error.strerror or error}") from error
-    with destination(options.out) as write:
+    with open_destination(options.out, quiet=True) as write:
         print(_ABOUT, file=sys.stderr)
         result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics)
         write(result.to_json())
-    options.out = None  # the table goes to the terminal
-    sys.stdout.write(build_reporter(options).render(result))
+    sys.stdout.write(build_reporter("table", table_width(wide=options.wide)).render(result))
     sys.stdout.flush()
     print(_NEXT.format(saved=saved), file=sys.stderr)
     return 0

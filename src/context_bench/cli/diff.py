@@ -11,7 +11,8 @@ from context_bench.cli import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
 from context_bench.cli.flag_types import count
 from context_bench.cli.flags import STORE, add_store, add_wide
-from context_bench.cli.output import show_warnings, table_width
+from context_bench.cli.messages import show_warnings
+from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
@@ -89,7 +90,7 @@ def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
             score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
             lines.append([str(row.example_id), row.system, score, savings, survived, (row.error or "")[:60]])
     give_way = ("savings", "evidence")
-    return fit_listing(lines, table_width(options), give_way=give_way) + "\n"
+    return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
 
 
 def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.cli.datasets import shortened
+from context_bench.cli.json_view import format_json
+from context_bench.cli.options import RunOptions
 from context_bench.cli.output import table_width
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.example_check import ExampleCheck
@@ -38,7 +37,7 @@ class _Total:
     first: dict[str, Any] | None = None
 
 
-def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> int:
+def dry_run(options: RunOptions, systems: list[Any], datasets: Any) -> int:
     """Count what would be sent, estimate its cost and time, and show the first prompt."""
     total = _Total()
     with StatusLine(
@@ -57,10 +56,11 @@ def dry_run(options: argparse.Namespace, systems: list[Any], datasets: Any) -> i
         ["cost", _cost(options, endpoints, total)],
         ["time", _time(options, total) if endpoints else "no requests"],
     ]
-    sys.stdout.write(fit_listing(lines, table_width(options), head=False) + "\n")
+    width = table_width(wide=options.wide)
+    sys.stdout.write(fit_listing(lines, width, head=False) + "\n")
     if total.first is not None:
         body = _first_body(endpoints, total.first, options.system_prompt)
-        sys.stdout.write(f"\nthe first prompt:\n{json.dumps(shortened(body, _SHOWN), indent=2, ensure_ascii=False)}\n")
+        sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=_SHOWN, width=width)}\n")
     return 0
 
 
@@ -78,7 +78,7 @@ def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total:
         total.tokens += count_value(example.get("tools"), count)
 
 
-def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> str:
+def _cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     if not endpoints:
         return "nothing"
     if not options.prices:
@@ -93,7 +93,7 @@ def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> s
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
 
-def _time(options: argparse.Namespace, total: _Total) -> str:
+def _time(options: RunOptions, total: _Total) -> str:
     requests, tokens = total.requests * options.repeats, total.tokens * options.repeats
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)
     if options.max_rpm:

@@ -1,13 +1,19 @@
-"""A run: from flags to a result, from the result to a report and an exit code."""
+"""`context-bench` with flags alone: from flags to a result, from the result to a report and an exit code."""
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
 
-from context_bench.cli.flags import STORE
 from context_bench.cli.run_flags import MODELS, run_parser
+
+if TYPE_CHECKING:
+    from context_bench.cli.options import RunOptions
+    from context_bench.engine.scoring import Scorer
+    from context_bench.results import EvalResult
+    from context_bench.types import Metric
 
 __all__ = ["main"]
 
@@ -17,33 +23,49 @@ TIMEOUT, LOCAL_TIMEOUT = 30.0, 600.0
 
 
 def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[str] | None = None) -> int:
-    """Run what the flags say; `run_file` is the text of the file that they came from, `typed` what named that file."""
-    options = run_parser().parse_args(arguments)
+    """Run what the flags say.
+
+    Args:
+        arguments: The flags.
+        run_file: The text of the file that they came from.
+        typed: The command line that named that file.
+    """
+    if not arguments and typed is None:
+        from context_bench.cli.help import first_steps
+
+        sys.stderr.write(first_steps())
+        return 2
+    flags = run_parser().parse_args(arguments)
+    # After the flags are read: --help needs none of it.
+    from context_bench.cli.messages import show_messages
+    from context_bench.cli.options import RunOptions
+    from context_bench.cli.output import choose_form
     from context_bench.cli.recorded_command import mask_arguments
 
-    options.command = mask_arguments(arguments)
-    options.typed = options.command if typed is None else mask_arguments(typed)
-    options.run_file = run_file
-    # A model or script of this machine answers whatever it is asked for.
-    options.model_given = bool(options.model or options.tap_model or options.tap_reply)
-    options.model = options.model or MODELS[options.api]
-    options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
-    from context_bench.cli.output import choose_form, notes  # after the flags are read: --help needs none of it
-
-    options.output = choose_form(options.output, options.out)
-    with notes(options):
+    command = mask_arguments(arguments)
+    given = vars(flags)
+    given |= {
+        "model": flags.model or MODELS[flags.api],
+        # A model or script of this machine answers whatever it is asked for.
+        "model_given": bool(flags.model or flags.tap_model or flags.tap_reply),
+        "timeout": flags.timeout or (LOCAL_TIMEOUT if flags.tap_model else TIMEOUT),
+        "output": choose_form(flags.output, flags.out),
+        "command": command,
+        "typed": command if typed is None else mask_arguments(typed),
+        "run_file": run_file,
+    }
+    del given["version"], given["help_all"]
+    options = RunOptions(**given)
+    with show_messages(quiet=options.quiet, verbose=options.verbose):
         return _run(options)
 
 
-def _run(options: argparse.Namespace) -> int:
-    import sys
-    from contextlib import redirect_stdout
-
-    from context_bench.cli.build import build_metrics
+def _run(options: RunOptions) -> int:
+    from context_bench.cli.build_scoring import build_metrics
 
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
-        metrics = [] if options.dry_run else build_metrics(options, datasets.tags, len(systems))
+        metrics = [] if options.dry_run else build_metrics(options.scoring, datasets.tags, len(systems))
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
 
@@ -51,9 +73,10 @@ def _run(options: argparse.Namespace) -> int:
     return _measure(options, systems, datasets, scorer, metrics)
 
 
-def _build(options: argparse.Namespace) -> tuple[list[Any], Any, Any]:
-    """The systems, the datasets, and what scores them."""
-    from context_bench.cli.build import build_scorer, build_system_list
+def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
+    """Build the systems, the datasets, and what scores them."""
+    from context_bench.cli.build_scoring import build_scorer
+    from context_bench.cli.build_systems import build_system_list
     from context_bench.datasets.files import parse_mapping
     from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
@@ -78,19 +101,20 @@ def _build(options: argparse.Namespace) -> tuple[list[Any], Any, Any]:
         mapping=parse_mapping(options.map) if options.map else None,
     )
     datasets = open_datasets(options.dataset, choices)
-    return systems, datasets, build_scorer(options, datasets.tags)
+    return systems, datasets, build_scorer(options.scoring, datasets.tags)
 
 
-def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any]) -> int:
+def _measure(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]) -> int:
     from context_bench.caveats import find_unscored
-    from context_bench.cli.output import build_reporter, destination, resume_line, tell, tell_stops
+    from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
+    from context_bench.cli.output import build_reporter, open_destination, table_width
     from context_bench.engine.limits import Limits
     from context_bench.errors import DataError, Interrupted, StoreError
 
-    reporter = build_reporter(options, options.output)
+    reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out))
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
     failure: BaseException | None = None
-    with destination(options.out) as write:
+    with open_destination(options.out, quiet=options.quiet) as write:
         try:
             result = _evaluate(options, systems, datasets, scorer, metrics, limits)
         except (DataError, Interrupted, StoreError) as error:
@@ -107,26 +131,23 @@ def _measure(options: argparse.Namespace, systems: list[Any], datasets: Any, sco
     if options.quiet:
         tell_stops(result, systems=True)
     else:
-        tell(result, verbose=options.verbose)
+        tell_outcome(result, verbose=options.verbose)
     if isinstance(failure, Interrupted):
-        failure.advice = resume_line(options)
+        failure.advice = advise_resume(options)
     if failure is not None:
         raise failure
     return code
 
 
 def _evaluate(
-    options: argparse.Namespace, systems: list[Any], datasets: Any, scorer: Any, metrics: list[Any], limits: Any
-) -> Any:
-    import sys
-    from contextlib import redirect_stdout
-
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], limits: Any
+) -> EvalResult:
     from context_bench.errors import UsageError
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
     if options.max_cost is not None and not options.prices:
-        raise UsageError("--max-cost needs --prices FILE: without prices nothing is known to cost anything")
+        raise UsageError("--max-cost needs --prices FILE: without prices no cost is known")
     if options.fresh and options.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
     with redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
@@ -137,8 +158,8 @@ def _evaluate(
             metrics=metrics,
             progress=not options.quiet,
             max_workers=options.max_workers,
-            cache_dir=None if options.no_store else options.cache_dir or STORE,
-            reuse=(options.cache_dir is not None or options.resume) and not options.fresh,
+            cache_dir=options.store,
+            reuse=options.reuses_answers,
             cache_tag=options.cache_tag,
             keep_rows=not options.no_rows,
             tokenizer=options.tokenizer,
@@ -147,13 +168,13 @@ def _evaluate(
             preflight=not options.no_preflight,
             debug=options.pdb,
             prices=Prices.from_file(options.prices) if options.prices else None,
-            score_field=None if options.score_field == "auto" else options.score_field,
+            score_field=options.chosen_score_field,
             config={
                 "command": options.command,
                 "threshold_given": options.threshold is not None,
                 "run_file": options.run_file,
                 "seed": options.seed,
-                "model": _asked_models(systems),
+                "model": _list_models(systems),
                 "model_given": options.model_given,
                 "max_examples": options.max_examples,
                 "sample": options.sample,
@@ -162,7 +183,7 @@ def _evaluate(
         )
 
 
-def _asked_models(systems: Sequence[Any]) -> str | None:
-    """The model that is asked for, however it is asked; several in their order."""
+def _list_models(systems: Sequence[Any]) -> str | None:
+    """Return the model that the systems ask for; several in their order."""
     names = dict.fromkeys(name for each in systems if isinstance(name := getattr(each, "model", None), str))
     return ", ".join(names) or None

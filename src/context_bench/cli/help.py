@@ -6,13 +6,20 @@ import argparse
 import sys
 from typing import Any
 
-__all__ = ["HelpAll", "short_help"]
+__all__ = ["HelpAll", "first_steps", "short_help"]
 
-_EXAMPLES = (
-    "context-bench demo",
-    "context-bench --system bm25:ratio=0.3 --system minify --dataset json-logs:n=40",
-    "context-bench --proxy http://localhost:7878 --dataset needle:length=8000,n=50",
-)
+_ABOUT = "Benchmark any system that changes what a language model gets to read."
+
+_EXAMPLES = {
+    "context-bench demo": "compare seven reference systems, with no key and no network",
+    "context-bench --system bm25:ratio=0.3 --system minify --dataset json-logs:n=40": (
+        "measure compressors on generated data"
+    ),
+    "context-bench --proxy http://localhost:7878 --dataset needle:length=8000,n=50": (
+        "measure a proxy, with your key in OPENAI_API_KEY"
+    ),
+}
+"""What to try first, and what it does."""
 
 _COMMANDS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
@@ -37,13 +44,22 @@ _FLAGS = {
 
 
 def short_help(flags: int) -> str:
-    """What it is, three examples, the commands and ten flags; `flags` is how many there are in all."""
-    lines = ["Benchmark any system that changes what a language model gets to read.", ""]
+    """Say what it is, with three examples, the commands and ten flags; `flags` is how many there are in all."""
+    lines = [_ABOUT, ""]
     lines += [f"  {example}" for example in _EXAMPLES]
     lines += ["", "Commands (context-bench COMMAND --help tells more):"]
     lines += [f"  {title:<9}{', '.join(names)}" for title, names in _COMMANDS.items()]
     lines += ["", f"The flags that most people need (--help-all: all {flags}, by group, and exit codes):"]
     lines += [f"  {flag:<17}{text}" for flag, text in _FLAGS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def first_steps() -> str:
+    """Say what to try first, for a command line without anything."""
+    lines = [_ABOUT, "", "To begin:"]
+    for example, text in _EXAMPLES.items():
+        lines += [f"  {example}", f"      {text}"]
+    lines += ["", "context-bench --help shows the commands, and the flags that most people need."]
     return "\n".join(lines) + "\n"
 
 

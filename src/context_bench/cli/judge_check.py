@@ -53,14 +53,16 @@ def main(arguments: Sequence[str]) -> int:
     add_quiet(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.build import build_judge
-    from context_bench.cli.output import notes, table_width
+    from context_bench.cli.build_scoring import build_judge
+    from context_bench.cli.messages import show_warnings
+    from context_bench.cli.options import JudgeOptions
+    from context_bench.cli.output import table_width
     from context_bench.http.loop import run_sync
     from context_bench.reporters.fitting import fit_columns, wrap
     from context_bench.runner import evaluate
 
-    with notes(argparse.Namespace(quiet=False, verbose=False)):
-        judge = build_judge(options)
+    with show_warnings():
+        judge = build_judge(JudgeOptions.read(options))
     run_sync(judge.prepare())
     result = evaluate(
         _candidate,
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
-    width = table_width(options)
+    width = table_width(wide=options.wide)
     note = wrap(_NOTE.format(PASS, _tokens(result.rows)).strip(), width)
     sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
     return _tell_unscored(result)
@@ -149,5 +151,7 @@ def _tell_unscored(result: EvalResult) -> int:
     """Say why ratings are missing; the exit code tells whether too many are."""
     reasons = [row.error or row.unscored.get("llm-judge", "") for row in result.rows if not row.scores]
     if reasons:
-        print(f"context-bench: {len(reasons)} of {len(result.rows)} unscored, first: {reasons[0]}", file=sys.stderr)
+        from context_bench.cli.messages import say
+
+        say(f"{len(reasons)} of {len(result.rows)} unscored, first: {reasons[0]}")
     return 3 if len(reasons) > TOLERATED * len(result.rows) else 0

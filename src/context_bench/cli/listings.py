@@ -53,7 +53,7 @@ def print_listing(
         give_way: Columns that are left out where there is still no room.
     """
     cells = [list(line) for line in lines]
-    sys.stdout.write(fit_listing(cells, table_width(options), wrapped=wrapped, give_way=give_way) + "\n")
+    sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")
 
 
 def list_with_parameters(arguments: Sequence[str], kind: str, heading: str) -> int:

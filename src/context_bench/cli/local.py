@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.flag_types import positive
+from context_bench.cli.messages import say
 from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -48,17 +49,17 @@ def main(arguments: Sequence[str]) -> int:
     host, port = parse_listen(options.listen)
     weights = choose(options.model)
     if is_open_to_others(host):
-        _tell(f"warning: {options.listen} is open to other machines, and the model asks for no key")
+        say(f"warning: {options.listen} is open to other machines, and the model asks for no key")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to stop: as with Ctrl-C
     process: ModelProcess | None = None
     try:
         chosen = {"context": options.context, "threads": options.threads, "host": host, "port": port}
-        process = ModelProcess(Settings.of(weights, _tell, **chosen))
+        process = ModelProcess(Settings.of(weights, say, **chosen))
         process.start()
         sys.stderr.write(_READY.format(name=weights.name, url=process.url, label=weights.label))
         _keep(process)
     except KeyboardInterrupt:
-        _tell("stopped")
+        say("stopped")
     finally:
         if process is not None:
             process.stop()
@@ -90,9 +91,5 @@ def _keep(process: ModelProcess) -> NoReturn:
     """Start it again, at the same address, whenever a request has ended it."""
     while True:
         process.wait()
-        _tell(f"the model's process was {process.ending}: starting it again")
+        say(f"the model's process was {process.ending}: starting it again")
         process.start()
-
-
-def _tell(message: str) -> None:
-    print(f"context-bench: {message}", file=sys.stderr, flush=True)

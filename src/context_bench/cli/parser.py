@@ -30,15 +30,15 @@ class Parser(argparse.ArgumentParser):
             hook(self)
 
     def error(self, message: str) -> NoReturn:
-        from context_bench.errors import printable
+        """Say what is wrong in one sentence, and exit with 2."""
+        from context_bench.cli.messages import say
         from context_bench.text.masking import mask_command
 
-        self.exit(
-            2, f"context-bench: {printable(mask_command(message))}{self._meant(message)} (see {self.prog} --help)\n"
-        )
+        say(f"{mask_command(message)}{self._suggest_flag(message)} (see {self.prog} --help)")
+        self.exit(2)
 
-    def _meant(self, message: str) -> str:
-        """The flag that a mistyped one is most like."""
+    def _suggest_flag(self, message: str) -> str:
+        """Name the flag that a mistyped one is most like."""
         from difflib import get_close_matches
 
         unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]

@@ -1,4 +1,4 @@
-"""`context-bench runs list|show|export|requests|rm`: what was recorded."""
+"""`context-bench runs [list|show|export|requests|rm]`: what was recorded; without an action, a list of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from context_bench.cli import COMMANDS
 from context_bench.cli.flags import STORE, add_report, add_store, add_wide
-from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, table_width
+from context_bench.cli.messages import say, show_warnings
+from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
@@ -39,7 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     add_wide(listed)
     add_wide(show)
     add_report(export)
-    options = parser.parse_args(arguments[1:])
+    given = arguments[1:]
+    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
+        given = ["list", *given]
+    options = parser.parse_args(given)
     with show_warnings():
         return _ACTIONS[options.action](options)
 
@@ -85,13 +89,13 @@ def _list(options: Any) -> int:
             names = [_name_some(list(each), options) for each in (systems, datasets)]
             lines.append([info.id, when, info.status, f"{rows:,}", *names])
     give_way = ("when", "rows", "status")  # the id tells when
-    sys.stdout.write(fit_listing(lines, table_width(options), wrapped=(-2, -1), give_way=give_way) + "\n")
+    sys.stdout.write(fit_listing(lines, table_width(wide=options.wide), wrapped=(-2, -1), give_way=give_way) + "\n")
     return 0
 
 
 def _name_some(names: list[str], options: Any) -> str:
     """Names side by side; on a terminal the first ones, as `runs show` has them all."""
-    few = names if table_width(options) is None else names[:2]
+    few = names if table_width(wide=options.wide) is None else names[:2]
     more = len(names) - len(few)
     return ", ".join(few) + (f" and {more} more" if more else "")
 
@@ -102,8 +106,9 @@ def _show(options: Any) -> int:
         result = load_result(store, info)
     shown = {"run": info.id, "when": info.created, "status": info.status, **result.config}
     lines = [[key, _text(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
-    listing = fit_listing(lines, table_width(options), head=False)
-    sys.stdout.write(f"{listing}\n\n{build_reporter(options).render(result)}")
+    width = table_width(wide=options.wide)
+    listing = fit_listing(lines, width, head=False)
+    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width).render(result)}")
     return 0
 
 
@@ -119,9 +124,9 @@ def _text(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
-    with _open(options) as store, destination(options.out) as write:
+    with _open(options) as store, open_destination(options.out) as write:
         result = load_result(store, store.run(options.run))
-        write(build_reporter(options, form).render(result))
+        write(build_reporter(form, table_width(wide=options.wide, out=options.out)).render(result))
     return 0
 
 
@@ -136,7 +141,7 @@ def _remove(options: Any) -> int:
     with _open(options, readonly=False) as store:
         for info in {store.run(name).id: store.run(name) for name in options.run}.values():
             store.remove_run(info)
-            print(f"context-bench: removed run {info.id}", file=sys.stderr)
+            say(f"removed run {info.id}")
     return 0
 
 

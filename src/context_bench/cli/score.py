@@ -11,17 +11,19 @@ from typing import Any
 
 from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
-from context_bench.cli.build import build_metrics, build_scorer
+from context_bench.cli.build_scoring import build_metrics, build_scorer
 from context_bench.cli.flag_types import number
 from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
-from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings
+from context_bench.cli.messages import say, show_warnings
+from context_bench.cli.options import JudgeOptions, ScoringOptions
+from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
 from context_bench.engine.rescore import rescored
 from context_bench.engine.scoring import Scorer
-from context_bench.errors import printable
 from context_bench.http.loop import new_event_loop
+from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.refs import import_code
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
@@ -48,55 +50,68 @@ def main(arguments: Sequence[str]) -> int:
     add_report(parser)
     add_quiet(parser)
     options = parser.parse_args(arguments[1:])
-    options.output = choose_form(options.output, options.out)
+    form = choose_form(options.output, options.out)
     with (
         show_warnings(),
         Store(options.cache_dir or STORE, create=False) as store,
-        destination(options.out) as write,
+        open_destination(options.out, quiet=options.quiet) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             result = _score(options, store)
-        write(build_reporter(options, options.output).render(result))
+        write(build_reporter(form, table_width(wide=options.wide, out=options.out)).render(result))
     unscored = find_unscored(result.summary, result.notes, result.config)
     for sentence in (*unscored, f"recorded as run {result.config['run']}"):
-        print(f"context-bench: {printable(sentence)}", file=sys.stderr)
+        say(sentence)
     return 3 if unscored else 0
 
 
-def _score(options: argparse.Namespace, store: Store) -> EvalResult:
+def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     """Score the answers of a run anew, as the flags say."""
-    for code in options.imports:
+    for code in flags.imports:
         import_code(code)
-    before = store.run(options.run)
+    before = store.run(flags.run)
     config = load_result(store, before).config
-    if options.score_field is None:
-        options.score_field = "auto" if config["score_field"] == "score" else config["score_field"]
-    config["threshold_given"] = config.get("threshold_given", False) or options.threshold is not None
-    if options.threshold is None:
-        options.threshold = _threshold(config)
+    options = _plan_scoring(flags, config)
+    datasets = list(config["datasets"])
+    scorer = build_scorer(options, datasets)
+    metrics = build_metrics(options, datasets, len(config["systems"]))
+    config["threshold_given"] = config.get("threshold_given", False) or flags.threshold is not None
     config["threshold"] = options.threshold
-    measured = {metric["name"] for metric in config["metrics"]}
-    options.upstream, options.controls = "prompt-savings" in measured, "retention" in measured
-    options.upstream_cost = any(
-        metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in config["metrics"]
-    )
-    scorer = build_scorer(options, list(config["datasets"]))
-    metrics = build_metrics(options, list(config["datasets"]), len(config["systems"]))
     config["metrics"] = [describe_metric(metric) for metric in metrics]
-    config["score_field"] = "score" if options.score_field == "auto" else options.score_field
-    return _scored_again(store, before, config, scorer, metrics, _progress(before, options))
+    config["score_field"] = options.field
+    return _score_again(store, before, config, scorer, metrics, _show_progress(before, quiet=flags.quiet))
 
 
-def _threshold(config: dict[str, Any]) -> float:
-    """The threshold that the run was made with."""
-    found = (metric["params"].get("threshold") for metric in config["metrics"])
-    return next((float(value) for value in found if value is not None), 0.7)
+def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringOptions:
+    """Take the flags, and the run's own settings where there is no flag."""
+    metrics = config["metrics"]
+    names = {metric["name"] for metric in metrics}
+    chosen = None if config["score_field"] == "score" else config["score_field"]
+    if flags.score_field is not None:
+        chosen = None if flags.score_field == "auto" else flags.score_field
+    return ScoringOptions(
+        evaluators=flags.evaluator,
+        metrics=flags.metric,
+        score_field=chosen,
+        threshold=_find_threshold(metrics) if flags.threshold is None else flags.threshold,
+        judge=JudgeOptions.read(flags),
+        unsafe_code=flags.unsafe_code,
+        sees_upstream="prompt-savings" in names,
+        ranks_by_upstream=any(metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in metrics),
+        controls="retention" in names,
+    )
 
 
-def _scored_again(
+def _find_threshold(metrics: Sequence[dict[str, Any]]) -> float:
+    """Return the threshold that the run was made with."""
+    found = (metric["params"].get("threshold") for metric in metrics)
+    return next((float(value) for value in found if value is not None), DEFAULT_THRESHOLD)
+
+
+def _score_again(
     store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric], progress: Progress
 ) -> EvalResult:
-    """The run with new scores, recorded whatever becomes of it."""
+    """Score the run, and record that whatever becomes of it."""
     run = store.start_run({**config, "rescored": before.id})
     config = {**config, "rescored": before.id, "run": run.id}
     status, result = "failed", EvalResult([], {}, {}, config)
@@ -110,10 +125,10 @@ def _scored_again(
     return result
 
 
-def _progress(run: RunInfo, options: argparse.Namespace) -> Progress:
-    """How far the rows of a run are scored; of one that did not come to its end, their number is not known."""
+def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
+    """Show how many rows of the run are scored; in a run that did not finish, their number is not known."""
     total = sum(int(values.get("num_examples") or 0) for values in run.summary.values())
-    return Progress(total or None, not options.quiet)
+    return Progress(total or None, not quiet)
 
 
 def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer, progress: Progress) -> list[EvalRow]:

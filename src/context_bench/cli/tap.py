@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli import COMMANDS
 from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.flags import STORE, add_store, add_tap_host
+from context_bench.cli.messages import say
 from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_arguments
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     """Listen until somebody stops us."""
     options = _parser().parse_args(arguments[1:])
 
-    from context_bench.cli.output import notes
+    from context_bench.cli.messages import show_warnings
     from context_bench.http.loop import new_event_loop
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     loop = new_event_loop()
     try:
         with (
-            notes(argparse.Namespace(quiet=False, verbose=False)),
+            show_warnings(),
             closing(Log(_open_store(options), shown=options.verbose or sys.stderr.isatty())) as log,
         ):
             secrets = getattr(answerer, "secrets", ())
@@ -97,12 +98,12 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
 
     stopped = _signalled()
     if is_open_to_others(tap.host):
-        _say(f"{tap.host} is no loopback address: anybody who can reach it can use your key")
+        say(f"{tap.host} is no loopback address: anybody who can reach it can use your key")
     await tap.start()
     try:
         log.begin(arguments, answerer.fingerprint)
-        _say(f"the tap listens on {tap.url} ({answerer.fingerprint})")
-        _say(f"give a proxy {tap.url} as its upstream, or {tap.url}/v1 where it wants that; Ctrl-C ends it")
+        say(f"the tap listens on {tap.url} ({answerer.fingerprint})")
+        say(f"give a proxy {tap.url} as its upstream, or {tap.url}/v1 where it wants that; Ctrl-C ends it")
         while not stopped.is_set():  # on Windows a signal is heard of only when something else happens
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(stopped.wait(), 1.0)
@@ -172,7 +173,7 @@ class Log:
         failure = self._store.failure if self._store else None
         if failure and not self._failed:
             self._failed = True
-            _say(f"requests are not recorded any more: {failure}")
+            say(f"requests are not recorded any more: {failure}")
 
     def close(self) -> None:
         """Close the run and the store, then say what came together and how much of it is kept.
@@ -191,7 +192,7 @@ class Log:
             except StoreError as error:
                 failure, recorded = error, self._count_kept(self._store.directory)
         if self._began:
-            _say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
+            say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
         if failure:
             raise failure
 
@@ -215,10 +216,6 @@ def _line(call: Call, tokens: int, tools: int) -> str:
     took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
     moment = time.strftime("%H:%M:%S")
     return f"{moment} {call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"
-
-
-def _say(message: str) -> None:
-    _print(f"context-bench: {message}")
 
 
 def _print(line: str) -> None:

@@ -15,7 +15,7 @@ import orjson
 
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
-from context_bench.errors import DataError, UsageError
+from context_bench.errors import DataError, UsageError, suggest
 
 __all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
 
@@ -90,8 +90,10 @@ class FileDataset:
         for field, source in self.mapping.items():
             if source not in record:
                 there = ", ".join(map(str, record)) or "nothing"
+                meant = suggest(source, map(str, record))
                 raise DataError(
-                    f"{self.path}, line {line}: no {source!r} (from --map {field}={source}); it has {there}"
+                    f"{self.path}, line {line}: no {source!r} (from --map {field}={source}); "
+                    f"{meant and f'{meant} '}it has {there}"
                 )
             example[field] = record[source]
         example.setdefault("id", place)

@@ -105,6 +105,7 @@ class Endpoint:
         self._spelled = cache(lambda: tuple(_spellings(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
         self._look: asyncio.Future[None] | None = None
+        self._has_answered = False
 
     def __repr__(self) -> str:
         return f"Endpoint({mask_text(self.base_url)!r})"
@@ -151,6 +152,7 @@ class Endpoint:
         while True:
             try:
                 await self._attempt(exchange, url, request or partial(self._make, body), parse)
+                self._has_answered = True
                 return exchange
             except _Retry as again:
                 short = isinstance(again.error, LocalShortage)  # ours to wait for, and no fault of the server
@@ -287,6 +289,8 @@ class Endpoint:
             except ValueError as broken:
                 what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
                 problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
+                if not self._has_answered and reply.body.lstrip()[:1] == b"<":  # a web page: this is not the API
+                    raise _refusal(problem, reply) from None
                 raise _Retry(_refusal(problem, reply), reply) from None
         if 300 <= reply.status < 400:
             target = reply.header("location") or "nowhere"

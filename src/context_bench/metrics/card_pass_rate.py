@@ -1,6 +1,6 @@
 """The share that passes by the threshold which a dataset's card recommends, beside the usual one.
 
-A score such as ROUGE reaches 0.7 for next to nobody. Rows say in their metadata which threshold their card recommends;
+Hardly any system reaches a ROUGE score of 0.7. Rows say in their metadata which threshold their card recommends;
 without any such row there is no number.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import ScoreCount
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["CardPassRate"]
 
 
 @dataclass(frozen=True)
-class CardPassRate:
+class CardPassRate(RunningMetric):
     """`card_pass_rate` over the rows whose card recommends a threshold, and `card_threshold` where that is one."""
 
     score_field: str = "score"
@@ -24,12 +24,8 @@ class CardPassRate:
     by_dataset = ("card_pass_rate", "card_threshold")
 
     def start(self) -> CardPassTally:
-        """Start a count."""
+        """Start counting."""
         return CardPassTally(self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Count the passes among the rows that have a threshold of their own."""
-        return fold(self.start(), rows)
 
 
 class CardPassTally:
@@ -51,7 +47,7 @@ class CardPassTally:
             self._passing += value >= threshold
 
     def result(self) -> dict[str, float]:
-        """The share so far; nothing where no row has a threshold of its own."""
+        """Return the share so far; nothing where no row has a threshold of its own."""
         if not self._thresholds:
             return {}
         values = {"card_pass_rate": self._passing / self._rows.count if self._rows.count else 0.0}
@@ -60,11 +56,11 @@ class CardPassTally:
         return values
 
     def unmeasured(self) -> dict[str, str]:
-        """The share, when no row has the score."""
+        """Name the share when no row has the score."""
         return self._rows.unmeasured("card_pass_rate") if self._thresholds else {}
 
     def notes(self) -> dict[str, str]:
-        """The thresholds that it goes by."""
+        """Name the thresholds that it goes by."""
         if not self._thresholds:
             return {}
         shown = ", ".join(f"{threshold:g}" for threshold in sorted(self._thresholds))

@@ -6,17 +6,17 @@ import math
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import ScoreCount
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["CostOfPass"]
 
 
 @dataclass(frozen=True)
-class CostOfPass:
+class CostOfPass(RunningMetric):
     """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
 
-    Tokens of examples that failed are spent too, so they count.
+    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
     """
 
     threshold: float = 0.7
@@ -25,12 +25,8 @@ class CostOfPass:
     by_dataset = ("cost_of_pass",)
 
     def start(self) -> CostTally:
-        """A running count."""
+        """Start counting."""
         return CostTally(self.threshold, self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Divide all output tokens by the number of passes; infinite when nothing passes."""
-        return fold(self.start(), rows)
 
 
 class CostTally:
@@ -48,10 +44,10 @@ class CostTally:
             self._passing += value >= self._threshold
 
     def result(self) -> dict[str, float]:
-        """Tokens for each pass so far."""
+        """Return tokens for each pass so far."""
         cost = self._tokens / self._passing if self._passing else math.inf
         return {"cost_of_pass": cost, "num_passing": float(self._passing)}
 
     def unmeasured(self) -> dict[str, str]:
-        """Both numbers, when no row has the score: that nothing passed is then not known."""
+        """Name both numbers when no row has the score: whether anything passed is then not known."""
         return self._rows.unmeasured("cost_of_pass", "num_passing")

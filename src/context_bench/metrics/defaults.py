@@ -1,4 +1,4 @@
-"""The metrics that a run computes when nobody chose any."""
+"""The metrics that a run computes when none are chosen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def default_metrics(
     cost_field: str = "cost_of_pass",
     judged: bool = False,
 ) -> list[Metric]:
-    """The five metrics of every run; a tap, more datasets and more systems add what can be said of them."""
+    """Build the five metrics of every run; a tap, several datasets, several systems and controls add their own."""
     metrics: list[Metric] = [
         MeanScore(score_field),
         PassRate(threshold, score_field),

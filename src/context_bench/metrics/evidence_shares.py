@@ -1,11 +1,11 @@
-"""Whose fault is a wrong answer: did the system lose what the answer needs, or did the model fail anyway?"""
+"""Where a wrong answer comes from: the system lost what the answer needs, or the model failed although it was there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["EvidenceShares"]
 
@@ -14,7 +14,7 @@ EVALUATOR = "evidence-survival"
 
 
 @dataclass(frozen=True)
-class EvidenceShares:
+class EvidenceShares(RunningMetric):
     """Rows by whether the evidence reached the model, and whether the answer was right, as shares of them all.
 
     `evidence_survival` of them kept it; `lost_by_system` lost it and were wrong; `failed_anyway` kept it and were
@@ -33,12 +33,8 @@ class EvidenceShares:
     )
 
     def start(self) -> EvidenceTally:
-        """A running count."""
+        """Start counting."""
         return EvidenceTally(self.threshold, self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Count the rows of each kind."""
-        return fold(self.start(), rows)
 
 
 class EvidenceTally:
@@ -50,17 +46,17 @@ class EvidenceTally:
         self._unknown = 0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         survived, score = row.scores.get(SURVIVED), row.scores.get(self._field)
         if row.error is None and survived is not None and score is not None:
             self._cells[survived >= 1.0, score >= self._threshold] += 1
         elif row.error is None and survived is None and score is not None:
-            # Evidence was looked for, and not found out about because the answering call is not known.
+            # Evidence was looked for in vain: which call gave the answer is not known.
             reason = row.metadata.get("answer_unknown")
             self._unknown += reason is not None and row.unscored.get(EVALUATOR) == reason
 
     def result(self) -> dict[str, float]:
-        """The shares so far."""
+        """Return the shares so far."""
         rows = sum(self._cells.values())
         if not rows:
             return {"evidence_survival_best": 1.0, "evidence_survival_worst": 0.0} if self._unknown else {}

@@ -1,4 +1,4 @@
-"""Reading the facts in a row's metadata that metrics of the tap sum up."""
+"""Reads the facts in a row's metadata that metrics of the tap sum up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["mean", "read_fact", "read_sides"]
 
 
 def read_fact(row: EvalRow, key: str) -> float | None:
-    """A number of a row's metadata; None when there is none."""
+    """Read a number of a row's metadata; None when there is none."""
     value = row.metadata.get(key)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def read_sides(row: EvalRow) -> tuple[float, float] | None:
-    """Tokens that were sent to a system and tokens that it sent on; None where either is unknown, or the row failed."""
+    """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed."""
     sent = read_fact(row, "sent_tokens")
     if row.error is not None or sent is None or row.upstream_tokens is None:
         return None
@@ -25,5 +25,5 @@ def read_sides(row: EvalRow) -> tuple[float, float] | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean of at least one value."""
+    """Average at least one value."""
     return math.fsum(values) / len(values)

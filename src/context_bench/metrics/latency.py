@@ -7,32 +7,31 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["Latency", "percentile"]
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which `share` of the sorted values lie, by linear interpolation."""
+    """Find the value below which `share` of the sorted values lie, by linear interpolation."""
     position = share * (len(ordered) - 1)
     below, above = math.floor(position), math.ceil(position)
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 @dataclass(frozen=True)
-class Latency:
-    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out."""
+class Latency(RunningMetric):
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out.
+
+    All are 0.0 when there are no rows.
+    """
 
     name = "latency"
 
     def start(self) -> LatencyTally:
-        """A running collection."""
+        """Start collecting."""
         return LatencyTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Summarise the latencies; all 0.0 when there are none."""
-        return fold(self.start(), rows)
 
 
 class LatencyTally:
@@ -47,7 +46,7 @@ class LatencyTally:
             self._seconds.append(row.latency)
 
     def result(self) -> dict[str, float]:
-        """The percentiles so far."""
+        """Return the percentiles so far."""
         seconds = sorted(self._seconds) or [0.0]
         return {
             "latency_mean": math.fsum(seconds) / len(seconds),
@@ -57,5 +56,5 @@ class LatencyTally:
         }
 
     def unmeasured(self) -> dict[str, str]:
-        """All four, when no row succeeded."""
+        """Name all four when no row succeeded."""
         return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")

@@ -1,4 +1,4 @@
-"""The number that a benchmark's authors report, where it is no mean of rows.
+"""The number that a benchmark's authors report, where it is not a mean of rows.
 
 Rows say themselves how they count, in their metadata. `group` is a path such as `live/simple`: rows are
 averaged within it, then paths level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of
@@ -12,30 +12,26 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import MeanTally, ScoreCount
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["OfficialScore"]
 
 
 @dataclass(frozen=True)
-class OfficialScore:
+class OfficialScore(RunningMetric):
     """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged."""
 
     score_field: str = "score"
     name = "official-score"
 
     def start(self) -> OfficialTally:
-        """A running number for each dataset."""
+        """Start a number for each dataset."""
         return OfficialTally(self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """The official number of each dataset that has one."""
-        return fold(self.start(), rows)
 
 
 class OfficialTally:
-    """Groups and weights by dataset."""
+    """Collects groups and weights by dataset."""
 
     def __init__(self, score_field: str) -> None:
         self._field = score_field
@@ -44,7 +40,7 @@ class OfficialTally:
         self._weighted: dict[str, list[tuple[float, float]]] = {}
 
     def add(self, row: EvalRow) -> None:
-        """Add one row; one that says nothing of a group or weight is left out."""
+        """Add one row; one that has no group and no weight is left out."""
         group, weight = row.metadata.get("group"), row.metadata.get("weight")
         if group is None and not weight:
             return
@@ -57,14 +53,14 @@ class OfficialTally:
             self._weighted.setdefault(row.dataset, []).append((value * weight, weight))
 
     def result(self) -> dict[str, float]:
-        """One number for each dataset so far."""
+        """Return one number for each dataset so far."""
         numbers = {tag: _mean_of_groups(_means(groups)) for tag, groups in self._groups.items()}
         for tag, parts in self._weighted.items():
             numbers.setdefault(tag, math.fsum(earned for earned, _ in parts) / math.fsum(units for _, units in parts))
         return {_key(tag, numbers): numbers[tag] for tag in sorted(numbers)}
 
     def unmeasured(self) -> dict[str, str]:
-        """The datasets of which no row has the score."""
+        """Name the datasets of which no row has the score."""
         numbers = self._groups.keys() | self._weighted.keys()
         return {key: why for tag in numbers for key, why in self._counts[tag].unmeasured(_key(tag, numbers)).items()}
 
@@ -78,7 +74,7 @@ def _means(groups: Mapping[str, MeanTally]) -> dict[str, float]:
 
 
 def _mean_of_groups(means: Mapping[str, float]) -> float:
-    """Each level of the paths is averaged on its own, from the innermost one."""
+    """Average each level of the paths on its own, from the innermost one."""
     levels: dict[str, dict[str, float]] = {}
     for path, mean in means.items():
         head, _, rest = path.partition("/")

@@ -5,46 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import MeanTally
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["PerDatasetBreakdown"]
 
 
 @dataclass(frozen=True)
-class PerDatasetBreakdown:
+class PerDatasetBreakdown(RunningMetric):
     """Mean of a score for each dataset tag, as `dataset:<tag>`; rows without a tag are `unknown`."""
 
     score_field: str = "f1"
     name = "per-dataset-breakdown"
 
     def start(self) -> BreakdownTally:
-        """A running mean for each tag."""
+        """Start a mean for each tag."""
         return BreakdownTally(self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """One mean for each tag, sorted by tag."""
-        return fold(self.start(), rows)
 
 
 class BreakdownTally:
-    """One mean for each tag."""
+    """Keeps one mean for each tag."""
 
     def __init__(self, score_field: str) -> None:
         self._field = score_field
         self._means: dict[str, MeanTally] = {}
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         tag = row.dataset or "unknown"
         if tag not in self._means:
             self._means[tag] = MeanTally(self._field)
         self._means[tag].add(row)
 
     def result(self) -> dict[str, float]:
-        """The means so far, sorted by tag."""
+        """Return the means so far, sorted by tag."""
         return {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}
 
     def unmeasured(self) -> dict[str, str]:
-        """The datasets of which no row has the score."""
+        """Name the datasets of which no row has the score."""
         return {f"dataset:{tag}": why for tag, mean in self._means.items() for why in mean.unmeasured().values()}

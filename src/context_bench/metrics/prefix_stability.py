@@ -6,14 +6,14 @@ from array import array
 from dataclasses import dataclass
 
 from context_bench.metrics.facts import mean, read_fact
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["PrefixStability"]
 
 
 @dataclass(frozen=True)
-class PrefixStability:
+class PrefixStability(RunningMetric):
     """How much of one request of a conversation comes again in the next, so that a provider's cache holds it.
 
     Means over the rows with several turns: `prefix_stability`, `first_message_changed`, `rewritten_history`.
@@ -22,12 +22,8 @@ class PrefixStability:
     name = "prefix-stability"
 
     def start(self) -> PrefixTally:
-        """Running sums."""
+        """Start the sums."""
         return PrefixTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Average the conversations."""
-        return fold(self.start(), rows)
 
 
 class PrefixTally:
@@ -37,12 +33,12 @@ class PrefixTally:
         self._values = {key: array("d") for key in ("prefix_stability", "first_message_changed", "rewritten_history")}
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         for key, values in self._values.items():
             value = read_fact(row, key)
             if row.error is None and value is not None:
                 values.append(value)
 
     def result(self) -> dict[str, float]:
-        """The means so far."""
+        """Return the means so far."""
         return {key: mean(values) for key, values in self._values.items() if values}

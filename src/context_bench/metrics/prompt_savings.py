@@ -1,4 +1,4 @@
-"""What the model did not have to read, with a best and a worst case where calls could not be told."""
+"""Prompt tokens that a system saved, with a best and a worst case where calls could not be matched to rows."""
 
 from __future__ import annotations
 
@@ -7,31 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.metrics.facts import read_fact, read_sides
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["PromptSavings", "SavingsTally"]
 
 
 @dataclass(frozen=True)
-class PromptSavings:
-    """1 - upstream/sent over summed tokens: what the model did not have to read.
+class PromptSavings(RunningMetric):
+    """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
 
     `untouched_share` is the share of rows in which the model got exactly what was sent. Errored rows are left out, and
-    so are rows with calls that may be theirs and cannot be told; where there are such, `prompt_savings_best`
-    and `prompt_savings_worst` take them in: none of those calls is theirs, or all of them are.
+    so are rows that could not be matched to their upstream calls for certain; where there are such,
+    `prompt_savings_best` counts none of the doubtful calls as theirs, and `prompt_savings_worst` counts all.
     """
 
     name = "prompt-savings"
     by_dataset = ("prompt_savings", "prompt_savings_best", "prompt_savings_worst", "untouched_share")
 
     def start(self) -> SavingsTally:
-        """Running sums."""
+        """Start the sums."""
         return SavingsTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Compare the summed tokens of both sides."""
-        return fold(self.start(), rows)
 
 
 class SavingsTally:
@@ -39,11 +35,11 @@ class SavingsTally:
 
     def __init__(self) -> None:
         self._sent = self._passed_on = self._downstream = 0.0
-        self._rows = self._told = self._untouched = self._tapped = 0
+        self._rows = self._judged = self._untouched = self._tapped = 0
         self._unknown_sent = self._least = self._most = 0.0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         sides = read_sides(row)
         if sides is None:
             self._add_unknown(row)
@@ -56,11 +52,11 @@ class SavingsTally:
             self._tapped += 1
             self._downstream += downstream
         if untouched is not None:
-            self._told += 1
+            self._judged += 1
             self._untouched += untouched == 1
 
     def _add_unknown(self, row: EvalRow) -> None:
-        """Take in a row of which only bounds are known."""
+        """Add a row of which only bounds are known."""
         sent, least, most = (read_fact(row, key) for key in ("sent_tokens", *_BOUNDS))
         if row.error is None and sent is not None and least is not None and most is not None:
             self._unknown_sent += sent
@@ -68,7 +64,7 @@ class SavingsTally:
             self._most += most
 
     def result(self) -> dict[str, float]:
-        """The savings so far."""
+        """Return the savings so far."""
         values: dict[str, float] = {}
         if self._rows and self._sent:
             values |= {
@@ -79,17 +75,17 @@ class SavingsTally:
             if self._tapped:
                 values["downstream_tokens"] = self._downstream
                 values["mean_downstream_tokens"] = self._downstream / self._tapped
-            if self._told:
-                values["untouched_share"] = self._untouched / self._told
+            if self._judged:
+                values["untouched_share"] = self._untouched / self._judged
         return values | self._bounds(0.0)
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """The best and the worst case once what a tapped system reports at its end is known: calls that came late."""
+        """Return the best and the worst case with what a tapped system reports at its end: calls that came late."""
         late = report.get("late_tokens", 0)
         return self._bounds(float(late) if isinstance(late, int | float) else 0.0)
 
     def _bounds(self, late: float) -> dict[str, float]:
-        """Nothing where nothing is unknown. The headline, which leaves rows out, lies within the bounds too."""
+        """Compute both cases; none where all calls are known. The headline leaves rows out, and lies between them."""
         sent = self._sent + self._unknown_sent
         if not sent or not (self._unknown_sent or late):
             return {}

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from context_bench.metrics.facts import mean, read_fact
 from context_bench.metrics.latency import percentile
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["ENOUGH", "ProxyOverhead"]
 
 ENOUGH = 20
-"""Rows alone in flight from which on only they count."""
+"""From so many rows on that were alone in flight, only those count."""
 
 
 @dataclass(frozen=True)
-class ProxyOverhead:
+class ProxyOverhead(RunningMetric):
     """Seconds that a proxy adds: all that the request took, less what the model behind it took.
 
     Only rows count whose requests had no other one of that system in flight: with others, the time includes waiting for
@@ -29,12 +29,8 @@ class ProxyOverhead:
     by_dataset = ("proxy_overhead_median",)
 
     def start(self) -> OverheadTally:
-        """A running collection."""
+        """Start collecting."""
         return OverheadTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Summarise the seconds."""
-        return fold(self.start(), rows)
 
 
 @dataclass
@@ -48,8 +44,8 @@ class _Seconds:
     def enough(self) -> bool:
         return len(self.alone) >= ENOUGH or not self.together
 
-    def chosen(self) -> list[float]:
-        """Those that count, in order."""
+    def choose(self) -> list[float]:
+        """Return those that count, in order."""
         return sorted(self.alone if self.enough else self.alone + self.together)
 
 
@@ -60,28 +56,28 @@ class OverheadTally:
         self._seconds = {key: _Seconds() for key in ("proxy_overhead", "first_token_overhead")}
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         for key, seconds in self._seconds.items():
             value = read_fact(row, key)
             if row.error is None and value is not None:
                 (seconds.alone if row.metadata.get("alone") is True else seconds.together).append(value)
 
     def result(self) -> dict[str, float]:
-        """The percentiles so far."""
+        """Return the percentiles so far."""
         values = {}
-        if whole := self._seconds["proxy_overhead"].chosen():
+        if whole := self._seconds["proxy_overhead"].choose():
             values["proxy_overhead_mean"] = mean(whole)
             values["proxy_overhead_median"] = percentile(whole, 0.5)
             values["proxy_overhead_p95"] = percentile(whole, 0.95)
             values["proxy_overhead_rows"] = float(len(whole))
-        if first := self._seconds["first_token_overhead"].chosen():
+        if first := self._seconds["first_token_overhead"].choose():
             values["first_token_overhead_median"] = percentile(first, 0.5)
         return values
 
     def notes(self) -> dict[str, str]:
-        """What must be said beside a number: that it includes waiting for other requests."""
+        """Say of a number that it includes waiting for other requests."""
         return {
-            f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.chosen())} rows had no other "
+            f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.choose())} rows had no other "
             f"request of the system in flight, and {ENOUGH} are needed; --max-workers 1 measures the proxy alone"
             for key, seconds in self._seconds.items()
             if not seconds.enough

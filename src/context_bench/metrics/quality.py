@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 from context_bench.text.squad import exact_match, f1_score, normalize_answer, recall_score
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ScoreCount:
-    """Counts the rows that a number made of scores stands on."""
+    """Counts the rows behind a number that is made of scores."""
 
     __slots__ = ("failed", "field", "scored", "unscored")
 
@@ -48,11 +48,11 @@ class ScoreCount:
 
     @property
     def count(self) -> int:
-        """How many rows a mean stands on: errors count as 0."""
+        """How many rows a mean is over: errors count as 0."""
         return self.scored + self.failed
 
     def unmeasured(self, *keys: str) -> dict[str, str]:
-        """The keys with the reason, when no row has the score; a system that failed on every row keeps its 0."""
+        """Give the keys a reason when no row has the score; a system that failed on every row keeps its 0."""
         if self.scored or (self.failed and not self.unscored):
             return {}
         reason = f"no row has the score {self.field!r}" if self.count or self.unscored else "there are no rows to score"
@@ -60,19 +60,15 @@ class ScoreCount:
 
 
 @dataclass(frozen=True)
-class MeanScore:
-    """The mean of one score."""
+class MeanScore(RunningMetric):
+    """The mean of one score over the rows that have it; 0.0 when none has."""
 
     score_field: str = "score"
     name = "mean-score"
 
     def start(self) -> MeanTally:
-        """A running mean."""
+        """Start a mean."""
         return MeanTally(self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Average the scored rows; 0.0 when there are none."""
-        return fold(self.start(), rows)
 
 
 class MeanTally:
@@ -92,20 +88,20 @@ class MeanTally:
 
     @property
     def count(self) -> int:
-        """How many rows the mean stands on."""
+        """How many rows the mean is over."""
         return self._rows.count
 
     def result(self) -> dict[str, float]:
-        """The mean so far."""
+        """Return the mean so far."""
         return {"mean_score": math.fsum(self._partials) / self.count if self.count else 0.0}
 
     def unmeasured(self) -> dict[str, str]:
-        """The mean, when no row has the score."""
+        """Name the mean when no row has the score."""
         return self._rows.unmeasured("mean_score")
 
 
 def _exact_parts(values: list[float]) -> list[float]:
-    """A few numbers with exactly the same sum (each is what the ones before it could not hold)."""
+    """Reduce numbers to a few with exactly the same sum: each is what the ones before it could not hold."""
     parts: list[float] = []
     while (rest := math.fsum([*values, *(-part for part in parts)])) and math.isfinite(rest):
         parts.append(rest)
@@ -113,8 +109,11 @@ def _exact_parts(values: list[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class PassRate:
-    """The share of rows whose score reaches the threshold; a score equal to it passes."""
+class PassRate(RunningMetric):
+    """The share of rows whose score reaches the threshold; a score equal to it passes.
+
+    0.0 when no row has the score.
+    """
 
     threshold: float = 0.7
     score_field: str = "score"
@@ -122,12 +121,8 @@ class PassRate:
     by_dataset = ("pass_rate",)
 
     def start(self) -> PassTally:
-        """A running count."""
+        """Start counting."""
         return PassTally(self.threshold, self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Count the passes among the scored rows; 0.0 when there are none."""
-        return fold(self.start(), rows)
 
 
 class PassTally:
@@ -144,9 +139,9 @@ class PassTally:
             self._passing += value >= self._threshold
 
     def result(self) -> dict[str, float]:
-        """The share so far."""
+        """Return the share so far."""
         return {"pass_rate": self._passing / self._rows.count if self._rows.count else 0.0}
 
     def unmeasured(self) -> dict[str, str]:
-        """The share, when no row has the score."""
+        """Name the share when no row has the score."""
         return self._rows.unmeasured("pass_rate")

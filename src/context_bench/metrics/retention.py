@@ -1,4 +1,4 @@
-"""How much of what the context is worth does a system keep?"""
+"""How much of the context's worth a system keeps."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from context_bench.results import EvalRow
-from context_bench.summary import fold
+from context_bench.metrics.running import NoTally, RunningMetric
 
 __all__ = ["Retention"]
 
 
 @dataclass(frozen=True)
-class Retention:
+class Retention(RunningMetric):
     """(score - floor) / (direct - floor): 0 is a model without the context, 1 is one with all of it.
 
     The two ends are systems of the same run: the model asked without a context and with the full one. Without
@@ -26,16 +25,12 @@ class Retention:
     ceiling: str = "ceiling"
     name = "retention"
 
-    def start(self) -> RetentionTally:
-        """Nothing to collect."""
-        return RetentionTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Nothing: one system alone has none; see `compare`."""
-        return fold(self.start(), rows)
+    def start(self) -> NoTally:
+        """Collect nothing: one system alone has no retention; see `compare`."""
+        return NoTally()
 
     def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """The retention of every system that is no control."""
+        """Compute the retention of every system that is not a control."""
         scores = {name: score for name, values in summary.items() if (score := _score(values)) is not None}
         floor, direct = scores.get(self.floor), scores.get(self.direct)
         if floor is None or direct is None or direct <= floor:
@@ -48,19 +43,8 @@ class Retention:
         }
 
 
-class RetentionTally:
-    """A retention does not come from the rows of one system."""
-
-    def add(self, row: EvalRow) -> None:
-        """Take one row in."""
-
-    def result(self) -> dict[str, float]:
-        """Nothing."""
-        return {}
-
-
 def _score(values: Mapping[str, float]) -> float | None:
-    """The mean score; None where it stands on no row."""
+    """Read the mean score; None where no row was scored."""
     score = values.get("mean_score", math.nan)
     nothing = values.get("num_examples") == values.get("num_unscored", 0)
     return None if math.isnan(score) or nothing else score

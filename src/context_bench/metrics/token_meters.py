@@ -1,4 +1,4 @@
-"""Three counts of the same tokens side by side: the vendor's claim, our own count, the API's bill."""
+"""Three counts of the same tokens: what the vendor claims, what we counted, what the API billed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from array import array
 from dataclasses import dataclass
 
 from context_bench.metrics.facts import read_fact, read_sides
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["TokenMeters"]
 
 
 @dataclass(frozen=True)
-class TokenMeters:
+class TokenMeters(RunningMetric):
     """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
 
     Each is a sum over the rows that tell it: `claimed_rows`, `counted_rows`, `usage_rows`. The API counts with a
@@ -23,23 +23,19 @@ class TokenMeters:
 
     name = "token-meters"
 
-    def start(self) -> Meters:
-        """Running sums."""
-        return Meters()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add up each meter."""
-        return fold(self.start(), rows)
+    def start(self) -> MetersTally:
+        """Start the sums."""
+        return MetersTally()
 
 
-class Meters:
-    """The sums of the three meters, each with the number of its rows."""
+class MetersTally:
+    """Keeps the values of the three meters: their sums are exact, and each has its number of rows."""
 
     def __init__(self) -> None:
         self._claimed, self._counted, self._usage = array("d"), array("d"), array("d")
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         if row.error is not None:
             return
         sides = read_sides(row)
@@ -50,7 +46,7 @@ class Meters:
                 meter.append(value)
 
     def result(self) -> dict[str, float]:
-        """What each meter shows so far."""
+        """Return what each meter shows so far."""
         meters = (
             ("claimed_tokens_saved", "claimed_rows", self._claimed),
             ("counted_tokens_saved", "counted_rows", self._counted),

@@ -6,62 +6,59 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from context_bench.metrics.running import NoTally, RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["CompressionRatio", "ParetoRank"]
 
 
 @dataclass(frozen=True)
-class CompressionRatio:
+class CompressionRatio(RunningMetric):
     """1 - output/input over summed tokens: positive is smaller, negative is larger.
 
-    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out.
+    Sums, not a mean of ratios, so that a long example weighs what it costs. Errored rows are left out. All are
+    0.0 without rows.
     """
 
     name = "compression-ratio"
     by_dataset = ("compression_ratio",)
 
     def start(self) -> TokenTally:
-        """Running sums."""
+        """Start the sums."""
         return TokenTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Compare the summed tokens; all 0.0 when there are none."""
-        return fold(self.start(), rows)
 
 
 class TokenTally:
     """Sums tokens on both sides."""
 
     def __init__(self) -> None:
-        self._given = self._kept = self._count = 0
+        self._input = self._output = self._count = 0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         if row.error is None:
-            self._given += row.input_tokens
-            self._kept += row.output_tokens
+            self._input += row.input_tokens
+            self._output += row.output_tokens
             self._count += 1
 
     def result(self) -> dict[str, float]:
-        """The ratio so far."""
+        """Return the ratio so far."""
         count = self._count or 1
         return {
-            "compression_ratio": 1.0 - self._kept / self._given if self._given else 0.0,
-            "mean_input_tokens": self._given / count,
-            "mean_output_tokens": self._kept / count,
+            "compression_ratio": 1.0 - self._output / self._input if self._input else 0.0,
+            "mean_input_tokens": self._input / count,
+            "mean_output_tokens": self._output / count,
         }
 
     def unmeasured(self) -> dict[str, str]:
-        """All three, when no row succeeded; the ratio, when there was nothing to compress."""
+        """Name all three when no row succeeded; the ratio when there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
-        return {} if self._given else {"compression_ratio": "the examples have no prompt tokens"}
+        return {} if self._input else {"compression_ratio": "the examples have no prompt tokens"}
 
 
 @dataclass(frozen=True)
-class ParetoRank:
+class ParetoRank(RunningMetric):
     """The front on which a system stands when quality and cost are weighed against each other.
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
@@ -77,13 +74,9 @@ class ParetoRank:
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list
 
-    def start(self) -> RankTally:
-        """Nothing to collect."""
-        return RankTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """A placeholder; see `rank_systems`."""
-        return fold(self.start(), rows)
+    def start(self) -> NoTally:
+        """Collect nothing: a rank does not come from the rows of one system; see `rank`."""
+        return NoTally(pareto_rank=0.0)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""
@@ -119,17 +112,6 @@ class ParetoRank:
                 ranks.update(dict.fromkeys(best, front))
                 group = {name: point for name, point in group.items() if name not in best}
         return {name: ranks[name] for name in points}
-
-
-class RankTally:
-    """A rank does not come from rows."""
-
-    def add(self, row: EvalRow) -> None:
-        """Take one row in."""
-
-    def result(self) -> dict[str, float]:
-        """The placeholder."""
-        return {"pareto_rank": 0.0}
 
 
 def _beats(a: tuple[float, float], b: tuple[float, float]) -> bool:

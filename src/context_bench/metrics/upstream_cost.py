@@ -1,4 +1,4 @@
-"""What a pass costs at the model: the tokens that it read and wrote."""
+"""The cost of a pass at the model: the tokens that it read and wrote."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from context_bench.metrics.facts import read_fact
 from context_bench.metrics.quality import ScoreCount
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["UpstreamCost"]
 
 
 @dataclass(frozen=True)
-class UpstreamCost:
+class UpstreamCost(RunningMetric):
     """Tokens that the model behind a system read and wrote for each passing example; lower is better.
 
     What a proxy is there to lower. All calls count: those that the proxy makes on top, and those that the model
     answered and the proxy lost. Rows that failed or did not pass are on the bill too; those whose upstream
-    tokens nobody knows are left out altogether, which a note says.
+    tokens are not known are left out altogether, which a note says. The cost is infinite when nothing passes.
     """
 
     threshold: float = 0.7
@@ -30,12 +30,8 @@ class UpstreamCost:
     by_dataset = ("upstream_cost_of_pass",)
 
     def start(self) -> UpstreamCostTally:
-        """A running count."""
+        """Start counting."""
         return UpstreamCostTally(self.threshold, self.score_field)
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Divide all tokens by the number of passes; infinite when nothing passes."""
-        return fold(self.start(), rows)
 
 
 class UpstreamCostTally:
@@ -47,7 +43,7 @@ class UpstreamCostTally:
         self._tokens = 0.0
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in. What was written is known where there is a tap, else it is the response."""
+        """Add one row. What was written is known where there is a tap, else it is the response."""
         if row.upstream_tokens is None:
             self._unknown += read_fact(row, "least_upstream_tokens") is not None
             return
@@ -59,7 +55,7 @@ class UpstreamCostTally:
         self._passing += row.error is None and value is not None and value >= self._threshold
 
     def result(self) -> dict[str, float]:
-        """Tokens for each pass so far."""
+        """Return tokens for each pass so far."""
         if not self._known and not self._unknown:
             return {}
         return {"upstream_cost_of_pass": self._tokens / self._passing if self._passing else math.inf}
@@ -75,16 +71,16 @@ class UpstreamCostTally:
         return {}
 
     def unmeasured(self) -> dict[str, str]:
-        """The cost, when no row has the score, or none is known to be whole."""
+        """Name the cost when no row has the score, or none has all its calls known."""
         if not self._known and self._unknown:
-            return {"upstream_cost_of_pass": "some calls of every row could not be told to be its own"}
+            return {"upstream_cost_of_pass": "every row has calls that could not be matched to it for certain"}
         return self._rows.unmeasured("upstream_cost_of_pass") if self._known else {}
 
     def notes(self) -> dict[str, str]:
-        """What is not on the bill."""
+        """Say what the cost leaves out."""
         missing = []
         if self._known and self._unknown:
-            missing.append(f"{self._unknown:,} rows with calls that could not be told to be theirs are left out")
+            missing.append(f"{self._unknown:,} rows whose calls could not be matched to them for certain are left out")
         if self._late:
             missing.append(f"{self._late:,} calls that came late are not in it")
         return {"upstream_cost_of_pass": f"not sure: {'; '.join(missing)}"} if missing else {}

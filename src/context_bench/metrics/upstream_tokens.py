@@ -1,12 +1,12 @@
-"""How much the model behind a system was sent, and what became of calls that are not one for one."""
+"""Tokens sent to the model behind a system, and calls that it did not make one for one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from context_bench.metrics.facts import read_fact
+from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 
 __all__ = ["UpstreamTokens"]
 
@@ -20,7 +20,7 @@ _SUMS = {
 
 
 @dataclass(frozen=True)
-class UpstreamTokens:
+class UpstreamTokens(RunningMetric):
     """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
 
     Beside them calls that the proxy made on top, calls that the model answered and the proxy then lost
@@ -30,12 +30,8 @@ class UpstreamTokens:
     name = "upstream-tokens"
 
     def start(self) -> UpstreamTally:
-        """Running sums."""
+        """Start the sums."""
         return UpstreamTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add them up."""
-        return fold(self.start(), rows)
 
 
 class UpstreamTally:
@@ -46,7 +42,7 @@ class UpstreamTally:
         self._sums: dict[str, float] = {}
 
     def add(self, row: EvalRow) -> None:
-        """Take one row in."""
+        """Add one row."""
         if row.upstream_tokens is not None:
             self._tokens += row.upstream_tokens
             self._rows += 1
@@ -56,7 +52,7 @@ class UpstreamTally:
                 self._sums[key] = self._sums.get(key, 0.0) + value
 
     def result(self) -> dict[str, float]:
-        """The sums so far."""
+        """Return the sums so far."""
         values = {}
         if self._rows:
             values["upstream_tokens"] = float(self._tokens)

@@ -1,0 +1,83 @@
+"""What a run tells at its end, beside its report: what failed, why it stopped, and how to go on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from context_bench.cli.messages import say
+from context_bench.cli.options import RunOptions
+
+__all__ = ["advise_resume", "tell_outcome", "tell_stops"]
+
+
+def advise_resume(options: RunOptions) -> str:
+    """Say what to type after an interruption: the command line as it was recorded, with --resume."""
+    if options.no_store:
+        return "nothing was kept (--no-store)"
+    from shlex import join
+
+    words = options.typed
+    if options.fresh and "--fresh" not in words:
+        words = options.command  # the run file says `fresh`, which no flag can take back
+    words = [word for word in words if word != "--fresh"]
+    line = join([*words, *([] if "--resume" in words else ["--resume"])])
+    masked = " (put the values back that *** hides)" if "***" in line else ""
+    return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
+
+
+def tell_outcome(result: Any, *, verbose: bool = False) -> None:
+    """Tell what went wrong: examples that failed for each system and how, and why the run stopped."""
+    from context_bench.caveats import find_unscored
+
+    first: dict[str, Any] = {}
+    for row in result.rows:
+        if row.error:
+            first.setdefault(row.system, row)
+    stopped = result.config.get("stopped_systems") or {}  # told of by a warning, when it happened
+    for name, values in result.summary.items():
+        if values.get("num_errors") and name not in stopped:
+            failed, total = int(values["num_errors"]), int(values["num_examples"])
+            say(f"{name}: {failed} of {total} failed{_describe_first(first.get(name))}")
+            for frame in first[name].metadata.get("traceback", ()) if verbose and name in first else ():
+                print(f"  {frame}", file=sys.stderr)
+    warned = find_unscored(result.summary, result.notes, result.config)
+    for name, (count, why) in _find_broken_evaluators(result).items():
+        if not any(f"{name}: {why}" in sentence for sentence in warned):
+            say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
+    if result.config.get("model") and not result.config.get("model_given", True):
+        say(f"no --model was given: every server was asked for {result.config['model']}")
+    if result.config.get("reused"):
+        say(f"{result.config['reused']:,} rows come from the cache, with the latencies of their first run")
+    tell_stops(result)
+    if result.config.get("run"):
+        say(f"recorded as run {result.config['run']}")
+
+
+def _describe_first(row: Any) -> str:
+    """Describe the first failure: its example, and the place in the user's code where it is a bug there."""
+    if row is None:
+        return ""
+    frames = row.metadata.get("traceback")
+    place = f" at {frames[-1].partition(': ')[0]}" if frames else ""
+    return f", first: {row.error}{place} (example {row.example_id})"
+
+
+def tell_stops(result: Any, *, systems: bool = False) -> None:
+    """Tell why the run stopped early; with `systems` also why single ones did, where no warning was shown."""
+    for name, reason in result.config.get("stopped_systems", {}).items() if systems else ():
+        say(f"{name} was stopped after its first request: {reason}")
+    if result.config.get("stopped"):
+        say(f"stopped early: {result.config['stopped']}")
+
+
+def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:
+    """Find evaluators that raised, how often, and what first: in a row an exception reads `Type: message`."""
+    broken: dict[str, tuple[int, str]] = {}
+    for row in result.rows:
+        for name, reason in row.unscored.items():
+            kind = reason.partition(":")[0]
+            if kind.isidentifier() and kind[0].isupper():
+                count, first = broken.get(name, (0, reason))
+                broken[name] = (count + 1, first)
+    return broken
