@@ -117,7 +117,7 @@ def test_prices(call: Call, tmp_path: Path) -> None:
     with Server(completion("France", usage)) as server:
         _, out, _ = call("--proxy", server.url, "--model", "m-1", "--prices", "prices.json")
     (row,) = json.loads(out)["rows"]
-    assert row["metadata"]["cost"] == pytest.approx((600 * 1 + 400 * 0.5 + 10 * 2) / 1e6)
+    assert row["metadata"]["cost_usd"] == pytest.approx((600 * 1 + 400 * 0.5 + 10 * 2) / 1e6)
 
 
 def test_anthropics_api(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_a_spent_budget_stops_the_run_with_a_report(folder: Path, server: Server
     done = called(*run, *budget, cwd=folder)
     assert done.returncode == 3, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert [row["metadata"]["cost"] for row in rows] == [pytest.approx(COST)] * len(rows)
+    assert [row["metadata"]["cost_usd"] for row in rows] == [pytest.approx(COST)] * len(rows)
     assert len(rows) == 10 - WITHOUT_CACHE, "the next one might have passed the limit"
     assert [row["example_id"] for row in rows] == list(range(len(rows)))
     assert (

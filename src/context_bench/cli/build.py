@@ -19,7 +19,14 @@ from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
 from context_bench.masking import MASK, mask_text
-from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
+from context_bench.metrics import (
+    DEFAULT_THRESHOLD,
+    BilledRatio,
+    CardPassRate,
+    DollarCost,
+    OfficialScore,
+    default_metrics,
+)
 from context_bench.refs import call_with, parse, resolve
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
 from context_bench.systems.load import build_systems
@@ -181,9 +188,10 @@ def _controls() -> tuple[str, ...]:
 def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int) -> list[Metric]:
     """The metrics of every run, the official number where that is no mean of rows, and those that were asked for."""
     field = "score" if options.score_field == "auto" else options.score_field
+    threshold = DEFAULT_THRESHOLD if options.threshold is None else options.threshold
     metrics = default_metrics(
         field,
-        DEFAULT_THRESHOLD if options.threshold is None else options.threshold,
+        threshold,
         datasets=len(tags),
         systems=systems,
         tapped=reads_upstream(options),
@@ -195,6 +203,10 @@ def build_metrics(options: argparse.Namespace, tags: Sequence[str], systems: int
         metrics.append(CardPassRate(field))
     if any((card := card_for(tag)) and card.aggregate for tag in tags):
         metrics.append(OfficialScore(field))
+    metrics += [
+        DollarCost(threshold, field),
+        BilledRatio(),
+    ]  # silent where nothing is known of tokens that are paid for
     for text in options.metric:
         for ref in parse("metric", text):
             found = resolve("metric", ref)

@@ -157,4 +157,7 @@ def _scores(document: Any, model: str) -> Scores:
 def _tokens(usage: Any) -> dict[str, int]:
     told = usage if isinstance(usage, Mapping) else {}
     counts = {key: read_token_count(told.get(key)) for key in ("prompt_tokens", "completion_tokens")}
+    details = told.get("prompt_tokens_details")
+    if isinstance(details, Mapping):
+        counts["cached_tokens"] = read_token_count(details.get("cached_tokens"))
     return {key: count for key, count in counts.items() if count is not None}

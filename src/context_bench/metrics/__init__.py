@@ -1,10 +1,12 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
 from context_bench._lazy import add_module
+from context_bench.metrics.billed_ratio import BilledRatio
 from context_bench.metrics.breakdown import PerDatasetBreakdown
 from context_bench.metrics.card_pass_rate import CardPassRate
 from context_bench.metrics.cost import CostOfPass
 from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
+from context_bench.metrics.dollar_cost import DollarCost
 from context_bench.metrics.evidence import EvidenceShares
 from context_bench.metrics.latency import Latency
 from context_bench.metrics.meters import TokenMeters
@@ -20,9 +22,11 @@ from context_bench.metrics.upstream_tokens import UpstreamTokens
 
 __all__ = [
     "DEFAULT_THRESHOLD",
+    "BilledRatio",
     "CardPassRate",
     "CompressionRatio",
     "CostOfPass",
+    "DollarCost",
     "EvidenceShares",
     "Latency",
     "MeanScore",

@@ -24,7 +24,11 @@ __all__ = [
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SHOWN = 40
-_PARTS = (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details"))
+_PARTS = (
+    ("cached_tokens", "prompt_tokens_details"),
+    ("cache_creation_tokens", "prompt_tokens_details"),  # what gateways to providers with such a cache report
+    ("reasoning_tokens", "completion_tokens_details"),
+)
 
 
 def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
@@ -71,6 +75,11 @@ def anthropic_usage(usage: Any) -> dict[str, Any]:
         return ignored
     new, read, written = (counts.get(name, 0) for name in names[:3])
     numbers = {"prompt_tokens": new + read + written, "cached_tokens": read, "cache_creation_tokens": written}
+    by_lifetime = usage.get("cache_creation")
+    if isinstance(by_lifetime, Mapping) and (
+        for_an_hour := read_token_count(by_lifetime.get("ephemeral_1h_input_tokens"))
+    ):
+        numbers["cache_creation_1h_tokens"] = min(written, for_an_hour)
     if "output_tokens" in ignored.get("ignored_usage", {}):
         return {**numbers, **ignored}
     completion = counts.get("output_tokens", 0)

@@ -1,17 +1,15 @@
-"""Reading what a tap saw of a request of ours: which calls asked a model, which gave the answer, what was billed."""
+"""Reading what a tap saw of a request of ours: which calls asked a model, which gave the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from context_bench.tap.completions import Completion, find_sources, read_completion, read_events
-from context_bench.tap.prompt import Prompt, read_document, read_prompt
-from context_bench.utils.tokens import read_token_count
+from context_bench.tap.completions import Completion, find_sources, read_completion
+from context_bench.tap.prompt import Prompt, read_prompt
 
 __all__ = [
     "asks",
-    "billed_prompt_tokens",
     "find_answering_calls",
     "find_answers",
     "is_answered",
@@ -94,35 +92,3 @@ def is_same_to_a_model(body: str, other: str) -> bool:
     """Whether two requests give a model the same to read, however their JSON is spelled."""
     first, second = (read_prompt(each) or Prompt() for each in (body, other))
     return first == second or first.as_read() == second.as_read()
-
-
-def billed_prompt_tokens(calls: Iterable[Call]) -> int | None:
-    """The prompt tokens that the API put on the bill, over all calls; None when one of them does not say."""
-    bills = [_billed(call["reply"]) for call in calls if asks(call) and is_answered(call)]
-    known = [bill for bill in bills if bill is not None]
-    return sum(known) if known and len(known) == len(bills) else None
-
-
-def _billed(reply: str) -> int | None:
-    """Of one reply, plain or streamed; a stream tells it in one of its events, or in several parts."""
-    found = [count for usage in _usages(reply) if (count := _prompt_tokens(usage)) is not None]
-    return max(found) if found else None
-
-
-def _usages(reply: str) -> Iterator[Mapping[str, Any]]:
-    reply = reply.removeprefix("\ufeff")  # some servers put a byte order mark in front
-    documents = [read_document(reply)] if reply.lstrip().startswith("{") else read_events(reply, '"usage"')
-    for document in documents:
-        message = document.get("message")
-        for holder in (document, message):
-            usage = holder.get("usage") if isinstance(holder, Mapping) else None
-            if isinstance(usage, Mapping):
-                yield usage
-
-
-def _prompt_tokens(usage: Mapping[str, Any]) -> int | None:
-    if (told := read_token_count(usage.get("prompt_tokens"))) is not None:
-        return told
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic counts them apart
-    counts = [read_token_count(usage.get(name)) for name in names]
-    return None if counts[0] is None else sum(count or 0 for count in counts)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from context_bench.tap.bills import read_bills
 from context_bench.tap.completions import read_completion
 from context_bench.tap.exchanges import (
     asks,
-    billed_prompt_tokens,
     find_answers,
     is_answered,
     is_known,
@@ -71,6 +71,8 @@ def _bill_of_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> dict[st
     if any(exchange["unmatched"] for exchange in exchanges):
         return numbers
     read = sum(_call_tokens(call, exchange["sent"], count) for exchange in exchanges for call in _paid(exchange))
+    if (bills := read_bills(calls)) is not None:
+        numbers["billed_usage"] = bills
     return numbers | {"upstream_tokens": read} | _written(filter(is_answered, calls), count)
 
 
@@ -99,8 +101,11 @@ def _upstream(exchanges: Sequence[Exchange], calls: Sequence[Call], sent: int, c
     }
     if sent:
         numbers["prompt_savings"] = 1 - upstream / sent
-    billed = billed_prompt_tokens(calls)
-    return numbers if billed is None else {**numbers, "billed_prompt_tokens": billed}
+    bills = read_bills(calls)
+    if bills:
+        numbers["billed_prompt_tokens"] = sum(bill["prompt_tokens"] for bill in bills)
+    lost = read_bills(call for exchange in exchanges for call in exchange.get("lost_calls", ()))
+    return numbers if bills is None or lost is None else {**numbers, "billed_usage": [*bills, *lost]}
 
 
 def _bounds(exchanges: Iterable[Exchange], count: Tokenizer) -> dict[str, Any]:
