@@ -41,22 +41,29 @@ class Price:
         Of a conversation each turn (`turn_usage`) is a request of its own: its prompt alone decides on the tier.
         """
         turns = usage.get("turn_usage")
-        if isinstance(turns, list) and turns and all(isinstance(turn, Mapping) for turn in turns):
+        if turns and isinstance(turns, list) and all(isinstance(turn, Mapping) for turn in turns):
             return self.sum_costs(turns)
+        return self._price_request(usage)
+
+    def sum_costs(self, usages: list[Any]) -> float | None:
+        """Add up the dollars of several requests; None when one of them is not known."""
+        total = 0.0
+        for usage in usages:
+            cost = self._price_request(usage)
+            if cost is None:
+                return None
+            total += cost
+        return total
+
+    def _price_request(self, usage: Mapping[str, Any]) -> float | None:
         prompt = read_token_count(usage.get("prompt_tokens"))
         completion = read_token_count(usage.get("completion_tokens"))
         if prompt is None or completion is None:
             return None
         cached = min(prompt, read_token_count(usage.get("cached_tokens")) or 0)
         written = min(prompt - cached, read_token_count(usage.get("cache_creation_tokens")) or 0)
-        for_an_hour = min(written, read_token_count(usage.get("cache_creation_1h_tokens")) or 0)
+        for_an_hour = min(written, read_token_count(usage.get("cache_creation_1h_tokens")) or 0) if written else 0
         return self.dollars(prompt, completion, cached, written - for_an_hour, for_an_hour)
-
-    def sum_costs(self, usages: list[Any]) -> float | None:
-        """Add up the dollars of several requests; None when one of them is not known."""
-        costs = [self.cost({**usage, "turn_usage": None}) for usage in usages]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
 
     def dollars(
         self, prompt: float, completion: float, cached: float = 0, written_5m: float = 0, written_1h: float = 0
@@ -80,6 +87,8 @@ class Price:
 
     def at(self, prompt: float) -> Price:
         """Return the prices for a prompt of so many tokens."""
+        if not self.tiers:
+            return self
         reached = [tier for tier in self.tiers if prompt > tier.above]
         return max(reached, key=lambda tier: tier.above).price if reached else self
 

@@ -14,7 +14,7 @@ __all__ = ["COSTS", "price_judges", "price_row"]
 COSTS = ("cost_usd", "cost_is_estimate", "judge_cost_usd")
 """What `price_row` says of a row."""
 
-_JUDGES = ("llm-judge",)
+_JUDGES = frozenset({"llm-judge"})
 """Evaluators that pay for a model; their details are in the metadata under their names."""
 
 
@@ -38,6 +38,8 @@ def price_row(
 
 def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
     """Return the dollars that the judges of a row cost; nothing where none was asked, or its price is not known."""
+    if _JUDGES.isdisjoint(metadata):
+        return {}
     spent = [cost for name in _JUDGES if (cost := _price_judge(prices, metadata.get(name))) is not None]
     return {"judge_cost_usd": sum(spent)} if spent else {}
 
