@@ -30,7 +30,8 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
         what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
         if needed:
             raise UsageError(
-                f"{what} not priced, and the limit on cost could not be kept: add it to the prices (--prices), or `default`"
+                f"{what} not priced, and the limit on cost could not be kept: add it to the prices (--prices), "
+                "or `default`"
             )
         if prices is not None:
             warnings.warn(

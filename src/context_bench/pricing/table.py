@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ class Prices:
         prices = {str(model): _read_price(path, str(model), values) for model, values in models.items()}
         return cls(prices, source=str(about.get("source") or path.name), date=str(about.get("date") or ""))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[tuple[str, Price]]:
         return iter(self._prices.items())
 
     def __len__(self) -> int:
