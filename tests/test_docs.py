@@ -17,7 +17,7 @@ import context_bench.metrics
 from context_bench import set_tokenizer
 from context_bench.cli import COMMANDS, main
 from context_bench.cli.run_flags import run_parser
-from context_bench.pricing import Price, Prices
+from context_bench.pricing import Price, Prices, Tier, shipped_prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table
 from rows import make_row
@@ -262,6 +262,37 @@ def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
         assert set(re.findall(r"`([^`]+)`", cell)) == set(
             getattr(context_bench.metrics, name)().compute([row, unknown])
         ), name
+
+
+def test_every_metric_of_money_gives_the_keys_in_its_table() -> None:
+    facts = {"cost_usd": 0.1, "judge_cost_usd": 0.1, "upstream_calls": 1, "billed_prompt_tokens": 9}
+    rows = table("docs/prices.md", "metric of money")
+    assert [name for name, _, _ in rows] == ["DollarCost", "BilledRatio"]
+    for name, cell, _ in rows:
+        given = getattr(context_bench.metrics, name)().compute([make_row(1.0, upstream_tokens=5, metadata=facts)])
+        assert set(re.findall(r"`([^`]+)`", cell)) == set(given)
+
+
+def test_the_price_file_that_is_shown_is_read(tmp_path: Path) -> None:
+    (shown,) = fences("docs/prices.md", "toml")
+    (tmp_path / "prices.toml").write_text(shown)
+    above = Tier(200_000, Price(6.0, 22.5, 0.6))
+    assert dict(Prices.from_file(tmp_path / "prices.toml")) == {
+        "my-model": Price(3.0, 15.0, 0.3, 3.75, 6.0, (above,)),
+        "default": Price(1.0, 2.0),
+    }
+
+
+def test_the_dollars_that_are_worked_by_hand() -> None:
+    text = (ROOT / "docs/prices.md").read_text()
+    price = shipped_prices().of("gpt-4o")
+    assert price is not None
+    cost = price.cost({"prompt_tokens": 1_000, "cached_tokens": 600, "completion_tokens": 200})
+    rows = [make_row(score, metadata={"cost_usd": cost}) for score in (1.0, 1.0, 0.0)]
+    found = context_bench.metrics.DollarCost().compute(rows)
+    for key, value in found.items():
+        assert re.search(rf"`{key}` (is )?{value:.10g}[,.]", text.replace("\n", " ")), (key, value)
+    assert len(found) == 3
 
 
 def test_every_score_that_is_explained_is_emitted() -> None:

@@ -97,7 +97,7 @@ class Soak:
     def _start(self, arguments: list[str], model_url: str, judge_url: str, log: str) -> subprocess.Popen[bytes]:
         proxy = f"'{sys.executable}' '{_PROXY}' passes --port {{port}} --upstream {{tap}}"
         command = [sys.executable, "-m", "context_bench", "--start", proxy, "--name", "proxy", "--model", "soak"]
-        command += ["--tap-forward", model_url, "--judge-url", judge_url, "--judge-model", "judge", "--timeout", "5"]
+        command += ["--tap-forward", model_url, "--judge-url", judge_url, "--judge-model", "judge", "--timeout", "10"]
         environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
         with (self.folder / f"{log}.log").open("ab") as errors:
             return subprocess.Popen(

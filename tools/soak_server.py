@@ -287,10 +287,17 @@ def serve(converse: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Await
         asyncio.set_event_loop(loop)
         loop.run_until_complete(start())
         loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()
 
-    threading.Thread(target=run, daemon=True).start()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
     started.wait()
     try:
         yield address
     finally:
         loop.call_soon_threadsafe(loop.stop)
+        thread.join()

@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["Process", "Sample", "Watch", "adopt_orphans", "find_slope", "list_descendants", "measure_growth"]
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _PR_SET_CHILD_SUBREAPER = 36
 
 

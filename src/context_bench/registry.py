@@ -73,11 +73,13 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "truthfulqa": f"{_EVALUATORS}:TruthfulQAScore",
     },
     "metric": {
+        "billed-ratio": f"{_METRICS}:BilledRatio",
         "card-pass-rate": f"{_METRICS}:CardPassRate",
         "mean-score": f"{_METRICS}:MeanScore",
         "pass-rate": f"{_METRICS}:PassRate",
         "compression-ratio": f"{_METRICS}:CompressionRatio",
         "cost-of-pass": f"{_METRICS}:CostOfPass",
+        "dollar-cost": f"{_METRICS}:DollarCost",
         "evidence-survival": f"{_METRICS}:EvidenceShares",
         "latency": f"{_METRICS}:Latency",
         "official-score": f"{_METRICS}:OfficialScore",

@@ -272,7 +272,7 @@ def _restore(values: Mapping[str, float | None], notes: Mapping[str, str]) -> di
     def number(key: str, value: float | None) -> float:
         if value is not None:
             return value
-        infinite = "cost_of_pass" in key and not notes.get(key, "").startswith("not measured")
+        infinite = "cost_of_pass" in key and not notes.get(key, "").startswith(("not measured", "not priced"))
         return math.inf if infinite else math.nan
 
     return {key: number(key, value) for key, value in values.items()}

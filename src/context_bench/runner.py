@@ -24,8 +24,8 @@ from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.engine.tracebacks import open_debugger
 from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
 from context_bench.http.loop import new_event_loop
-from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, default_metrics
-from context_bench.pricing import Prices, check_prices
+from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
+from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
@@ -89,7 +89,7 @@ def evaluate(
         reuse: False asks everything again, and keeps the new answers.
         cache_tag: Sets answers apart: "the same name, a new version".
         limits: Stop at so many errors, tokens or dollars; the reason is then in `config["stopped"]`.
-        prices: For the cost of requests.
+        prices: For the cost of requests; None takes the dated table that ships with the package.
         config: Recorded in the result's `config`.
         score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
             the dataset reports, or that fits the fields of an example.
@@ -180,7 +180,7 @@ async def aevaluate(
     metrics = _check_metrics(metrics)
     if not keep_rows:
         _need_tallies(metrics)
-    check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
+    prices = check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
     expected = count_examples(examples, max_examples, progress)
     plan = Plan(
         systems=members,
@@ -224,6 +224,7 @@ def _described(plan: Plan) -> dict[str, Any]:
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
+        **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
     }
 
 
@@ -338,9 +339,10 @@ def _default_metrics(
 ) -> Sequence[Metric]:
     """The metrics of a run whose caller chose none."""
     known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
     metrics = default_metrics(
         scorer.score_field,
-        DEFAULT_THRESHOLD if threshold is None else threshold,
+        threshold,
         datasets=datasets,
         systems=len(systems),
         tapped=any(known),
@@ -348,7 +350,8 @@ def _default_metrics(
         cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
         judged=scorer.has_judge,
     )
-    return [*metrics, CardPassRate(scorer.score_field)]  # says nothing where no card recommends a threshold
+    # These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
+    return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]
 
 
 def _check_metrics(given: Sequence[Metric]) -> list[Metric]:

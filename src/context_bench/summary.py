@@ -206,7 +206,9 @@ class Summarizer:
         numbers: Numbers = {}
         notes: Notes = {}
         for name, system in self._systems.items():
-            report = (config.get("reports") or {}).get(name) or {}
+            report = dict((config.get("reports") or {}).get(name) or {})
+            if priced_by := ((config.get("prices") or {}).get("models") or {}).get(name):
+                report["priced_by"] = priced_by
             numbers[name], notes[name] = system.read(self._suffixes, report)
             add_caveats(name, numbers[name], notes[name], system.census, system.datasets, config)
         if len(numbers) > 1:

@@ -117,7 +117,7 @@ def test_prices(call: Call, tmp_path: Path) -> None:
     with Server(completion("France", usage)) as server:
         _, out, _ = call("--proxy", server.url, "--model", "m-1", "--prices", "prices.json")
     (row,) = json.loads(out)["rows"]
-    assert row["metadata"]["cost"] == pytest.approx((600 * 1 + 400 * 0.5 + 10 * 2) / 1e6)
+    assert row["metadata"]["cost_usd"] == pytest.approx((600 * 1 + 400 * 0.5 + 10 * 2) / 1e6)
 
 
 def test_anthropics_api(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_a_reader_beside_a_proxy(call: Call) -> None:
         (["--prices", "missing.toml"], "missing.toml"),
         (["--prices", "broken.toml"], "broken.toml"),
         (["--prices", "half.toml"], "'m-1'"),
-        (["--max-cost", "1"], "--prices"),
+        (["--max-cost", "1", "--model", "my-own"], "'my-own' is not priced"),
         (["--reader", "http://localhost:1"], "--system"),
         (["--reader", "localhost:1", "--system", "passthrough"], "write http://localhost:1"),
         (["--name", "a", "--name", "b"], "--name"),

@@ -59,7 +59,7 @@ def test_what_would_be_sent(dry: DryRun) -> None:
     assert lines["systems"] == "1, of which 1 over the network"
     assert lines["requests"] == "10"
     assert lines["input tokens"] == "60 before any compression"
-    assert lines["cost"] == "not known without --prices FILE"
+    assert lines["cost"] == "not priced: no price for 'm-1' (--prices FILE)"
     assert prompt == {
         "model": "m-1",
         "messages": [
@@ -115,7 +115,13 @@ def test_the_cost_by_hand(dry: DryRun, tmp_path: Path) -> None:
     lines, _, _ = dry(*flags)
     assert lines["cost"] == "about $6.06, with 300 tokens a reply"
     lines, _, _ = dry(*PROXY, "--model", "unknown", "--prices", "prices.toml")
-    assert lines["cost"] == "not known: no price for 'unknown'"
+    assert lines["cost"] == "not priced: no price for 'unknown' (--prices FILE)"
+
+
+def test_the_cost_by_the_table_that_ships(dry: DryRun) -> None:
+    lines, _, _ = dry(*PROXY, "--model", "gpt-4o", "--max-tokens", "1000")
+    # 60 input tokens at $2.50 and 10 x 1,000 output tokens at $10, for a million
+    assert lines["cost"] == "about $0.10, with 1000 tokens a reply"
 
 
 def test_the_time_by_hand(dry: DryRun) -> None:

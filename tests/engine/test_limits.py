@@ -114,7 +114,7 @@ def test_a_spent_budget_stops_the_run_with_a_report(folder: Path, server: Server
     done = called(*run, *budget, cwd=folder)
     assert done.returncode == 3, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert [row["metadata"]["cost"] for row in rows] == [pytest.approx(COST)] * len(rows)
+    assert [row["metadata"]["cost_usd"] for row in rows] == [pytest.approx(COST)] * len(rows)
     assert len(rows) == 10 - WITHOUT_CACHE, "the next one might have passed the limit"
     assert [row["example_id"] for row in rows] == list(range(len(rows)))
     assert (
@@ -146,11 +146,15 @@ def test_the_table_of_a_stopped_run(folder: Path, server: Server) -> None:
     assert len(server.chats) == 4
 
 
-def test_a_budget_without_prices_is_a_mistake(folder: Path, server: Server) -> None:
-    done = called("--proxy", server.url, "--dataset", "data.jsonl", "--max-cost", "1", cwd=folder)
+def test_a_budget_for_a_model_that_the_table_does_not_list_is_a_mistake(folder: Path, server: Server) -> None:
+    run = ("--proxy", server.url, "--dataset", "data.jsonl", "--model", "my-own", "--max-cost", "1")
+    done = called(*run, cwd=folder)
     assert done.returncode == 2
-    assert "--max-cost needs --prices" in done.stderr
-    assert server.requests == []
+    assert (
+        "'my-own' is not priced, and the limit on cost could not be kept: add it to the prices (--prices)"
+        in done.stderr
+    )
+    assert server.chats == []
 
 
 def test_a_model_without_a_price_cannot_be_watched(folder: Path, server: Server) -> None:

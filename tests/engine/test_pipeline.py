@@ -343,7 +343,7 @@ def test_rows_answers_and_nothing_known_in_one_run(tmp_path: Path, priced: bool)
     for found in (result.rows, kept):
         assert facts(found) == expected(*range(60))
         # 10 tokens at 100,000 dollars a million and 2 at 200,000
-        assert [row.metadata.get("cost") for row in found] == [1.4 if priced else None] * 60
+        assert [row.metadata.get("cost_usd") for row in found] == [1.4 if priced else None] * 60
 
     endpoint, judge = Endpoint(), Judge("1")
     again = evaluate(endpoint, numbered(*range(60)), [judge], max_workers=8, cache_dir=tmp_path, prices=new)

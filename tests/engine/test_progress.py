@@ -142,7 +142,7 @@ def test_no_time_left_is_made_up_from_known_rows_alone() -> None:
 def test_known_rows_cost_nothing_again() -> None:
     clock = Clock()
     progress = Progress(None, True, Terminal(), clock)
-    paid = {"attempts": 3, "total_tokens": 1_200, "cost": 0.25}
+    paid = {"attempts": 3, "total_tokens": 1_200, "cost_usd": 0.25}
     progress.add(EvalRow("s", 1, {}, 100, 1, metadata=paid), known=True)
     progress.add(EvalRow("s", 2, {}, 100, 1, metadata=paid))
     line = progress.line(clock.now + 1)
@@ -166,7 +166,7 @@ def test_money_and_errors_stay_where_it_is_narrow(width: int, shown: list[str], 
     clock = Clock()
     progress = Progress(1000, True, Terminal(), clock)
     for number in range(500):
-        paid = {"attempts": 2 if number < 5 else 1, "total_tokens": 100_000, "cost": 2.469}
+        paid = {"attempts": 2 if number < 5 else 1, "total_tokens": 100_000, "cost_usd": 2.469}
         progress.add(EvalRow("s", number, {}, 1, 1, metadata=paid, error="Error" if number < 3 else None))
     line = progress.line(clock.now + 50, width)
     assert len(line) <= width
@@ -177,7 +177,7 @@ def test_money_and_errors_stay_where_it_is_narrow(width: int, shown: list[str], 
 def test_retries_tokens_and_money_show_when_there_are_any() -> None:
     clock = Clock()
     progress = Progress(None, True, Terminal(), clock)
-    paid = {"attempts": 3, "total_tokens": 1_200, "cost": 0.25}
+    paid = {"attempts": 3, "total_tokens": 1_200, "cost_usd": 0.25}
     for metadata in (paid, paid, {}):
         progress.add(EvalRow("s", 1, {}, input_tokens=100, output_tokens=1, metadata=metadata))
     line = progress.line(clock.now + 1)

@@ -124,7 +124,7 @@ def test_special_tokens_and_lone_surrogates_are_text() -> None:
 @pytest.mark.parametrize(
     "metadata",
     [
-        {"cost": "free", "total_tokens": "many", "upstream_tokens": "unknown", "attempts": "two"},
+        {"cost_usd": "free", "total_tokens": "many", "upstream_tokens": "unknown", "attempts": "two"},
         {"output": "mine", "response_tokens": -1},
         {"waited": "long"},
         {"deep": {"set": {1}, "bytes": b"x"}},

@@ -1,44 +1,16 @@
-"""What tokens cost: by model, from the user's file, with cached input at its own price."""
+"""Prices by model: the table that ships with the package, and files of the user's."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.pricing import Price, Prices
+from context_bench.pricing import Price, Prices, Tier, shipped_prices
 
-USAGE = {"prompt_tokens": 1_000, "completion_tokens": 200, "cached_tokens": 600}
-
-
-def test_cached_input_has_a_price_of_its_own() -> None:
-    # 400 x 2 + 600 x 0.5 + 200 x 10 = 3,100 dollars for a million such requests' tokens
-    assert Price(2.0, 10.0, 0.5).cost(USAGE) == pytest.approx(3_100 / 1e6)
-    assert Price(2.0, 10.0).cost(USAGE) == pytest.approx((1_000 * 2 + 200 * 10) / 1e6)
-    assert Price(2.0, 10.0, 0.0).cost(USAGE) == pytest.approx((400 * 2 + 200 * 10) / 1e6)
-
-
-@pytest.mark.parametrize(
-    ("usage", "cost"),
-    [
-        ({}, None),
-        ({"prompt_tokens": 10}, None),
-        ({"prompt_tokens": None, "completion_tokens": 1}, None),
-        ({"prompt_tokens": "10", "completion_tokens": 1}, None),
-        ({"prompt_tokens": 0, "completion_tokens": 0}, 0.0),
-        ({"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": None}, 11e-6),
-        # More cached than sent cannot be: no more than all of it is cached.
-        ({"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": 99}, 6e-6),
-        ({"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": "many"}, 11e-6),
-        ({"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": -5}, 11e-6),
-    ],
-)
-def test_what_servers_report(usage: dict[str, Any], cost: float | None) -> None:
-    found = Price(1.0, 1.0, 0.5).cost(usage)
-    assert found == (None if cost is None else pytest.approx(cost))
+SONNET = {"input": 3, "output": 15, "cached_input": 0.3, "cache_write_5m": 3.75, "cache_write_1h": 6}
 
 
 def test_a_price_by_model_and_one_for_the_rest() -> None:
@@ -96,3 +68,98 @@ def test_no_file(tmp_path: Path) -> None:
         Prices.from_file(tmp_path / "prices.toml")
     with pytest.raises(UsageError, match="cannot read the prices"):
         Prices.from_file(tmp_path)
+
+
+# How a model's name leads to an entry
+
+
+@pytest.mark.parametrize(
+    ("model", "entry", "how"),
+    [
+        ("gpt-4o", "gpt-4o", "exact"),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-05-13", "exact"),  # an older version, which costs more
+        ("gpt-4o-2099-01-31", "gpt-4o", "without its date"),
+        ("claude-sonnet-4-6-20991231", "claude-sonnet-4-6", "without its date"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5", "without its date"),
+        ("openai/gpt-4o", "gpt-4o", "without its provider"),
+        ("openrouter/anthropic/claude-opus-4-5", "claude-opus-4-5", "without its provider"),
+        ("anthropic/claude-opus-4-6-20991231", "claude-opus-4-6", "without its provider and its date"),
+        ("gemini-2.5-pro", "gemini/gemini-2.5-pro", "with a provider"),
+    ],
+)
+def test_how_a_model_is_found(model: str, entry: str, how: str) -> None:
+    match = shipped_prices().find(model)
+    assert match is not None
+    assert (match.entry, match.how) == (entry, how)
+    assert match.price == dict(shipped_prices())[entry]
+
+
+@pytest.mark.parametrize("model", [None, "", "gpt", "gpt-4o-mini-1234", "my-own-model", "default", "/"])
+def test_a_model_that_is_not_listed_has_no_price(model: str | None) -> None:
+    assert shipped_prices().find(model) is None
+    assert shipped_prices().of(model) is None
+
+
+def test_the_default_serves_what_is_not_listed() -> None:
+    prices = Prices({"a": Price(1, 2), "default": Price(3, 4)})
+    found = prices.find("b")
+    assert found is not None
+    assert (found.entry, found.how) == ("default", "default")
+
+
+# The table that ships
+
+
+def test_the_table_is_dated_and_names_its_source() -> None:
+    prices = shipped_prices()
+    assert "litellm" in prices.source
+    assert prices.date in prices.source
+    assert len(prices) > 250
+
+
+def test_every_entry_of_the_table_costs_something() -> None:
+    """An entry of 0 would make a model look free whose price is not known."""
+    for name, price in shipped_prices():
+        assert price.input + price.output > 0, name
+        for each in (price, *(tier.price for tier in price.tiers)):
+            writes = [value for value in (each.cache_write_5m, each.cache_write_1h) if value is not None]
+            assert all(value >= each.input for value in writes), name
+            assert each.cached_input is None or 0 < each.cached_input <= each.input, name
+        assert {tier.above for tier in price.tiers} <= {200_000, 272_000}
+
+
+def test_published_prices_are_in_the_table() -> None:
+    of = shipped_prices().of
+    assert of("claude-sonnet-4-5") == Price(3, 15, 0.3, 3.75, 6)
+    assert of("gpt-4o") == Price(2.5, 10, 1.25)
+    assert of("gemini/gemini-2.5-pro") == Price(1.25, 10, 0.125, tiers=(Tier(200_000, Price(2.5, 15, 0.25)),))
+
+
+# All that a file may say
+
+
+@pytest.mark.parametrize("name", ["prices.toml", "prices.json"])
+def test_a_file_with_cache_writes_and_tiers(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    above = {"input": 6, "output": 22.5}
+    if name.endswith("json"):
+        path.write_text(json.dumps({"models": {"m": {**SONNET, "above_200k": above}}, "source": "us", "date": "2099"}))
+    else:
+        values = "".join(f"{key} = {value}\n" for key, value in SONNET.items())
+        path.write_text(f"[m]\n{values}[m.above_200k]\ninput = 6\noutput = 22.5\n")
+    prices = Prices.from_file(path)
+    assert prices.of("m") == Price(3, 15, 0.3, 3.75, 6, tiers=(Tier(200_000, Price(6, 22.5)),))
+    assert prices.source == ("us" if name.endswith("json") else name)
+    price = prices.of("m")
+    assert price is not None
+    assert price.to_dict() == {**SONNET, "above_200k": above}
+
+
+@pytest.mark.parametrize(
+    "more", ["above_200k = 3", "[m.above_200k]\ninput = 1", "[m.above_0k]\ninput = 1\noutput = 1", "above = 1"]
+)
+def test_a_tier_that_makes_no_sense(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(f"[m]\ninput = 1\noutput = 1\n{more}\n")
+    with pytest.raises(UsageError, match=r"the price of 'm.*needs input and output"):
+        Prices.from_file(path)

@@ -230,7 +230,7 @@ def test_cache_reads_are_cheaper_and_cache_writes_are_input() -> None:
     prices = Prices({"m-1": Price(input=3.0, output=15.0, cached_input=0.3)})
     with Server(message("France", {**usage, "output_tokens": 7})) as server:
         (row,) = evaluate(proxy(server, model="m-1"), [EXAMPLE], prices=prices).rows
-    assert row.metadata["cost"] == pytest.approx((3.0 * 210 + 0.3 * 3000 + 15.0 * 7) / 1e6)
+    assert row.metadata["cost_usd"] == pytest.approx((3.0 * 210 + 0.3 * 3000 + 15.0 * 7) / 1e6)
 
 
 def test_nulls_in_the_usage_count_nothing() -> None:

@@ -201,7 +201,7 @@ def test_a_price_is_the_reader_s() -> None:
     with Server(completion("France", usage)) as server:
         system = WithReader(first_sentence, reader(server, model="m-1"))
         row = row_of(system, prices=Prices({"m-1": Price(1.0, 2.0)}))
-    assert row.metadata["cost"] == pytest.approx((1000 * 1.0 + 10 * 2.0) / 1e6)
+    assert row.metadata["cost_usd"] == pytest.approx((1000 * 1.0 + 10 * 2.0) / 1e6)
 
 
 # Time

@@ -26,6 +26,7 @@ COMMANDS = {
     "systems": "list the systems that ship with the package",
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
+    "prices": "list what tokens cost, by model: what a run is priced by",
     "demo": "compare seven reference systems on generated data, with no key and no network",
     "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
 }

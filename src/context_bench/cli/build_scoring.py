@@ -14,7 +14,14 @@ from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import find_key
 from context_bench.http.secrets import check_url
-from context_bench.metrics import DEFAULT_THRESHOLD, CardPassRate, OfficialScore, default_metrics
+from context_bench.metrics import (
+    DEFAULT_THRESHOLD,
+    BilledRatio,
+    CardPassRate,
+    DollarCost,
+    OfficialScore,
+    default_metrics,
+)
 from context_bench.refs import call_with, parse, resolve
 from context_bench.types import Evaluator, Metric
 
@@ -78,9 +85,10 @@ def _build_judges(options: ScoringOptions) -> list[Evaluator]:
 
 def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) -> list[Metric]:
     """Build the metrics of every run, the official number where that is not a mean of rows, and those asked for."""
+    threshold = DEFAULT_THRESHOLD if options.threshold is None else options.threshold
     metrics = default_metrics(
         options.field,
-        DEFAULT_THRESHOLD if options.threshold is None else options.threshold,
+        threshold,
         datasets=len(tags),
         systems=systems,
         tapped=options.sees_upstream,
@@ -93,6 +101,8 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         metrics.append(CardPassRate(options.field))
     if any(card.aggregate for card in cards):
         metrics.append(OfficialScore(options.field))
+    # Both are silent where nothing is known of tokens that are paid for.
+    metrics += [DollarCost(threshold, options.field), BilledRatio()]
     for text in options.metrics:
         for ref in parse("metric", text):
             found = resolve("metric", ref)

@@ -14,7 +14,7 @@ from context_bench.datasets.catalog import card_for
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.engine.call import is_endpoint
 from context_bench.engine.status import StatusLine
-from context_bench.pricing import Prices
+from context_bench.pricing import Prices, shipped_prices
 from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
@@ -81,15 +81,14 @@ def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total:
 def _cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     if not endpoints:
         return "nothing"
-    if not options.prices:
-        return "not known without --prices FILE"
-    prices, reply = Prices.from_file(options.prices), options.max_tokens or _GUESSED_REPLY
+    prices = Prices.from_file(options.prices) if options.prices else shipped_prices()
+    reply = options.max_tokens or _GUESSED_REPLY
     dollars = 0.0
     for system in endpoints:
         price = prices.of(getattr(system, "model", None))
         if price is None:
-            return f"not known: no price for {getattr(system, 'model', None)!r}"
-        dollars += price.dollars(total.tokens, reply * total.requests)
+            return f"not priced: no price for {getattr(system, 'model', None)!r} (--prices FILE)"
+        dollars += total.requests * price.dollars(total.tokens / max(1, total.requests), reply)
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
 

@@ -24,7 +24,7 @@ _EXAMPLES = {
 _COMMANDS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "diff", "tap"),
-    "list": ("datasets", "systems", "evaluators", "metrics"),
+    "list": ("datasets", "systems", "evaluators", "metrics", "prices"),
     "set up": ("local", "completion"),
 }
 

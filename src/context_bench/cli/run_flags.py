@@ -220,9 +220,9 @@ def _add_limits(parser: Parser) -> None:
     add(
         "--prices",
         metavar="FILE",
-        help="dollars per million tokens by model: input, output, cached_input (TOML or JSON)",
+        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
     )
-    add("--max-cost", type=amount, metavar="USD", help="stop before more than that is spent; needs --prices")
+    add("--max-cost", type=amount, metavar="USD", help="stop before more than that is spent")
     add("--max-total-tokens", type=positive, metavar="N", help="stop before more tokens than that are used")
     add(
         "--no-preflight",

@@ -70,7 +70,7 @@ class Progress:
         else:
             self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
             self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
-            self.spent += known_number(row.metadata.get("cost")) or 0.0
+            self.spent += known_number(row.metadata.get("cost_usd")) or 0.0
         if not self._line.ticking:
             self._line.tick()
 

@@ -13,6 +13,7 @@ from context_bench.engine.recorder import Fingerprints, ScoreMemory
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
+from context_bench.pricing import price_judges, shipped_prices
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
@@ -61,12 +62,13 @@ async def _judged(record: RunRecord, run: RunInfo, scorer: Scorer, threads: Exec
     assert answer is not None
     judgement = await scorer.judge(record.example, answer.processed, row.dataset, threads, memory)
     before = run.config.get("evaluators") or ()
-    kept = {key: value for key, value in row.metadata.items() if key not in before and key != "card_threshold"}
+    left_out = {*before, "card_threshold", "judge_cost_usd"}
+    kept = {key: value for key, value in row.metadata.items() if key not in left_out}
     if (threshold := scorer.find_threshold(row.dataset)) is not None:
         kept["card_threshold"] = threshold
     return dataclasses.replace(
         row,
         scores=judgement.scores,
         unscored=judgement.unscored,
-        metadata={**kept, **judgement.details},
+        metadata={**kept, **judgement.details, **price_judges(shipped_prices(), judgement.details)},
     )

@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Judgement
-from context_bench.pricing import Prices
+from context_bench.pricing import COSTS, Prices, price_row, shipped_prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
@@ -40,6 +40,7 @@ class RowMaker:
     ) -> None:
         self._count, self._text_fields, self._prices = count, text_fields, prices
         self._find_threshold = cache(find_threshold)
+        self._warns = prices is not None and prices is not shipped_prices()
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
 
@@ -52,7 +53,6 @@ class RowMaker:
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
-        self.price(job, metadata, failed=outcome.error is not None)
         if "ignored_usage" in metadata:
             self._tell_ignored(job)
         if "tapped" in processed and outcome.returns == "response":
@@ -71,6 +71,8 @@ class RowMaker:
                 replies = turn_responses(processed) or (response,)
                 output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
         metadata["response_tokens"] = response_tokens
+        upstream_tokens = upstream if isinstance(upstream, int) else None
+        self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
         return EvalRow(
             system=job.system.name,
             example_id=example["id"],
@@ -84,7 +86,7 @@ class RowMaker:
             error=outcome.error,
             repeat=job.repeat,
             unscored=judgement.unscored,
-            upstream_tokens=upstream if isinstance(upstream, int) else None,
+            upstream_tokens=upstream_tokens,
         )
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int, int]:
@@ -111,21 +113,36 @@ class RowMaker:
             )
             warnings.warn(message, stacklevel=2)
 
-    def price(self, job: Job, metadata: dict[str, Any], *, failed: bool = False) -> bool:
-        """Put the cost in by the prices of this run, whatever an earlier one reckoned with; False without prices.
+    def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
+        """Put the cost in by the prices of this run, whatever an earlier one was priced by.
 
         What failed has cost what its usage says, if that is known.
+
+        Returns:
+            Whether anything is other than it was.
         """
         if self._prices is None:
             return False
-        price = self._prices.of(getattr(job.system, "model", None))
-        cost = None if price is None else price.cost(metadata)
-        if cost is not None:
-            metadata["cost"] = cost
-        elif price is not None and not failed and is_endpoint(job.system) and job.system.name not in self._unpriced:
-            self._unpriced.add(job.system.name)
-            warnings.warn(f"{job.system.name!r} tells no token usage, so what it costs is not known", stacklevel=2)
+        costs = price_row(self._prices, getattr(job.system, "model", None), metadata, upstream_tokens)
+        if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
+            self._warn_of_missing_usage(job)
+        if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
+            return False
+        for key in (*COSTS, "cost"):  # `cost` is what rows of earlier versions have
+            metadata.pop(key, None)
+        metadata |= costs
         return True
+
+    def _warn_of_missing_usage(self, job: Job) -> None:
+        """Say once for each system whose model has a price that its server reports no usage."""
+        name = job.system.name
+        if (
+            self._prices is not None
+            and name not in self._unpriced
+            and self._prices.of(getattr(job.system, "model", None))
+        ):
+            self._unpriced.add(name)
+            warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 
 
 def _standing(meta: Any) -> dict[str, Any]:

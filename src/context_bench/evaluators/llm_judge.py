@@ -145,7 +145,7 @@ def _scores(document: Any, model: str) -> Scores:
     except NotAReply:
         return Scores(reason="the judge's reply is not a chat completion", transient=True)
     tokens: dict[str, Any] = {
-        key: reply.usage[key] for key in ("prompt_tokens", "completion_tokens") if key in reply.usage
+        key: reply.usage[key] for key in ("prompt_tokens", "completion_tokens", "cached_tokens") if key in reply.usage
     }
     details: dict[str, Any] = {"model": model, "reply": reply.text[:_KEPT], **tokens}
     try:

@@ -1,8 +1,11 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
+from context_bench._lazy import add_module
+from context_bench.metrics.billed_ratio import BilledRatio
 from context_bench.metrics.card_pass_rate import CardPassRate
 from context_bench.metrics.cost_of_pass import CostOfPass
 from context_bench.metrics.defaults import DEFAULT_THRESHOLD, default_metrics
+from context_bench.metrics.dollar_cost import DollarCost
 from context_bench.metrics.evidence_shares import EvidenceShares
 from context_bench.metrics.latency import Latency
 from context_bench.metrics.official_score import OfficialScore
@@ -19,9 +22,11 @@ from context_bench.metrics.upstream_tokens import UpstreamTokens
 
 __all__ = [
     "DEFAULT_THRESHOLD",
+    "BilledRatio",
     "CardPassRate",
     "CompressionRatio",
     "CostOfPass",
+    "DollarCost",
     "EvidenceShares",
     "Latency",
     "MeanScore",

@@ -1,5 +1,22 @@
 """What tokens cost: prices per million by model, a dated table of them, and what a request costs by its usage."""
 
-from context_bench.pricing.table import Price, Prices, check_prices
+from context_bench.pricing.check import check_prices, describe_prices
+from context_bench.pricing.price import Price, Tier
+from context_bench.pricing.rows import COSTS, price_judges, price_row
+from context_bench.pricing.saved import Saving, find_saving
+from context_bench.pricing.table import Match, Prices, shipped_prices
 
-__all__ = ["Price", "Prices", "check_prices"]
+__all__ = [
+    "COSTS",
+    "Match",
+    "Price",
+    "Prices",
+    "Saving",
+    "Tier",
+    "check_prices",
+    "describe_prices",
+    "find_saving",
+    "price_judges",
+    "price_row",
+    "shipped_prices",
+]

@@ -1,108 +1,148 @@
-"""What tokens cost: prices per million, by model, from a file that the user gives. No price is built in."""
+"""Prices by model: the dated table that ships with the package, or a file of the user's."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_bench.errors import UsageError
-from context_bench.utils.tokens import read_token_count
+from context_bench.pricing.price import Price, Tier
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Price", "Prices", "check_prices"]
+__all__ = ["Match", "Prices", "shipped_prices"]
+
+_SHIPPED = Path(__file__).with_name("prices.json")
+_DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d)$")
+_TIER = re.compile(r"above_([1-9]\d*)k")
+_FIELDS = {"input", "output", "cached_input", "cache_write_5m", "cache_write_1h"}
 
 
-@dataclass(frozen=True)
-class Price:
-    """Dollars for a million tokens. Cached input costs as much as other input unless it is given."""
+class Match(NamedTuple):
+    """The entry that a model is priced by.
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    Attributes:
+        entry: Its name in the table.
+        how: How the model's name led to it: "exact", "without its date", "without its provider", and so on.
+        price: Its prices.
+    """
 
-    def cost(self, usage: Mapping[str, Any]) -> float | None:
-        """Dollars for one request by its usage; None when the server reported none."""
-        prompt = read_token_count(usage.get("prompt_tokens"))
-        completion = read_token_count(usage.get("completion_tokens"))
-        if prompt is None or completion is None:
-            return None
-        cached = min(prompt, read_token_count(usage.get("cached_tokens")) or 0)
-        return self.dollars(prompt, completion, cached)
-
-    def dollars(self, prompt: float, completion: float, cached: float = 0) -> float:
-        """Dollars for so many tokens, of which `cached` of the prompt were read from a cache."""
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        return (self.input * (prompt - cached) + cached_price * cached + self.output * completion) / 1e6
+    entry: str
+    how: str
+    price: Price
 
 
 class Prices:
-    """Prices by model name; `default` serves models that are not listed."""
+    """Prices by model name; `default` serves models that are not listed.
 
-    def __init__(self, prices: Mapping[str, Price]) -> None:
-        self._prices = dict(prices)
+    Args:
+        prices: By name.
+        source: Where they come from, for the record of a run.
+        date: Of what day they are.
+    """
+
+    def __init__(self, prices: Mapping[str, Price], *, source: str = "", date: str = "") -> None:
+        self._prices, self.source, self.date = dict(prices), source, date
+        self._found: dict[str | None, Match | None] = {}
 
     @classmethod
     def from_file(cls, path: str | Path) -> Prices:
-        """Read a TOML or JSON file: a table for each model with `input`, `output` and maybe `cached_input`."""
+        """Read a TOML or JSON file: a table for each model with at least `input` and `output`.
+
+        The tables may stand under `models`, beside `source` and `date`, as `context-bench prices --output json`
+        writes them.
+        """
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
             document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         except OSError as error:
             raise UsageError(f"cannot read the prices in {path}: {error.strerror or error}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"the prices in {path} are broken: {error}") from error
-        if not isinstance(document, Mapping):
+        models = document.get("models", document) if isinstance(document, Mapping) else None
+        if not isinstance(models, Mapping):
             raise UsageError(f"the prices in {path} are broken: it needs a table for each model")
-        return cls({str(model): _price(path, str(model), values) for model, values in document.items()})
+        about = document if models is not document else {}
+        prices = {str(model): _read_price(path, str(model), values) for model, values in models.items()}
+        return cls(prices, source=str(about.get("source") or path.name), date=str(about.get("date") or ""))
+
+    def __iter__(self) -> Iterator[tuple[str, Price]]:
+        return iter(self._prices.items())
+
+    def __len__(self) -> int:
+        return len(self._prices)
 
     def of(self, model: str | None) -> Price | None:
-        """The price of a model, or the default, or None."""
-        return self._prices.get(model or "") or self._prices.get("default")
+        """Return the price of a model, or the default, or None."""
+        match = self.find(model)
+        return match.price if match else None
+
+    def find(self, model: str | None) -> Match | None:
+        """Find the entry of a model: by its name, without its date, without its provider; else the default, or None."""
+        if model not in self._found:
+            self._found[model] = self._search(model)
+        return self._found[model]
+
+    def _search(self, model: str | None) -> Match | None:
+        for name, how in _spell(model) if model else ():
+            if name in self._prices:
+                return Match(name, how, self._prices[name])
+        for name, how in _spell(model) if model else ():
+            ending = [entry for entry in self._prices if entry.rpartition("/")[2] == name]
+            if len(ending) == 1:
+                return Match(
+                    ending[0],
+                    " and ".join(filter(None, (how.replace("exact", ""), "with a provider"))),
+                    self._prices[ending[0]],
+                )
+        return Match("default", "default", self._prices["default"]) if "default" in self._prices else None
 
 
-def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> None:
-    """See that every model of a run has a price.
+def _spell(model: str) -> list[tuple[str, str]]:
+    """List the names under which a model may be listed, the most exact first."""
+    short = model.rpartition("/")[2]
+    names = [
+        (model, "exact"),
+        (_DATE.sub("", model), "without its date"),
+        (short, "without its provider"),
+        (_DATE.sub("", short), "without its provider and its date"),
+    ]
+    return [(name, how) for place, (name, how) in enumerate(names) if name not in {each for each, _ in names[:place]}]
 
-    Args:
-        systems: Those with a `model` are checked.
-        prices: None when no cost is to be reckoned.
-        needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
-    """
-    if needed and prices is None:
-        raise UsageError("a limit on cost needs prices: without them nothing is known to cost anything")
-    if prices is None:
-        return
-    unpriced = {_model(each): each.name for each in systems if hasattr(each, "model") and prices.of(each.model) is None}
-    for model, name in unpriced.items():
-        what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
-        if needed:
+
+@cache
+def shipped_prices() -> Prices:
+    """Return the table that ships with the package."""
+    return Prices.from_file(_SHIPPED)
+
+
+def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> Price:
+    if not isinstance(values, Mapping) or not {"input", "output"} <= values.keys():
+        raise UsageError(f"the price of {model!r} in {path} needs input and output")
+    tiers: list[Tier] = []
+    fields: dict[str, float] = {}
+    for name, value in values.items():
+        above = None if tier else _TIER.fullmatch(str(name))
+        if above:
+            tiers.append(Tier(int(above[1]) * 1000, _read_price(path, f"{model} {name}", value, tier=True)))
+        elif name not in _FIELDS:
+            known = ", ".join(sorted(_FIELDS))
             raise UsageError(
-                f"{what} not priced, and the limit on cost could not be kept: add it to the prices, or `default`"
+                f"the price of {model!r} in {path} needs input and output, and may have {known} and tables such as "
+                f"above_200k; it has {name!r}"
             )
-        warnings.warn(
-            f"{what} not priced: what it costs is not told (add it to the prices, or `default`)", stacklevel=3
-        )
-
-
-def _model(system: Any) -> str | None:
-    return str(system.model) if system.model else None
-
-
-def _price(path: Path, model: str, values: Any) -> Price:
-    known = {"input", "output", "cached_input"}
-    if not isinstance(values, Mapping) or not {"input", "output"} <= values.keys() <= known:
-        raise UsageError(f"the price of {model!r} in {path} needs input and output, and may have cached_input")
-    if not all(type(value) in (int, float) and 0 <= value < math.inf for value in values.values()):
-        raise UsageError(f"the price of {model!r} in {path}: dollars per million tokens are numbers from 0 on")
-    return Price(**values)
+        elif type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise UsageError(f"the price of {model!r} in {path}: dollars per million tokens are numbers from 0 on")
+        else:
+            fields[name] = value
+    return Price(**fields, tiers=tuple(sorted(tiers, key=lambda each: each.above)))

@@ -6,7 +6,17 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["display_width", "markdown", "markdown_width", "percent", "plain_table", "score", "seconds", "tokens"]
+__all__ = [
+    "display_width",
+    "dollars",
+    "markdown",
+    "markdown_width",
+    "percent",
+    "plain_table",
+    "score",
+    "seconds",
+    "tokens",
+]
 
 
 def score(value: float) -> str:
@@ -22,6 +32,13 @@ def percent(value: float) -> str:
 def tokens(value: float) -> str:
     """A number of tokens; infinity is the cost of a pass that never came."""
     return "none passed" if math.isinf(value) else f"{value:,.0f}"
+
+
+def dollars(value: float) -> str:
+    """Dollars; of less than a cent, three digits that count."""
+    if math.isinf(value):
+        return "none passed"
+    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
 
 
 def seconds(value: float) -> str:

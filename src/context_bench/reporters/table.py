@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
-from context_bench.reporters.layout import percent, score, seconds, tokens
+from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
 from context_bench.reporters.upstream import evidence, meters, upstream_notes
 from context_bench.results import EvalResult
 
@@ -37,6 +37,9 @@ _COLUMNS: tuple[Column, ...] = (
     ("untouched", "untouched_share", percent),
     ("cost of pass", "cost_of_pass", tokens),
     ("model tokens / pass", "upstream_cost_of_pass", tokens),
+    ("$ / pass", "cost_of_pass_usd", dollars),
+    ("$ / 1k", "cost_per_1k_usd", dollars),
+    ("judge $", "judge_cost_usd", dollars),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
     ("overhead p50", "proxy_overhead_median", seconds),
@@ -57,14 +60,17 @@ _BY_IMPORTANCE = (
     "num_examples",
     "upstream_cost_of_pass",
     "cost_of_pass",
+    "cost_of_pass_usd",
     "pareto_rank",
     "retention",
     "latency_median",
     "proxy_overhead_median",
     "latency_p95",
+    "cost_per_1k_usd",
     "first_token_overhead_median",
     "untouched_share",
     "card_pass_rate",
+    "judge_cost_usd",
 )
 """Which columns are left out last where not all fit; a column that is not named here goes first."""
 _NEEDS = {"p95": "latency p50"}
@@ -80,7 +86,7 @@ _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 _LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 """What says less than what a tap or a reader saw; left out of the table where that is known of every system."""
 
-_NOT_MEASURED = "not measured"
+_NOT_MEASURED, _NOT_PRICED = "not measured", "not priced"
 _MARK = "*"
 
 
@@ -167,6 +173,8 @@ def _format_of(key: str) -> Callable[[float], str] | None:
 
 def _is_shown(key: str, summary: dict[str, dict[str, float]]) -> bool:
     values = [own[key] for own in summary.values() if key in own]
+    if key.endswith("_usd"):  # where nothing is priced there is nothing to compare
+        return not all(map(math.isnan, values))
     return any(values) if key in _WHEN_NOT_ZERO else bool(values)
 
 
@@ -175,7 +183,7 @@ def _cell(result: EvalResult, name: str, key: str, show: Callable[[float], str])
     if key not in values:
         return f"–{_MARK}" if key in notes else "–"
     if math.isnan(values[key]):
-        return _NOT_MEASURED
+        return _NOT_PRICED if notes.get(key, "").startswith(_NOT_PRICED) else _NOT_MEASURED
     if key == "num_errors" and 0 < values[key] == values.get("num_examples"):
         return "all failed"
     return show(values[key]) + (_MARK if key in notes else "")

@@ -13,8 +13,10 @@ __all__ = ["answer_turns", "ask", "has_open_turns", "in_one", "list_turn_prompts
 
 _SUMS = (
     *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "cache_creation_tokens"),
-    *("reasoning_tokens", "attempts", "waited", "request_seconds"),
+    *("cache_creation_1h_tokens", "reasoning_tokens", "attempts", "waited", "request_seconds"),
 )
+_BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
+"""What the price of a request depends on."""
 
 
 def has_open_turns(example: Mapping[str, Any]) -> bool:
@@ -69,6 +71,10 @@ def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[
 
 def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) -> None:
     """Add what the turns before a failed one have cost: that was paid for."""
+    if replies:
+        total["turn_usage"] = [*map(_list_billed, (reply["metadata"] for reply in replies))]
+        if own := _list_billed(total):
+            total["turn_usage"].append(own)
     for reply in replies:
         for key, value in reply["metadata"].items():
             if key in _SUMS:
@@ -83,7 +89,14 @@ def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
     for reply in replies:
         for key, value in (reply.get("metadata") or {}).items():
             metadata[key] = metadata[key] + value if key in metadata and key in _SUMS else value
+    if len(replies) > 1:  # each is a request of its own, and its prompt alone decides what its tokens cost
+        metadata["turn_usage"] = [_list_billed(reply.get("metadata") or {}) for reply in replies]
     contents = [str(reply.get("content") or "") for reply in replies]
     tapped = [exchange for reply in replies for exchange in reply.get("tapped") or ()]
     seen = {"tapped": tapped} if tapped else {}
     return {"response": contents[-1], "turn_responses": contents, "metadata": metadata, **seen}
+
+
+def _list_billed(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of one turn that its price depends on."""
+    return {key: metadata[key] for key in _BILLED if key in metadata}

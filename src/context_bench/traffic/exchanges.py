@@ -16,9 +16,9 @@ from context_bench.traffic.call import Call
 from context_bench.traffic.sources import find_sources
 from context_bench.wire.completions import Completion
 from context_bench.wire.requests import Prompt, read_prompt
-from context_bench.wire.usage import find_billed_prompt_tokens
+from context_bench.wire.usage import Bill, read_bill
 
-__all__ = ["Exchange", "find_answers", "read_exchanges", "sum_billed_prompt_tokens"]
+__all__ = ["Exchange", "find_answers", "read_bills", "read_exchanges"]
 
 
 @dataclass(eq=False)
@@ -183,8 +183,7 @@ def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
     return "which requests at the tap belong to this example could not be told"
 
 
-def sum_billed_prompt_tokens(calls: Iterable[Call]) -> int | None:
-    """Sum the prompt tokens that the API put on the bill, over all calls; None when one of them does not say."""
-    bills = [find_billed_prompt_tokens(call.reply) for call in calls if call.asks_model and call.is_answered]
-    known = [bill for bill in bills if bill is not None]
-    return sum(known) if known and len(known) == len(bills) else None
+def read_bills(calls: Iterable[Call]) -> list[Bill] | None:
+    """Read the usage of each call that a model answered; None when one of them does not tell its prompt."""
+    bills = [read_bill(call.reply) for call in calls if call.asks_model and call.is_answered]
+    return bills if all("prompt_tokens" in bill for bill in bills) else None

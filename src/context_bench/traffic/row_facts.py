@@ -8,10 +8,11 @@ from typing import Any
 
 from context_bench.traffic.call import Call
 from context_bench.traffic.claims import claimed_tokens_saved
-from context_bench.traffic.exchanges import Exchange, find_answers, sum_billed_prompt_tokens
+from context_bench.traffic.exchanges import Exchange, find_answers, read_bills
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.requests import Prompt, read_prompt
+from context_bench.wire.usage import Bill
 
 __all__ = ["RowFacts", "count_request", "measure_row"]
 
@@ -34,6 +35,7 @@ class RowFacts:
         cached_answer: Whether an answer came without a call.
         prompt_savings: The share of the sent tokens that no model read.
         billed_prompt_tokens: The API's own count of what models read.
+        billed_usage: The API's own counts of each call, lost ones too, where every one of them tells.
         upstream_seconds: How long at least one call was under way.
         proxy_overhead: What came on top.
         first_token_overhead: How much later a first token came out of the proxy than it went in.
@@ -64,6 +66,7 @@ class RowFacts:
     cached_answer: bool | None = None
     prompt_savings: float | None = None
     billed_prompt_tokens: int | None = None
+    billed_usage: list[Bill] | None = None
     upstream_seconds: float | None = None
     proxy_overhead: float | None = None
     first_token_overhead: float | None = None
@@ -134,6 +137,7 @@ def _measure_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFact
     paid = [(exchange, call) for exchange, call in paid if call.is_answered]
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in paid)
     facts.written_tokens = _count_written((call for _, call in paid), count)
+    facts.billed_usage = read_bills(call for _, call in paid)
     return facts
 
 
@@ -153,7 +157,12 @@ def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokeniz
     facts.cached_answer = any(not exchange.model_calls for exchange in exchanges)
     if facts.sent_tokens:
         facts.prompt_savings = 1 - facts.upstream_tokens / facts.sent_tokens
-    facts.billed_prompt_tokens = sum_billed_prompt_tokens(call for _, call in answered)
+    bills = read_bills(call for _, call in answered)
+    if bills:
+        facts.billed_prompt_tokens = sum(bill["prompt_tokens"] for bill in bills)
+    lost = read_bills(call for exchange in exchanges for call in exchange.lost_calls)
+    if bills is not None and lost is not None:
+        facts.billed_usage = [*bills, *lost]
 
 
 def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:

@@ -12,11 +12,19 @@ from context_bench.utils.tokens import read_token_count
 from context_bench.wire.events import scan_events
 from context_bench.wire.requests import read_document
 
-__all__ = ["find_billed_prompt_tokens", "read_anthropic_usage", "read_openai_usage", "read_usage"]
+__all__ = ["Bill", "read_anthropic_usage", "read_bill", "read_openai_usage", "read_usage"]
+
+Bill = dict[str, int]
+"""The counts that the price of a request depends on."""
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 _SHOWN = 40
-_PARTS = (("cached_tokens", "prompt_tokens_details"), ("reasoning_tokens", "completion_tokens_details"))
+_PARTS = (
+    ("cached_tokens", "prompt_tokens_details"),
+    ("cache_creation_tokens", "prompt_tokens_details"),  # what gateways to providers with such a cache report
+    ("reasoning_tokens", "completion_tokens_details"),
+)
 
 
 def read_openai_usage(usage: Any) -> dict[str, Any]:
@@ -44,6 +52,11 @@ def read_anthropic_usage(usage: Any) -> dict[str, Any]:
         return ignored
     new, read, written = (counts.get(name, 0) for name in names[:3])
     numbers = {"prompt_tokens": new + read + written, "cached_tokens": read, "cache_creation_tokens": written}
+    by_lifetime = usage.get("cache_creation")
+    if isinstance(by_lifetime, Mapping) and (
+        for_an_hour := read_token_count(by_lifetime.get("ephemeral_1h_input_tokens"))
+    ):
+        numbers["cache_creation_1h_tokens"] = min(written, for_an_hour)
     if "output_tokens" in ignored.get("ignored_usage", {}):
         return {**numbers, **ignored}
     completion = counts.get("output_tokens", 0)
@@ -69,13 +82,17 @@ def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, di
     return counts, {"ignored_usage": ignored} if ignored else {}
 
 
-def find_billed_prompt_tokens(reply: str) -> int | None:
-    """Find the prompt tokens that a reply says are billed, plain or streamed; None when it does not say.
-
-    A stream tells it in one of its events, or in several parts.
-    """
-    found = [count for usage in _find_usages(reply) if (count := _read_prompt_tokens(usage)) is not None]
-    return max(found) if found else None
+def read_bill(reply: str) -> Bill:
+    """Read what a reply says is billed; a stream tells it in one of its events, or in several parts."""
+    merged: dict[str, Any] = {}
+    for usage in _find_usages(reply):
+        for name, value in usage.items():
+            before = merged.get(name)
+            grows = isinstance(before, int) and isinstance(value, int)
+            if value is not None:
+                merged[name] = max(before, value) if grows else value
+    told = read_usage(merged)
+    return {name: told[name] for name in _BILLED if name in told}
 
 
 def _find_usages(reply: str) -> Iterator[Mapping[str, Any]]:
@@ -87,11 +104,3 @@ def _find_usages(reply: str) -> Iterator[Mapping[str, Any]]:
             usage = holder.get("usage") if isinstance(holder, Mapping) else None
             if isinstance(usage, Mapping):
                 yield usage
-
-
-def _read_prompt_tokens(usage: Mapping[str, Any]) -> int | None:
-    if (told := read_token_count(usage.get("prompt_tokens"))) is not None:
-        return told
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic counts them apart
-    counts = [read_token_count(usage.get(name)) for name in names]
-    return None if counts[0] is None else sum(count or 0 for count in counts)

@@ -1,0 +1,86 @@
+"""`context-bench prices [NAME]`: what tokens cost, by model. No network call is made."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.flags import add_wide
+from context_bench.cli.output import table_width
+from context_bench.cli.parser import Parser
+from context_bench.errors import UsageError
+from context_bench.pricing import Price, Prices, shipped_prices
+from context_bench.reporters.fitting import fit_listing
+
+__all__ = ["main", "prices_parser"]
+
+_HEAD = ["model", "input", "cached", "write 5m", "write 1h", "output"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the prices of all models, of one, or of those whose name has a text in it."""
+    options = prices_parser().parse_args(arguments[1:])
+    prices = Prices.from_file(options.prices) if options.prices else shipped_prices()
+    chosen, how = choose_prices(prices, options.name)
+    if options.output == "json":
+        models = {name: price.to_dict() for name, price in chosen.items()}
+        document = {
+            "source": prices.source,
+            "date": prices.date,
+            "unit": "dollars per million tokens",
+            "models": models,
+        }
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    lines = [_HEAD, *(line for name, price in chosen.items() for line in _list_lines(name, price))]
+    sys.stdout.write(fit_listing(lines, table_width(wide=options.wide)) + "\n")
+    about = f"dollars per million tokens; {prices.source or 'no source is named'}"
+    print(f"\n{about}{f'; {options.name} is found {how}' if how else ''}", file=sys.stderr)
+    return 0
+
+
+def prices_parser() -> Parser:
+    """Make the parser of the command's flags."""
+    parser = Parser(prog="context-bench prices", description=COMMANDS["prices"])
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a model, as a run would ask for it, or a part of names"
+    )
+    parser.add_argument(
+        "--prices", metavar="FILE", help="look in this file (TOML or JSON) instead of the table that ships"
+    )
+    parser.add_argument(
+        "--output", choices=("table", "json"), default="table", help="form of the result (default: table)"
+    )
+    add_wide(parser)
+    return parser
+
+
+def choose_prices(prices: Prices, name: str | None) -> tuple[dict[str, Price], str]:
+    """Choose the entry that a run would use for a model, else all whose names have the text; and how it was found."""
+    everything = dict(prices)
+    if name is None:
+        return everything, ""
+    match = prices.find(name)
+    if match is not None and match.how != "default":
+        return {match.entry: match.price}, "" if match.how == "exact" else match.how
+    found = {entry: price for entry, price in everything.items() if name.lower() in entry.lower()}
+    if not found:
+        near = get_close_matches(name, everything, n=3)
+        hint = f"; near it: {', '.join(near)}" if near else ""
+        raise UsageError(f"{name!r} is not priced: no entry has that name or a part of it{hint}")
+    return found, ""
+
+
+def _list_lines(name: str, price: Price) -> Iterator[list[str]]:
+    """List a model's prices, and a line for each of its tiers."""
+    yield [name, *_format(price)]
+    for tier in price.tiers:
+        yield [f"  prompt above {tier.above:,}", *_format(tier.price)]
+
+
+def _format(price: Price) -> list[str]:
+    values = (price.input, price.cached_input, price.cache_write_5m, price.cache_write_1h, price.output)
+    return ["" if value is None else f"{value:g}" for value in values]

@@ -1,0 +1,125 @@
+"""What answers cost in dollars: in all, for a thousand examples, and for each that passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.metrics.facts import read_fact
+from context_bench.metrics.quality import ScoreCount
+from context_bench.results import EvalRow
+from context_bench.summary import fold
+
+__all__ = ["DollarCost"]
+
+_KEYS = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+
+
+@dataclass(frozen=True)
+class DollarCost:
+    """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
+
+    Rows that failed or did not pass are on the bill too; those whose cost nobody knows are left out altogether, which
+    a note says. What a judge costs stands apart. A model without a price is not priced, which is not 0.
+    """
+
+    threshold: float = 0.7
+    score_field: str = "score"
+    name = "dollar-cost"
+    by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+
+    def start(self) -> DollarTally:
+        """Start running sums."""
+        return DollarTally(self.threshold, self.score_field)
+
+    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
+        """Add up the dollars; the cost of a pass is infinite when nothing passes."""
+        return fold(self.start(), rows)
+
+
+class DollarTally:
+    """Sums of dollars, with the rows that they stand on."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._scores = threshold, ScoreCount(score_field)
+        self._dollars = self._judge_dollars = 0.0
+        self._known = self._unknown = self._estimated = self._passing = 0
+        self._judged = self._judged_unknown = 0
+        self._priced_by: Mapping[str, Any] | None = None
+
+    def add(self, row: EvalRow) -> None:
+        """Add one row."""
+        self._add_judge(row)
+        cost = read_fact(row, "cost_usd")
+        if cost is None:
+            self._unknown += row.error is None
+            return
+        self._known += 1
+        self._dollars += cost
+        self._estimated += row.metadata.get("cost_is_estimate") is True
+        value = self._scores.take(row)
+        self._passing += row.error is None and value is not None and value >= self._threshold
+
+    def _add_judge(self, row: EvalRow) -> None:
+        spent = read_fact(row, "judge_cost_usd")
+        if spent is not None:
+            self._judged += 1
+            self._judge_dollars += spent
+        elif isinstance(details := row.metadata.get("llm-judge"), Mapping):
+            self._judged_unknown += "reply" in details  # an answer that the judge was not asked about cost nothing
+
+    def result(self) -> dict[str, float]:
+        """Give the dollars so far; nothing where no row has a cost."""
+        values: dict[str, float] = {}
+        if self._known:
+            values["cost_usd"] = self._dollars
+            values["cost_per_1k_usd"] = self._dollars / self._known * 1000
+            values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
+        if self._judged or self._judged_unknown:
+            values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
+        return values
+
+    def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
+        """Take in which entry of the prices the system has; one whose cost nobody knows has NaN."""
+        self._priced_by = report.get("priced_by")
+        return dict.fromkeys(_KEYS, math.nan) if self._priced_by and not self._known else {}
+
+    def unmeasured(self) -> dict[str, str]:
+        """Name the cost of a pass, when no row has the score."""
+        return self._scores.unmeasured("cost_of_pass_usd") if self._known else {}
+
+    def notes(self) -> dict[str, str]:
+        """Say what the dollars stand on, where that is not the bill of every row by the entry of the very model."""
+        notes: dict[str, str] = {}
+        if self._known and (said := "; ".join(self._explain())):
+            notes |= dict.fromkeys(_KEYS, said)
+        elif not self._known and self._priced_by:
+            notes |= dict.fromkeys(_KEYS, self._explain_unpriced(self._priced_by))
+        if self._judged_unknown:
+            what = "the judge's model has no price, or its server reports no usage"
+            rows = f"for {self._judged_unknown:,} of {self._judged + self._judged_unknown:,} ratings "
+            notes["judge_cost_usd"] = f"not sure: not known {rows}({what})" if self._judged else f"not priced: {what}"
+        return notes
+
+    def _explain(self) -> list[str]:
+        said = []
+        priced_by = self._priced_by or {}
+        if priced_by.get("how", "exact") != "exact":
+            said.append(f"{priced_by.get('model')} priced as {priced_by.get('entry')} ({priced_by['how']})")
+        if self._estimated:
+            said.append(
+                f"an estimate: {self._estimated:,} of {self._known:,} rows by tokens that we counted, not billed"
+            )
+        if self._unknown:
+            said.append(f"{self._unknown:,} rows whose cost is not known are left out")
+        return said
+
+    @staticmethod
+    def _explain_unpriced(priced_by: Mapping[str, Any]) -> str:
+        if priced_by.get("entry") is not None:
+            return "not measured: no row tells its token usage"
+        model = priced_by.get("model")
+        what = f"no price for {model!r}" if model else "the model is not known"
+        return f"not priced: {what}; give one in a file of --prices"

@@ -1,0 +1,107 @@
+"""The price of one model, and what a request costs by the usage that its server reports.
+
+Four kinds of prompt tokens have prices of their own: plain input, input read from the provider's cache, and input
+written to it for five minutes or for an hour. A long prompt may put the whole request into a dearer tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.utils.tokens import read_token_count
+
+__all__ = ["Price", "Tier"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars for a million tokens.
+
+    Attributes:
+        input: Plain prompt tokens.
+        output: What the model writes, its reasoning included.
+        cached_input: Prompt tokens read from a cache; the price of plain input unless it is given.
+        cache_write_5m: Prompt tokens written to a cache for five minutes; likewise.
+        cache_write_1h: The same for an hour; as for five minutes unless it is given.
+        tiers: Other prices for requests with long prompts.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    cache_write_5m: float | None = None
+    cache_write_1h: float | None = None
+    tiers: tuple[Tier, ...] = ()
+
+    def cost(self, usage: Mapping[str, Any]) -> float | None:
+        """Compute the dollars of a request by its usage; None when the server reported none.
+
+        Of a conversation each turn (`turn_usage`) is a request of its own: its prompt alone decides on the tier.
+        """
+        turns = usage.get("turn_usage")
+        if turns and isinstance(turns, list) and all(isinstance(turn, Mapping) for turn in turns):
+            return self.sum_costs(turns)
+        return self._price_request(usage)
+
+    def sum_costs(self, usages: list[Any]) -> float | None:
+        """Add up the dollars of several requests; None when one of them is not known."""
+        total = 0.0
+        for usage in usages:
+            cost = self._price_request(usage)
+            if cost is None:
+                return None
+            total += cost
+        return total
+
+    def _price_request(self, usage: Mapping[str, Any]) -> float | None:
+        prompt = read_token_count(usage.get("prompt_tokens"))
+        completion = read_token_count(usage.get("completion_tokens"))
+        if prompt is None or completion is None:
+            return None
+        cached = min(prompt, read_token_count(usage.get("cached_tokens")) or 0)
+        written = min(prompt - cached, read_token_count(usage.get("cache_creation_tokens")) or 0)
+        for_an_hour = min(written, read_token_count(usage.get("cache_creation_1h_tokens")) or 0) if written else 0
+        return self.dollars(prompt, completion, cached, written - for_an_hour, for_an_hour)
+
+    def dollars(
+        self, prompt: float, completion: float, cached: float = 0, written_5m: float = 0, written_1h: float = 0
+    ) -> float:
+        """Compute the dollars for so many tokens.
+
+        Args:
+            prompt: All tokens of the prompt.
+            completion: What the model wrote.
+            cached: Those of the prompt that were read from a cache.
+            written_5m: Those of the prompt that were written to a cache for five minutes.
+            written_1h: Those of the prompt that were written to a cache for an hour.
+        """
+        price = self.at(prompt)
+        read = price.input if price.cached_input is None else price.cached_input
+        write = price.input if price.cache_write_5m is None else price.cache_write_5m
+        write_1h = write if price.cache_write_1h is None else price.cache_write_1h
+        plain = prompt - cached - written_5m - written_1h
+        total = price.input * plain + read * cached + write * written_5m + write_1h * written_1h
+        return (total + price.output * completion) / 1e6
+
+    def at(self, prompt: float) -> Price:
+        """Return the prices for a prompt of so many tokens."""
+        if not self.tiers:
+            return self
+        reached = [tier for tier in self.tiers if prompt > tier.above]
+        return max(reached, key=lambda tier: tier.above).price if reached else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the prices as they stand in a file of prices."""
+        values = {name: getattr(self, name) for name in ("input", "cached_input", "cache_write_5m", "cache_write_1h")}
+        listed = {name: value for name, value in {**values, "output": self.output}.items() if value is not None}
+        return listed | {f"above_{tier.above // 1000}k": tier.price.to_dict() for tier in self.tiers}
+
+
+@dataclass(frozen=True)
+class Tier:
+    """The prices of requests whose prompt has more tokens than `above`; they hold for all tokens of the request."""
+
+    above: int
+    price: Price
