@@ -145,7 +145,10 @@ class Run:
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
                 self._prepared = True
-                await pipeline.complete(run_lanes(feed, lanes, self._preflight.work))
+                one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
+                await pipeline.complete(
+                    run_lanes(feed, lanes, self._preflight.work, None if one_by_one else pipeline.run_here)
+                )
         except asyncio.CancelledError:
             if not self.interrupted:
                 raise
@@ -243,6 +246,7 @@ def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
             lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
         else:
             here.systems.append((place, system))
+    here.here = not any(is_endpoint(system) for _, system in here.systems)
     return [*lanes, here] if here.systems else lanes
 
 
