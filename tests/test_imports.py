@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 
-REQUIRED = {"orjson", "pycurl", "rapidfuzz", "splintr", "tomli"}
+REQUIRED = {"orjson", "pycurl", "rapidfuzz", "splintr", "tomli", "zstandard"}
 """Installed with the package, so that a module may import them at its top; all else is imported where it is used."""
 
 

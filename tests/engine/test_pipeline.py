@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from context_bench import aevaluate, evaluate
-from context_bench.engine import pipeline
+from context_bench.engine import batch
 from context_bench.engine.limits import Limits
 from context_bench.errors import UsageError
 from context_bench.pricing import Price, Prices
@@ -106,8 +106,8 @@ def stored(directory: Path, run: str = "last") -> list[EvalRow]:
 
 def never_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is gathered waits for others, or for the end; the first answer alone shows how long one takes."""
-    monkeypatch.setattr(pipeline, "_AT_THE_LATEST", 600.0)
-    monkeypatch.setattr(pipeline, "_HOLD", 600.0)
+    monkeypatch.setattr(batch, "MAX_BATCH_DELAY", 600.0)
+    monkeypatch.setattr(batch, "MAX_LOOP_BLOCK", 600.0)
 
 
 # All become rows
@@ -154,7 +154,7 @@ def test_so_many_answers_wait_for_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_takes_long_to_judge_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the replies that come in meanwhile would wait for all of it."""
-    monkeypatch.setattr(pipeline, "_AT_THE_LATEST", 600.0)
+    monkeypatch.setattr(batch, "MAX_BATCH_DELAY", 600.0)
     seen = Seen()
 
     class Thorough(Judge):
@@ -201,15 +201,44 @@ def test_an_answer_that_cannot_be_written_down_is_the_error_of_its_row_alone(tmp
     assert [row.error for row in stored(tmp_path)] == [row.error for row in rows]
 
 
-def test_in_this_process_a_row_is_there_before_the_next_call() -> None:
+@pytest.mark.parametrize("limits", [None, Limits(max_errors="5")])
+def test_in_this_process_a_row_is_there_before_the_next_call(limits: Limits | None) -> None:
     seen, before = Seen(), list[int]()
 
     def system(example: dict[str, Any]) -> str:
         before.append(len(seen.ids))
+        if limits is None:
+            time.sleep(0.003)  # calls that take less than a moment are made several at a time, unless there is a limit
         return str(example["context"])
 
-    evaluate(system, numbered(*range(10)), metrics=[seen])
+    evaluate(system, numbered(*range(10)), metrics=[seen], limits=limits)
     assert before == list(range(10))
+
+
+def test_in_this_process_what_was_answered_does_not_wait_for_a_call_that_takes_long() -> None:
+    seen, before = Seen(), list[int]()
+
+    def system(example: dict[str, Any]) -> str:
+        if example["id"] == 50:
+            time.sleep(0.3)
+            before.extend(seen.ids)
+        return str(example["context"])
+
+    evaluate(system, numbered(*range(60)), metrics=[seen])
+    assert before == list(range(50))
+    assert seen.ids == list(range(60))
+
+
+def test_a_function_in_this_process_costs_little() -> None:
+    """An example in CPU time of this process; to hand each to a thread and back took more than 200 us."""
+    data = numbered(*range(2_000))
+    evaluate(lambda example: {"response": "c"}, data[:50], progress=False)
+    costs = []
+    for _ in range(3):
+        started = time.process_time()
+        evaluate(lambda example: {"response": "c"}, data, evaluators=[Judge()], progress=False)
+        costs.append((time.process_time() - started) / len(data))
+    assert min(costs) < 120e-6
 
 
 # How soon

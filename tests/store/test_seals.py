@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any
 from zlib import crc32
 
 import pytest
+import zstandard
 
 from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, sum_values, unseal
 
@@ -75,3 +78,45 @@ def test_what_is_no_json_is_damaged() -> None:
 def test_columns_are_told_apart() -> None:
     columns: list[tuple[Any, ...]] = [(1, "a"), (1, "b"), (2, "a"), (1, "a", None), (1, None), ("1", "a"), (1, b"\xff")]
     assert len({sum_values(*each) for each in columns}) == len(columns)
+
+
+# --- compressed
+
+
+LONG = b"The quick brown fox jumps over the lazy dog. " * 2_000
+
+
+def test_a_long_content_is_compressed_where_that_is_smaller() -> None:
+    record = seal(LONG, b"k")
+    assert (record[0], len(record) < len(LONG) / 10) == (1, True)
+    assert zstandard.ZstdDecompressor().decompress(record[5:]) == LONG
+    assert int.from_bytes(record[1:5], "little") == crc32(b"k\x01" + record[5:])
+    assert unseal(record, b"k") == LONG
+
+
+@pytest.mark.parametrize("content", [LONG[:4_000], Random(1).randbytes(90_000)])
+def test_any_other_content_stays_as_it_is(content: bytes) -> None:
+    record = seal(content, b"k")
+    assert record[:1] + record[5:] == b"\x00" + content
+    assert unseal(record, b"k") == content
+
+
+def test_a_long_content_that_was_written_as_it_is_can_be_read() -> None:
+    record = b"\x00" + crc32(b"k" + LONG).to_bytes(4, "little") + LONG
+    assert unseal(record, b"k") == LONG
+
+
+def test_no_flipped_bit_of_a_compressed_record_goes_unnoticed() -> None:
+    record = seal(LONG, about_one(3))
+    for bit in range(8 * len(record)):
+        damaged = bytearray(record)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(Damaged):
+            unseal(bytes(damaged), about_one(3))
+
+
+def test_threads_compress_side_by_side() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        contents = [bytes([65 + n % 26]) * 50_000 + LONG for n in range(200)]
+        records = list(threads.map(lambda each: seal(each, b"k"), contents))
+        assert list(threads.map(lambda each: unseal(each, b"k"), records)) == contents

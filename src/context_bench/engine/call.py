@@ -6,13 +6,13 @@ Whatever goes wrong becomes an `Outcome` with an error: a failing example is dat
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
-from context_bench.engine.threads import call_in_thread, unwrapped
+from context_bench.engine.threads import call_in_thread
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
@@ -21,7 +21,10 @@ from context_bench.systems.prompts import with_context
 from context_bench.types import Example, System
 from context_bench.wire.usage import read_usage
 
-__all__ = ["Outcome", "call_system", "is_endpoint"]
+__all__ = ["Outcome", "call_here", "call_several", "call_system", "is_endpoint"]
+
+_MOMENT = 0.001
+"""Seconds for which systems of this process are called before somebody looks at what they returned."""
 
 _OURS = frozenset(
     {
@@ -78,46 +81,76 @@ async def call_system(
     system: System, example: Example, threads: Executor, clock: Callable[[], float] = time.perf_counter
 ) -> Outcome:
     """Call the system on a copy of the example; never raises for what the system does."""
+    if not is_endpoint(system):
+        outcome: Outcome = await call_in_thread(threads, call_here, system, example, clock)
+        return outcome
     outcome = Outcome()
     try:
-        given = copy_example(example)
-        given.pop("response", None)  # a response that comes back is the system's, not one that the data carried
-        if is_endpoint(system):
-            outcome.started = clock()
-            raw = await ask(system, given)
-            outcome.ended = clock()
-        else:
-            raw = await call_in_thread(threads, _call_here, system, given, outcome, clock)
+        given = _copy_for_system(example)
+        outcome.started = clock()
+        raw = await ask(system, given)
+        outcome.ended = clock()
         _take(raw, system, example, outcome)
     # The one boundary: whatever a system raises is that row's error.
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        raised = unwrapped(error)
-        outcome.ended = outcome.ended or clock()
-        outcome.started = outcome.started or outcome.ended
-        outcome.error, outcome.cause = describe(raised), raised
-        facts = getattr(raised, "metadata", None)
-        outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
-        if frames := list_frames(raised):
-            outcome.metadata["traceback"] = frames
-        if getattr(system, "own_client", False) and getattr(raised, "tapped", None):
-            outcome.processed = {"tapped": raised.tapped}  # type: ignore[attr-defined]
+        _fail(outcome, system, error, clock)
     outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
     return outcome
+
+
+def call_here(system: Any, example: Example, clock: Callable[[], float] = time.perf_counter) -> Outcome:
+    """Do the same with a system that is not asynchronous, in this thread."""
+    outcome = Outcome()
+    try:
+        given = _copy_for_system(example)
+        outcome.started = clock()
+        try:
+            if hasattr(system, "process_conversation") and has_open_turns(given):
+                raw = in_one(system.process_conversation(given["turns"]))
+            else:
+                raw = system.process(given)
+        finally:
+            outcome.ended = clock()
+        _take(raw, system, example, outcome)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
+        _fail(outcome, system, error, clock)
+    outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
+    return outcome
+
+
+def call_several(calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+    """Call systems of this process one after the other, as often as fits into a moment; once at least."""
+    end = time.perf_counter() + _MOMENT
+    for system, example in calls:
+        outcomes.append(call_here(system, example))
+        if time.perf_counter() > end:
+            break
+
+
+def _copy_for_system(example: Example) -> Example:
+    given = copy_example(example)
+    given.pop("response", None)  # a response that comes back is the system's, not one that the data carried
+    return given
+
+
+def _fail(outcome: Outcome, system: System, error: BaseException, clock: Callable[[], float]) -> None:
+    """Make an exception the outcome."""
+    outcome.ended = outcome.ended or clock()
+    outcome.started = outcome.started or outcome.ended
+    outcome.error, outcome.cause = describe(error), error
+    facts = getattr(error, "metadata", None)
+    outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
+    if frames := list_frames(error):
+        outcome.metadata["traceback"] = frames
+    if getattr(system, "own_client", False) and getattr(error, "tapped", None):
+        outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
 
 
 def _waited(metadata: Mapping[str, Any]) -> float:
     seconds = metadata.get("waited")
     return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
-
-
-def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[[], float]) -> Any:
-    outcome.started = clock()
-    try:
-        if hasattr(system, "process_conversation") and has_open_turns(example):
-            return in_one(system.process_conversation(example["turns"]))
-        return system.process(example)
-    finally:
-        outcome.ended = clock()
 
 
 def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:

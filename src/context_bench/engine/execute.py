@@ -41,6 +41,9 @@ __all__ = ["Plan", "Run"]
 _COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
 
+_SWITCH_AFTER = 0.0005
+"""Seconds for which a thread keeps the interpreter when another one wants it."""
+
 _TERM_GRACE = 5.0
 """Seconds between SIGTERM and the end of what is in flight."""
 
@@ -140,12 +143,15 @@ class Run:
         join_shared_transport()
         plan.progress.start()
         try:
-            with _interrupts(self._interrupt), _fewer_collections():
+            with _interrupts(self._interrupt), _fewer_collections(), _quick_switches():
                 await asyncio.gather(
                     *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
                 )
                 self._prepared = True
-                await pipeline.complete(run_lanes(feed, lanes, self._preflight.work))
+                one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
+                await pipeline.complete(
+                    run_lanes(feed, lanes, self._preflight.work, None if one_by_one else pipeline.run_here)
+                )
         except asyncio.CancelledError:
             if not self.interrupted:
                 raise
@@ -243,6 +249,7 @@ def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
             lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
         else:
             here.systems.append((place, system))
+    here.here = not any(is_endpoint(system) for _, system in here.systems)
     return [*lanes, here] if here.systems else lanes
 
 
@@ -258,6 +265,17 @@ def _fewer_collections() -> Iterator[None]:
     finally:
         if patient:
             gc.set_threshold(*usual)
+
+
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    """Threads hand the interpreter over sooner meanwhile: the one that listens to servers needs it often."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, _SWITCH_AFTER))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @contextmanager

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
 from context_bench.types import Example, System
+from context_bench.utils.tokens import LONG_TEXT
 
 __all__ = ["Item", "Job", "Keys"]
 
@@ -16,11 +18,13 @@ class Item:
     Attributes:
         kept: Its id in the store.
         counted: Whether it was counted for its dataset.
+        tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
+        is_long: Whether its texts are so long that counting them is worth a thread.
         fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
             question.
     """
 
-    __slots__ = ("counted", "digests", "example", "fault", "kept", "tag", "tokens")
+    __slots__ = ("counted", "counting", "digests", "example", "fault", "is_long", "kept", "tag", "tokens")
 
     def __init__(self, example: Example) -> None:
         self.counted = False
@@ -29,6 +33,8 @@ class Item:
         self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
         self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
+        self.counting: Future[int] | None = None
+        self.is_long = _measure(self.example) >= LONG_TEXT
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
 
@@ -57,3 +63,13 @@ class Job:
     item: Item
     repeat: int = 0
     keys: Keys | None = None
+
+
+def _measure(example: Example) -> int:
+    """Count the characters of the context and of a conversation, which are all that may be long."""
+    size, context, turns = 0, example.get("context"), example.get("turns")
+    if isinstance(context, str):
+        size = len(context)
+    if turns and isinstance(turns, list):
+        size += sum([len(turn["content"]) for turn in turns if isinstance(turn.get("content"), str)])
+    return size

@@ -1,40 +1,34 @@
-"""One job to one row: known already, or else called, judged and kept.
+"""The story of one example on one system: look it up, call the system, judge the answer, make the row, keep it.
 
 An endpoint's next request does not wait for what is made of its last answer. Answers that are quickly judged are
-gathered for a moment and brought to their rows together, stage by stage: that costs half of what it costs one by one.
+completed in batches. Long texts and slow evaluators are worked on in threads, so that the event loop goes on listening
+to servers: time that we take must not look like theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 
+from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
-from context_bench.engine.call import Outcome, call_system, is_endpoint
+from context_bench.engine.call import Outcome, call_several, call_system, is_endpoint
 from context_bench.engine.jobs import Job
-from context_bench.engine.recorder import Recorder
+from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
-from context_bench.engine.threads import Threads
+from context_bench.engine.threads import Threads, call_beside, call_in_thread
 from context_bench.errors import BadOutput, DataError, describe
 from context_bench.results import EvalRow
-from context_bench.utils.tokens import read_token_count
+from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 __all__ = ["Done", "Pipeline"]
 
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
 Emit = Callable[[list[Done]], None]
-
-_TOGETHER = 64
-_AT_THE_LATEST = 0.01
-"""Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
-
-_HOLD = 0.003
-"""Seconds that the event loop is held for what was gathered: replies that come in meanwhile wait, and look slow."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """What is said of a row that was found; only to be read."""
@@ -54,7 +48,7 @@ class Pipeline:
         recorder: Finds and keeps results; None keeps nothing.
         threads: For systems that are not asynchronous.
         budget: Admits requests; None admits all.
-        together: The most answers that are gathered; with 1 each is brought to its row before the next request of
+        together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
             its worker is sent, unless that takes a slow evaluator.
     """
 
@@ -67,19 +61,18 @@ class Pipeline:
         threads: Executor,
         *,
         budget: Budget | None = None,
-        together: int = _TOGETHER,
+        together: int = MAX_BATCH,
     ) -> None:
         self._budget = budget
         self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
         self._threads = threads
-        self._most = min(together, _TOGETHER)
-        self._together = 1
+        self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
         cores = os.cpu_count() or 1
-        self._scoring = Threads(cores, "context-bench-score")
+        self._slow_threads = Threads(cores, "context-bench-score")
+        self._count_threads = Threads(cores, "context-bench-count")
+        self._long_threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
         self._room = asyncio.Semaphore(8 * cores)
         self._later: set[asyncio.Task[None]] = set()
-        self._gathered: list[Answered] = []
-        self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
 
@@ -88,7 +81,7 @@ class Pipeline:
         self._work = asyncio.ensure_future(work)
         try:
             await self._work
-            self._finish_gathered()
+            self._batch.flush()
             while self._later and self._failure is None:
                 await asyncio.wait(self._later)
         except asyncio.CancelledError:
@@ -126,74 +119,91 @@ class Pipeline:
         return job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
 
     async def run(self, job: Job) -> Outcome | None:
-        """Bring one job to its row, or so far that it comes to it by itself.
+        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it.
 
         Returns:
             What the system said, if it was asked: the answer may be known, or the budget spent.
         """
-        outcome = self._recorder.known_answer(job) if self._recorder is not None else None
-        if outcome is not None:
-            if job.order % _TOGETHER == 0:
+        known = self._find_answer(job)
+        if known is not None:
+            if job.order % MAX_BATCH == 0:
                 await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+            await self._take(job, known)
+            return None
+        outcome = await self._call(job)
+        if outcome is not None:
             await self._take(job, outcome)
-            return None
-        if job.item.fault is not None:
-            await self._take(job, Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}"))))
-            return None
+        return outcome
+
+    async def run_here(self, jobs: Sequence[Job]) -> list[Job]:
+        """Answer jobs of systems in this process, as many as fit into a moment; for runs without limits.
+
+        To hand a call to a thread and its result back takes longer than many a system: several share that.
+
+        Returns:
+            The jobs that are left.
+        """
+        known = [self._find_answer(job) for job in jobs]
+        asked = [job for job, outcome in zip(jobs, known) if outcome is None]
+        said: list[Outcome] = []
+        calls = [(job.system, job.item.example) for job in asked]
+        calling = asyncio.ensure_future(call_in_thread(self._threads, call_several, calls, said))
+        await asyncio.wait((calling,), timeout=MAX_BATCH_DELAY)
+        # One of them may take its time, or hang: what the others returned does not wait for it.
+        answered = [(job, outcome) for job, outcome in zip(jobs, known) if outcome is not None]
+        early = list(zip(asked, said))
+        await self._take_several([*answered, *early])
+        await calling
+        await self._take_several(list(zip(asked, said))[len(early) :])
+        return asked[len(said) :]
+
+    async def _take_several(self, answers: Sequence[Answered]) -> None:
+        quick = [(job, outcome) for job, outcome in answers if not self._takes_long(job, outcome)]
+        self._complete(quick)
+        if len(quick) < len(answers):
+            for job, outcome in answers:
+                if self._takes_long(job, outcome):
+                    await self._take(job, outcome)
+
+    def _find_answer(self, job: Job) -> Outcome | None:
+        """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
+        known = self._recorder.known_answer(job) if self._recorder is not None else None
+        if known is None and job.item.fault is not None:
+            return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
+        return known
+
+    async def _call(self, job: Job) -> Outcome | None:
+        """Call the system of a job; None when the budget is spent."""
         if self._budget is not None and not await self._budget.reserve(job):
             return None
-        outcome = await call_system(job.system, job.item.example, self._threads)
+        item = job.item
+        if item.is_long and item.tokens is None and item.counting is None and is_endpoint(job.system):
+            item.counting = self._count_threads.submit(self._maker.count_input, item)  # while the request is under way
+        outcome = await call_system(job.system, item.example, self._threads)
         if self._budget is not None:
             self._budget.land(job, outcome)
-        await self._take(job, outcome)
         return outcome
 
     async def _take(self, job: Job, outcome: Outcome) -> None:
-        """Bring an answer to its row, at once or together with others."""
-        if outcome.error is not None or not self._scorer.wiring(job.item.tag, job.item.example).slow:
-            if self._most == 1 or not is_endpoint(job.system):
-                self._finish([(job, outcome)])
-            else:
-                self._gather((job, outcome))
-            return
-        if not self._keep_answer(job, outcome):
-            self._finish([(job, outcome)])
-            return
-        if not is_endpoint(job.system):
-            await self._judge(job, outcome)
-            return
-        await self._room.acquire()
-        task = asyncio.ensure_future(self._judge(job, outcome))
-        self._later.add(task)
-        task.add_done_callback(self._judged)
+        """Complete an answer: with its batch, now, or in a thread."""
+        counting = job.item.counting
+        if counting is not None and not counting.done():
+            await asyncio.wrap_future(counting)
+        if self._takes_long(job, outcome):
+            await self._judge_beside(job, outcome)
+        elif self._batch.limit > 1 and is_endpoint(job.system):
+            self._batch.add((job, outcome))
+        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
+            self._complete([(job, outcome)])
+
+    def _takes_long(self, job: Job, outcome: Outcome) -> bool:
+        if outcome.error is not None:
+            return False
+        return _is_long(job, outcome) or self._scorer.wiring(job.item.tag, job.item.example).slow
 
     # -- answers that are judged at once
 
-    def _gather(self, answered: Answered) -> None:
-        self._gathered.append(answered)
-        if len(self._gathered) >= self._together:
-            self._finish_gathered()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_AT_THE_LATEST, self._time_is_up)
-
-    def _time_is_up(self) -> None:
-        self._timer = None
-        self._finish_gathered()
-
-    def _finish_gathered(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        if not gathered:
-            return
-        started = time.perf_counter()
-        try:
-            self._finish(gathered)
-        except Exception as error:  # noqa: BLE001 - `complete` raises it
-            self._fail(error)
-        else:
-            each = max((time.perf_counter() - started) / len(gathered), 1e-6)
-            self._together = max(1, min(self._most, int(_HOLD / each)))
-
-    def _finish(self, answers: list[Answered]) -> None:
+    def _complete(self, answers: list[Answered]) -> None:
         """Keep the answers, judge them, make their rows, keep those and hand them on."""
         recorder = self._recorder
         for job, outcome in answers:
@@ -224,14 +234,31 @@ class Pipeline:
 
     # -- answers whose judging takes its time
 
-    async def _judge(self, job: Job, outcome: Outcome) -> None:
-        memory = None if self._recorder is None else self._recorder.memory(job, outcome.processed)
+    async def _judge_beside(self, job: Job, outcome: Outcome) -> None:
+        """Judge an answer in a thread; the next request of an endpoint does not wait for that."""
+        long = self._long_threads if _is_long(job, outcome) else None
+        if not await call_beside(long, self._keep_answer, job, outcome):
+            self._complete([(job, outcome)])
+        elif not is_endpoint(job.system):
+            await self._judge(job, outcome, long)
+        else:
+            await self._room.acquire()
+            task = asyncio.ensure_future(self._judge(job, outcome, long))
+            self._later.add(task)
+            task.add_done_callback(self._judged)
+
+    async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
+        memory = await call_beside(long, self._open_memory, job, outcome)
         example, tag = job.item.example, job.item.tag
-        judgement = await self._scorer.judge(example, outcome.processed, tag, self._scoring, memory)
-        row = self._maker.row(job, outcome, judgement)
+        judgement = await self._scorer.judge(example, outcome.processed, tag, self._slow_threads, memory, long)
+        row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._recorder is not None:
             self._recorder.keep_row(job, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
+
+    def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
+        slow = self._scorer.wiring(job.item.tag, job.item.example).slow
+        return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
 
     def _judged(self, task: asyncio.Task[None]) -> None:
         self._later.discard(task)
@@ -240,10 +267,17 @@ class Pipeline:
             self._fail(error)
 
     def close(self) -> None:
-        """End the scoring threads; what has been answered is kept all the same."""
-        self._finish_gathered()
-        if self._timer is not None:
-            self._timer.cancel()
+        """End the threads; what has been answered is kept all the same."""
+        self._batch.close()
         for task in self._later:
             task.cancel()
-        self._scoring.shutdown(cancel_futures=True)
+        for threads in (self._slow_threads, self._count_threads, self._long_threads):
+            threads.shutdown(cancel_futures=True)
+
+
+def _is_long(job: Job, outcome: Outcome) -> bool:
+    """Whether the texts that are judged, counted and packed for a row are so long that a thread should do it."""
+    processed = outcome.processed
+    if len(processed.get("response") or "") >= LONG_TEXT:
+        return True
+    return job.item.is_long and (outcome.returns == "context" or "tapped" in processed)

@@ -77,7 +77,7 @@ class RowMaker:
             system=job.system.name,
             example_id=example["id"],
             scores=judgement.scores,
-            input_tokens=self._input_tokens(job.item),
+            input_tokens=self.count_input(job.item),
             output_tokens=output_tokens,
             metadata=metadata,
             latency=outcome.latency,
@@ -99,7 +99,8 @@ class RowMaker:
         )
         return passed_on, sent
 
-    def _input_tokens(self, item: Item) -> int:
+    def count_input(self, item: Item) -> int:
+        """Count the prompt of an example, once for all systems."""
         if item.tokens is None:
             item.tokens = count_prompt(item.example, self._count, self._text_fields)
         return item.tokens

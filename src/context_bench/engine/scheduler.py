@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -21,13 +21,23 @@ __all__ = ["Feed", "Lane", "run_lanes"]
 _STRIDE = 16
 """Examples that are read and looked up together: most of what that saves is saved with as many."""
 
+MAX_QUOTA = 64
+"""The most jobs of systems in this process that are done at a time."""
+
 
 @dataclass(slots=True)
 class Lane:
-    """Systems that share slots."""
+    """Systems that share slots.
+
+    Attributes:
+        here: Whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is
+            how many, as long as they are done quickly.
+    """
 
     slots: int
     systems: list[tuple[int, System]] = field(default_factory=list)
+    here: bool = False
+    quota: int = 1
     position: int = 0
     pending: deque[Job] = field(default_factory=deque)
 
@@ -98,15 +108,27 @@ class Feed:
             self._fill(lane)
         return lane.pending.popleft() if lane.pending else None
 
+    def take_more(self, lane: Lane, count: int) -> list[Job]:
+        """Take up to so many more jobs that are there already."""
+        pending = lane.pending
+        return [pending.popleft() for _ in range(min(count, len(pending)))]
+
+    def give_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        """Put back jobs that were not done, to be the next ones; unless nothing more is to be handed out."""
+        kept = {id(system) for _, system in lane.systems}
+        if not self._stopped:
+            lane.pending.extendleft(job for job in reversed(jobs) if id(job.system) in kept)
+
     def _must_wait(self, lane: Lane) -> bool:
         return lane.position - self._first >= self._ahead and not self._ended
 
     def _fill(self, lane: Lane) -> None:
         """Bring the jobs of the next few examples into a lane."""
         index = lane.position - self._first
+        stride = max(self._stride, lane.quota // (len(lane.systems) * self._repeats))
         if index >= len(self._held) and not self._ended:
-            self._read()
-        items = list(islice(self._held, index, index + self._stride))
+            self._read(stride)
+        items = list(islice(self._held, index, index + stride))
         if not items:
             return
         jobs: list[Job] = []
@@ -123,8 +145,8 @@ class Feed:
             lane.pending.extend(left)
         self._let_go()
 
-    def _read(self) -> None:
-        items, wanted = [], self._stride
+    def _read(self, wanted: int) -> None:
+        items = []
         try:
             for example in islice(self._source, wanted):
                 items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
@@ -145,12 +167,33 @@ class Feed:
             self._moved.set()
 
 
-async def run_lanes(feed: Feed, lanes: list[Lane], work: Callable[[Job], Awaitable[None]]) -> None:
-    """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run."""
+async def run_lanes(
+    feed: Feed,
+    lanes: list[Lane],
+    work: Callable[[Job], Awaitable[None]],
+    work_here: Callable[[list[Job]], Awaitable[list[Job]]] | None = None,
+) -> None:
+    """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run.
+
+    Args:
+        feed: Has the jobs.
+        lanes: Where they are done.
+        work: Does one job.
+        work_here: Does jobs of systems in this process, and returns those that are left; None does them one by one.
+    """
 
     async def slot(lane: Lane) -> None:
         while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
-            await work(job)
+            if not lane.here or work_here is None:
+                await work(job)
+                continue
+            jobs = [job, *feed.take_more(lane, lane.quota - 1)]
+            left = await work_here(jobs)
+            if left:
+                feed.give_back(lane, left)
+                lane.quota = max(1, len(jobs) - len(left))
+            elif len(jobs) == lane.quota:
+                lane.quota = min(2 * lane.quota, MAX_QUOTA)
 
     tasks = [asyncio.ensure_future(slot(lane)) for lane in lanes for _ in range(lane.slots)]
     try:

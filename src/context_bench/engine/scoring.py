@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.threads import call_in_thread, unwrapped
+from context_bench.engine.threads import call_beside, call_in_thread, unwrapped
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
@@ -162,13 +162,28 @@ class Scorer:
         return fields
 
     async def judge(
-        self, example: Example, processed: Example, tag: str, threads: Executor, memory: Memory | None = None
+        self,
+        example: Example,
+        processed: Example,
+        tag: str,
+        threads: Executor,
+        memory: Memory | None = None,
+        long: Executor | None = None,
     ) -> Judgement:
-        """Ask every evaluator that applies; one that fails gives a reason and no score."""
+        """Ask every evaluator that applies; one that fails gives a reason and no score.
+
+        Args:
+            example: As the dataset has it.
+            processed: What the system made of it.
+            tag: The dataset.
+            threads: For evaluators that are slow.
+            memory: What slow evaluators said before.
+            long: For all others, when the texts are long; None calls them here.
+        """
         judgement, wiring = Judgement(), self.wiring(tag, example)
         for evaluator in wiring.evaluators:
             if not _is_slow(evaluator):
-                _judge(judgement, evaluator, example, processed)
+                await call_beside(long, _judge, judgement, evaluator, example, processed)
             elif not _lacks_answer(judgement, evaluator, processed):
                 try:
                     scores = await _slow_scores(evaluator, example, processed, threads, memory)

@@ -11,9 +11,11 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Raised", "Threads", "call_in_thread", "unwrapped"]
+__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrapped"]
+
+T = TypeVar("T")
 
 
 class Threads(Executor):
@@ -71,6 +73,17 @@ class Raised(Exception):
 async def call_in_thread(threads: Executor, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call the function in a thread and return its result; every exception but Ctrl-C becomes Raised."""
     return await asyncio.get_running_loop().run_in_executor(threads, _guarded, function, arguments)
+
+
+async def call_beside(threads: Executor | None, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function of ours in a thread, or without threads here; what it raises is raised as it is."""
+    if threads is None:
+        return function(*arguments)
+    try:
+        result: T = await call_in_thread(threads, function, *arguments)
+    except Raised as raised:
+        raise raised.error from None
+    return result
 
 
 def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -1,6 +1,5 @@
 """Metrics: each turns the rows of one system into summary numbers. One file each."""
 
-from context_bench._lazy import add_module
 from context_bench.metrics.billed_ratio import BilledRatio
 from context_bench.metrics.card_pass_rate import CardPassRate
 from context_bench.metrics.cost_of_pass import CostOfPass

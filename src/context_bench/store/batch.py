@@ -136,7 +136,7 @@ def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
     """The keys of each run as one piece."""
     runs = {run_of(identity) for _, identity in keys}
     pieces = [(run, pack_keys([each for each in keys if run_of(each[1]) == run])) for run in runs]
-    return [(None, run, kind, seal(piece, about_keys(run, kind))) for run, piece in pieces]
+    return [(None, run, kind, seal(piece, about_keys(run, kind), compress=False)) for run, piece in pieces]
 
 
 def _insert(

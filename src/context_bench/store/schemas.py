@@ -105,7 +105,7 @@ _SEALS: tuple[tuple[str, int, Callable[..., bytes]], ...] = (
     ("seal_one", 2, lambda body, identity: seal(_encode(body), about_one(identity))),
     ("seal_example", 3, lambda body, identity, key: seal(_encode(body), about_one(identity, key))),
     ("seal_row", 3, lambda body, example, response: seal(_encode(body), about_row(example, response))),
-    ("seal_keys", 3, lambda body, run, kind: seal(_encode(body), about_keys(run, kind))),
+    ("seal_keys", 3, lambda body, run, kind: seal(_encode(body), about_keys(run, kind), compress=False)),
     ("seal_score", 2, lambda body, key: seal(_encode(body), key)),
 )
 """What statements call to make records."""

@@ -1,21 +1,32 @@
 """Each record carries a checksum: one that is not as it was written is known to be damaged, and costs no other.
 
-A record is a byte that says how its content is written (`PLAIN`: as it is), four bytes of CRC-32, and the content. The
-checksum also covers what the record belongs to, such as its id: one that is found in the wrong place is damaged too.
+A record is a byte that says how its content is written (`PLAIN`: as it is, `ZSTD`: compressed), four bytes of CRC-32,
+and the content as it is written. The checksum also covers what the record belongs to, such as its id: one that is found
+in the wrong place is damaged too.
 """
 
 from __future__ import annotations
 
 import struct
+import threading
+from functools import cache
 from typing import Any
 from zlib import crc32
 
 import orjson
 
-__all__ = ["PLAIN", "Damaged", "about_keys", "about_one", "about_row", "load", "seal", "sum_values", "unseal"]
+__all__ = ["PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "load", "seal", "sum_values", "unseal"]
 
 PLAIN = 0
-"""The content as it is; other numbers are for other ways to write it."""
+"""The content as it is."""
+
+ZSTD = 1
+"""The content compressed by zstandard, where that is smaller; its number is part of the checksum."""
+
+_WORTH_COMPRESSING = 4_096
+"""Bytes from which a content is compressed: less would save little, and cost time for each short example."""
+
+_LEVEL = 1
 
 _HEADER = struct.Struct("<BI")
 _LENGTH = _HEADER.size
@@ -50,21 +61,55 @@ def about_keys(run: int, kind: str) -> bytes:
     return about_one(run, kind.encode("utf-8", "replace"))
 
 
-def seal(content: bytes, about: bytes) -> bytes:
-    """A record with this content, of something that `about` stands for."""
+class _Codecs(threading.local):
+    """A compressor and a decompressor for each thread: they cannot be shared."""
+
+    def __init__(self) -> None:
+        import zstandard  # where it is needed, as it takes its time
+
+        self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+        self.error = zstandard.ZstdError
+
+
+@cache
+def _codecs() -> _Codecs:
+    return _Codecs()
+
+
+def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
+    """Make a record with this content, of something that `about` stands for; digests do not get smaller."""
+    if compress and len(content) >= _WORTH_COMPRESSING:
+        compressed = _codecs().compress(content)
+        if len(compressed) < len(content):
+            return _write_header(ZSTD, crc32(compressed, _sum_compressed(about))) + compressed
     return _write_header(PLAIN, crc32(content, crc32(about))) + content
 
 
+def _sum_compressed(about: bytes) -> int:
+    return crc32(bytes((ZSTD,)), crc32(about))
+
+
 def unseal(record: Any, about: bytes) -> bytes:
-    """The content of a record; Damaged when it is not what was sealed for the same thing."""
+    """Return the content of a record; Damaged when it is not what was sealed for the same thing."""
     try:
         codec, found = _read_header(record)
         content: bytes = record[_LENGTH:]
         if codec == PLAIN and crc32(content, crc32(about)) == found:
             return content
+        if codec == ZSTD and crc32(content, _sum_compressed(about)) == found:
+            return _decompress(content)
     except (struct.error, TypeError):  # too short, or a column of another kind
         pass
     raise Damaged
+
+
+def _decompress(content: bytes) -> bytes:
+    codecs = _codecs()
+    try:
+        return codecs.decompress(content)
+    except codecs.error:
+        raise Damaged from None
 
 
 def load(record: Any, about: bytes) -> Any:
