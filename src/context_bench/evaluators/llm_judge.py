@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import RequestFailed, describe
-from context_bench.evaluators.judge.judge_prompt import PROMPT, content_text, judge_messages, read_case
+from context_bench.evaluators.judge.judge_prompt import PROMPT, read_case, read_content, write_judge_messages
 from context_bench.evaluators.judge.judge_reply import read_verdict
 from context_bench.http import Endpoint, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
@@ -100,7 +100,7 @@ class LLMJudge:
         await self._endpoint.probe()
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
-        """The same as `ascore`, for callers without an event loop."""
+        """Ask the judge as `ascore` does, for callers without an event loop."""
         return run_sync(self.ascore(original, processed))
 
     async def ascore(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -111,7 +111,7 @@ class LLMJudge:
         if not case.answer.strip():
             return Scores({"judge_score": 0.0}, details={"rationale": "an empty answer, the judge was not asked"})
         try:
-            document = await self._ask(judge_messages(case))
+            document = await self._ask(write_judge_messages(case))
         except RequestFailed as error:
             return Scores(reason=f"the judge did not answer: {describe(error)}", transient=True)
         return _scores(document, self.model)
@@ -137,12 +137,12 @@ class LLMJudge:
 
 
 def _scores(document: Any, model: str) -> Scores:
-    """What a chat completion says, or why it says nothing."""
+    """Read the scores in a chat completion, or the reason why it has none."""
     try:
         choice = document["choices"][0]
-        reply, ending = content_text(choice["message"]), choice.get("finish_reason")
+        reply, ending = read_content(choice["message"]), choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError):
-        return Scores(reason="the judge's reply is no chat completion", transient=True)
+        return Scores(reason="the judge's reply is not a chat completion", transient=True)
     details: dict[str, Any] = {"model": model, "reply": reply[:_KEPT], **_tokens(document.get("usage"))}
     try:
         if ending == "length":
