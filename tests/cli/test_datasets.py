@@ -78,7 +78,7 @@ def test_show_gives_the_facts_where_there_is_no_example(capsys: pytest.CaptureFi
         (("show", "hotpotqa:fulwiki"), "hotpotqa has no configuration 'fulwiki'; it has fullwiki, distractor"),
         (("show", "hotpot"), "unknown dataset 'hotpot': did you mean hotpotqa"),
         (("fetch", "needle", "--to", "x"), "unknown public dataset 'needle'"),
-        (("fetch", "2wikimultihopqa", "--to", "x"), "is on no hub"),
+        (("fetch", "2wikimultihopqa", "--to", "x"), "is not on the hub"),
         (("fetch", "hotpotqa"), "--to"),
         (("import", "no.jsonl"), "no.jsonl: no such file"),
     ],

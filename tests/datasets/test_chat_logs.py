@@ -86,7 +86,7 @@ def test_other_requests_are_left_out(tmp_path: Path, record: Any) -> None:
 
 
 def test_a_broken_log(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 1: a request is an object, not list"):
+    with pytest.raises(DataError, match=r"line 1: a request must be a JSON object \(got list\)"):
         traffic(tmp_path, [1])
     (tmp_path / "log.jsonl").write_text("{")
     with pytest.raises(DataError, match="line 1: broken JSON"):

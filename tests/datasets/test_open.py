@@ -193,7 +193,7 @@ def test_a_mapping_that_says_nothing(mapping: str) -> None:
 
 
 def test_a_mapping_without_a_file(own: str) -> None:
-    with pytest.raises(UsageError, match="--map is for files"):
+    with pytest.raises(UsageError, match="--map is for your own files"):
         open_datasets([own], Choices(mapping={"question": "prompt"}))
 
 

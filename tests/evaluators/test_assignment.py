@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from context_bench.evaluators.assignment import best_assignment
+from context_bench.evaluators.assignment import find_best_assignment
 
 
 def best_total(weights: list[list[float]]) -> float:
@@ -26,11 +26,11 @@ def test_finds_the_greatest_total(shape: tuple[int, int]) -> None:
     source = random.Random(sum(shape))
     for _ in range(30):
         weights = [[source.choice([0.0, 0.5, source.random()]) for _ in range(shape[1])] for _ in range(shape[0])]
-        found = best_assignment(weights)
+        found = find_best_assignment(weights)
         assert len({row for row, _ in found}) == len({column for _, column in found}) == len(found) == min(shape)
         assert sum(weights[row][column] for row, column in found) == pytest.approx(best_total(weights))
 
 
 def test_nothing_to_pair() -> None:
-    assert best_assignment([]) == []
-    assert best_assignment([[], []]) == []
+    assert find_best_assignment([]) == []
+    assert find_best_assignment([[], []]) == []

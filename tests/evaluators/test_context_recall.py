@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ContextRecall
-from context_bench.evaluators.context_recall import rank_scores
+from context_bench.evaluators.context_recall import score_ranking
 
 CONTEXT = "Alice lives in Paris. Bob lives in Rome. The code is X-42."
 
@@ -116,7 +116,7 @@ def test_no_context_gives_a_reason() -> None:
     for processed in ({"response": "Rome"}, {"context": None}, {"context": 5}, {}):
         scores = ContextRecall().score({"context": CONTEXT, "answer": "Rome"}, processed)
         assert scores == {}
-        assert scores.reason == "the system put out no context"  # type: ignore[attr-defined]
+        assert scores.reason == "the system returned no context"  # type: ignore[attr-defined]
 
 
 def test_nothing_to_look_for_gives_a_reason() -> None:
@@ -131,7 +131,7 @@ def test_nothing_to_look_for_gives_a_reason() -> None:
 
 def test_ranks_by_hand() -> None:
     # relevant at places 2 and 4 of 5; a perfect ranking has them at 1 and 2
-    scores = rank_scores(["x", "a", "y", "b", "z"], ["a", "b"], k=3)
+    scores = score_ranking(["x", "a", "y", "b", "z"], ["a", "b"], k=3)
     dcg, ideal = 1 / math.log2(3) + 1 / math.log2(5), 1 / math.log2(2) + 1 / math.log2(3)
     assert scores == pytest.approx({"recall_at_k": 0.5, "ndcg": dcg / ideal, "mrr": 0.5})
     assert scores["ndcg"] == pytest.approx(0.6509, abs=1e-4)
@@ -153,12 +153,12 @@ def test_ranks_by_hand() -> None:
     ],
 )
 def test_rankings_at_the_edges(ranking: list[Any], relevant: list[Any], expected: tuple[float, ...]) -> None:
-    assert tuple(rank_scores(ranking, relevant, k=5).values()) == pytest.approx(expected)
+    assert tuple(score_ranking(ranking, relevant, k=5).values()) == pytest.approx(expected)
 
 
 def test_k_is_counted_from_the_top() -> None:
     ranking = [f"d{place}" for place in range(10)]
-    assert [rank_scores(ranking, ["d4"], k)["recall_at_k"] for k in (4, 5)] == [0.0, 1.0]
+    assert [score_ranking(ranking, ["d4"], k)["recall_at_k"] for k in (4, 5)] == [0.0, 1.0]
     documents = [{"id": name, "text": ""} for name in ranking]
     for k, found in ((4, 0.0), (5, 1.0)):
         scores = ContextRecall(k=k).score({"relevant_ids": ["d4"]}, {"context": "", "documents": documents})

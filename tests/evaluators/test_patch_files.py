@@ -7,7 +7,7 @@ import time
 import pytest
 
 from context_bench.evaluators import PatchFiles
-from context_bench.evaluators.patch_files import named_files, patched_files
+from context_bench.evaluators.patch_files import find_named_files, find_patched_files
 
 SCORER = PatchFiles()
 
@@ -43,19 +43,19 @@ def test_by_hand(response: str | None, expected: tuple[float, ...]) -> None:
 
 
 def test_files_of_a_diff() -> None:
-    assert patched_files("--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n") == {"new.py"}
-    assert patched_files("diff --git a/old name.py b/new name.py\nsimilarity index 100%\n") == {
+    assert find_patched_files("--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n") == {"new.py"}
+    assert find_patched_files("diff --git a/old name.py b/new name.py\nsimilarity index 100%\n") == {
         "old name.py",
         "new name.py",
     }
-    assert patched_files(diff("q.sql").replace("-old", "--- a comment")) == {"q.sql"}
-    assert patched_files("no diff: a -> b") == set()
+    assert find_patched_files(diff("q.sql").replace("-old", "--- a comment")) == {"q.sql"}
+    assert find_patched_files("no diff: a -> b") == set()
 
 
 def test_files_that_are_named() -> None:
     text = "In `src/app/main.py`, (lib/x.c) and tests/test_it.py; see setup.cfg, v1.2, https://x.org/a.py, etc."
-    assert named_files(text) >= {"src/app/main.py", "lib/x.c", "tests/test_it.py", "setup.cfg"}
-    assert not {"1.2", "v1.2", "etc", "a.py", "x.org/a.py"} & named_files(text)
+    assert find_named_files(text) >= {"src/app/main.py", "lib/x.c", "tests/test_it.py", "setup.cfg"}
+    assert not {"1.2", "v1.2", "etc", "a.py", "x.org/a.py"} & find_named_files(text)
 
 
 def test_the_best_of_several_gold_patches() -> None:

@@ -223,9 +223,9 @@ def test_plain_golds_have_one_value_each() -> None:
     ("example", "reason"),
     [
         ({}, "no ground_truth"),
-        ({"ground_truth": "f(x=1)"}, "ground_truth is in no known form"),
-        ({"ground_truth": ["f(x=1)"]}, "ground_truth is in no known form"),
-        ({"ground_truth": [{"f": [1]}]}, "ground_truth is in no known form"),
+        ({"ground_truth": "f(x=1)"}, "ground_truth is not in a known form"),
+        ({"ground_truth": ["f(x=1)"]}, "ground_truth is not in a known form"),
+        ({"ground_truth": [{"f": [1]}]}, "ground_truth is not in a known form"),
     ],
 )
 def test_what_cannot_be_judged_has_a_reason(example: dict[str, Any], reason: str) -> None:

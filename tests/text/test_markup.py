@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.text.markup import Part, answer_text, plain, reading_order, sentence_around
+from context_bench.text.markup import Part, cut_sentence_around, list_readable_parts, read_answer_text, remove_markup
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from context_bench.text.markup import Part, answer_text, plain, reading_order, s
     ],
 )
 def test_reading_order(reply: str, parts: list[Part]) -> None:
-    assert reading_order(reply) == parts
-    assert answer_text(reply) == parts[0].text
+    assert list_readable_parts(reply) == parts
+    assert read_answer_text(reply) == parts[0].text
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_reading_order(reply: str, parts: list[Part]) -> None:
     ],
 )
 def test_plain(text: str, expected: str) -> None:
-    assert plain(text).strip() == expected
+    assert remove_markup(text).strip() == expected
 
 
 def test_sentence_around() -> None:
     text = "One. Is it two? Three\nfour"
-    assert sentence_around(text, 11, 14) == " Is it two?"
-    assert sentence_around(text, 16, 21) == " Three\n"
-    assert sentence_around(text, 22, 26) == "four"
+    assert cut_sentence_around(text, 11, 14) == " Is it two?"
+    assert cut_sentence_around(text, 16, 21) == " Three\n"
+    assert cut_sentence_around(text, 22, 26) == "four"
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_sentence_around() -> None:
     ],
 )
 def test_spaces_and_signs_of_latex_become_plain_ones(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert remove_markup(text) == expected

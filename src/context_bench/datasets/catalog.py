@@ -57,7 +57,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of one dataset.
+    """The facts of one dataset: how it is loaded, scored and named.
 
     Attributes:
         name: What a user types.
@@ -71,7 +71,7 @@ class Card:
         instruction: Sent after the question: the form of answer that the scorer expects.
         evidence: What `evidence` holds, empty when the source has none.
         stand_in: Why the primary score is not the one that the authors report; empty when it is.
-        aggregate: How the official number comes from rows when it is no mean of them.
+        aggregate: How the official number comes from rows when it is not their mean.
         aggregate_field: The score that a ratio of sums is taken of.
         gated: Whether the hub asks for consent to terms first.
         unverified: Facts on this card that rest on memory alone.
@@ -106,23 +106,23 @@ class Card:
     threshold_note: str = ""
 
     def config(self, name: str | None = None) -> Config:
-        """One configuration, the default one without a name; a wrong name is an error that lists the right ones."""
+        """Return a configuration, the default one without a name; the error for a wrong name lists the right ones."""
         wanted = name or self.default_config
-        key = _folded(wanted)
+        key = _fold_name(wanted)
         for known, config in self.configs.items():
-            if _folded(known) == key:
+            if _fold_name(known) == key:
                 return config
         near = difflib.get_close_matches(wanted, self.configs, n=len(self.configs), cutoff=0.0)
         raise UsageError(f"{self.name} has no configuration {wanted!r}; it has {', '.join(near)}")
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("-", "_").lower()
 
 
 @cache
 def catalog() -> dict[str, Card]:
-    """All cards by name."""
+    """Return all cards by name."""
     cards: dict[str, Card] = {}
     for source in sorted(files(__package__).joinpath("cards").iterdir(), key=lambda item: item.name):
         if source.name.endswith(".toml"):
@@ -133,20 +133,22 @@ def catalog() -> dict[str, Card]:
 
 
 def read_card(name: str, family: str, values: Mapping[str, Any]) -> Card:
-    """A card from its table; a key that cards do not have is an error."""
+    """Make a card from its table; a key that cards do not have is an error."""
     table = dict(values)
     shared = table.pop("defaults", {})
     own = table.pop("configs", {}) if "configs" in table or "adapter" not in table else {"default": {}}
-    configs = {each: _checked(Config, f"{name}:{each}", {"name": each, **shared, **more}) for each, more in own.items()}
+    configs = {
+        each: _build_checked(Config, f"{name}:{each}", {"name": each, **shared, **more}) for each, more in own.items()
+    }
     table["columns"] = {layout: tuple(names) for layout, names in table.get("columns", {}).items()}
     table.setdefault("default_config", next(iter(configs), ""))
-    card: Card = _checked(Card, name, {"name": name, "family": family, "configs": configs, **table})
+    card: Card = _build_checked(Card, name, {"name": name, "family": family, "configs": configs, **table})
     if card.aggregate not in AGGREGATES:
         raise ValueError(f"{name}: unknown aggregate {card.aggregate!r}")
     return card
 
 
-def _checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
+def _build_checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
     unknown = set(values) - {each.name for each in fields(kind)}
     if unknown:
         raise ValueError(f"{name}: unknown key {sorted(unknown)[0]!r} in its card")
@@ -154,7 +156,7 @@ def _checked(kind: type[Any], name: str, values: Mapping[str, Any]) -> Any:
 
 
 def card_for(tag: str) -> Card | None:
-    """The card behind a dataset tag such as `needle:length=8000`, or a label for one; None for one's own data."""
+    """Find the card of a dataset tag such as `needle:length=8000`, or a label for one; None for the user's own data."""
     name = _LABELS.get(tag, tag).partition(":")[0].replace("_", "-")
     return catalog().get(name)
 
@@ -169,6 +171,6 @@ def label_dataset(label: str, tag: str) -> None:
 
 
 def find_weak_thresholds(tags: Iterable[str]) -> dict[str, str]:
-    """The datasets among these for which passing a threshold means little, each with the reason."""
+    """Find the datasets for which passing a threshold means little, each with the reason."""
     cards = {tag: card_for(tag) for tag in tags}
     return {tag: card.threshold_note for tag, card in cards.items() if card and card.threshold_note}

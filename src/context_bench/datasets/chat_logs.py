@@ -19,7 +19,7 @@ __all__ = ["read_traffic"]
 
 
 def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
-    """One example for each chat request, None for a line that is some other request.
+    """Yield one example for each chat request, and None for a line that is some other request.
 
     The messages are the `turns`; for systems that work on a text, all but the last user message is the
     `context`, and that message the `question`.
@@ -34,34 +34,36 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
         with path.open("rb") as source:
             for line, record in read_jsonl(source, str(path)):
                 if not isinstance(record, Mapping):
-                    raise DataError(f"{path}, line {line}: a request is an object, not {type(record).__name__}")
-                yield _example(record, line, answers)
+                    raise DataError(
+                        f"{path}, line {line}: a request must be a JSON object (got {type(record).__name__})"
+                    )
+                yield _make_example(record, line, answers)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _example(record: Mapping[str, Any], line: int, answers: bool) -> Example | None:
-    request = next((found for key in ("request", "body") if (found := _object(record.get(key)))), record)
-    request = _object(request.get("body")) or request
+def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Example | None:
+    request = next((found for key in ("request", "body") if (found := _read_object(record.get(key)))), record)
+    request = _read_object(request.get("body")) or request
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages or not all(_is_message(each) for each in messages):
         return None
     if request.get("system"):  # Anthropic's requests have it beside the messages
-        messages = [{"role": "system", "content": _text(request["system"])}, *messages]
+        messages = [{"role": "system", "content": _read_text(request["system"])}, *messages]
     asked = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=None)
     if asked is None:
         return None
-    before = [_text(each.get("content")) for place, each in enumerate(messages) if place != asked]
+    before = [_read_text(each.get("content")) for place, each in enumerate(messages) if place != asked]
     example: Example = {
         "id": f"line-{line}",
         "context": "\n\n".join(text for text in before if text),
-        "question": _text(messages[asked].get("content")),
+        "question": _read_text(messages[asked].get("content")),
         "turns": messages,
         "meta": {key: request[key] for key in ("model",) if key in request},
     }
     if request.get("tools"):
         example["tools"] = request["tools"]
-    reply = _reply(record)
+    reply = _read_reply(record)
     if reply:
         example["meta"]["recorded_reply"] = reply
         if answers:
@@ -73,15 +75,15 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
-def _text(content: Any) -> str:
-    """The text of a message, whose content may also be a list of parts."""
+def _read_text(content: Any) -> str:
+    """Read the text of a message, whose content may also be a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
 
 
-def _object(value: Any) -> Mapping[str, Any] | None:
-    """A JSON object, also as the text of one; None for anything else."""
+def _read_object(value: Any) -> Mapping[str, Any] | None:
+    """Return a JSON object, also from the text of one; None for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -90,27 +92,27 @@ def _object(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _reply(record: Mapping[str, Any]) -> str:
-    """What was answered, in the form of either API, also as a stream; empty when that cannot be told."""
+def _read_reply(record: Mapping[str, Any]) -> str:
+    """Read the recorded reply, in the form of either API or as a stream; empty where there is none."""
     given = record.get("response") or record.get("reply")
-    response = _object(given)
+    response = _read_object(given)
     if response is None:
-        return "".join(map(_delta, _events(given))) if isinstance(given, str) else ""
-    response = _object(response.get("body")) or response
+        return "".join(map(_read_delta, _read_events(given))) if isinstance(given, str) else ""
+    response = _read_object(response.get("body")) or response
     try:
-        return _text(response["choices"][0]["message"]["content"])
+        return _read_text(response["choices"][0]["message"]["content"])
     except (KeyError, IndexError, TypeError):
-        return _text(response.get("content")) if response.get("type") == "message" else ""
+        return _read_text(response.get("content")) if response.get("type") == "message" else ""
 
 
-def _events(stream: str) -> Iterator[Mapping[str, Any]]:
+def _read_events(stream: str) -> Iterator[Mapping[str, Any]]:
     for line in stream.splitlines():
-        if line.startswith("data:") and (event := _object(line[5:])):
+        if line.startswith("data:") and (event := _read_object(line[5:])):
             yield event
 
 
-def _delta(event: Mapping[str, Any]) -> str:
-    """The text that an event of a stream adds."""
+def _read_delta(event: Mapping[str, Any]) -> str:
+    """Read the text that an event of a stream adds."""
     try:
         delta = event["choices"][0]["delta"] if "choices" in event else event["delta"]
         return str(delta.get("content") or delta.get("text") or "")

@@ -1,7 +1,7 @@
-"""What every example must have, checked before it costs anything.
+"""Checks of examples, made before an example costs anything.
 
-An `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text; a conversation in
-`turns` needs no context beside it.
+Every example needs an `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text;
+a conversation in `turns` needs no context beside it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ExampleCheck:
             advice: What to do about a missing field, for the message.
         """
         if type(example) is not dict and not isinstance(example, Mapping):
-            raise DataError(f"{where}: an example is an object with fields, not {_kind(example)}")
+            raise DataError(f"{where}: an example must be an object with fields (got {_name_kind(example)})")
         for key in ("id",) if example.get("turns") else ("id", "context"):
             if key not in example:
                 there = ", ".join(map(str, example)) or "no fields at all"
@@ -44,9 +44,9 @@ class ExampleCheck:
                 raise DataError(f"{needed}; {advice}" if advice else needed)
         identity = example["id"]
         if isinstance(identity, bool) or not isinstance(identity, (str, int)):
-            raise DataError(f"{where}: 'id' must be text or a whole number, not {_kind(identity)}")
+            raise DataError(f"{where}: 'id' must be text or a whole number (got {_name_kind(identity)})")
         if not isinstance(example.get("context", ""), str):
-            raise DataError(f"{where}: 'context' must be text, not {_kind(example['context'])}")
+            raise DataError(f"{where}: 'context' must be text (got {_name_kind(example['context'])})")
         self._check_shapes(example, where)
         # 64 bits: among a million ids a false alarm has a chance of one in thirty million.
         digest = hash((str(example.get("dataset") or tag), identity))
@@ -60,7 +60,7 @@ class ExampleCheck:
             return
         for key, value in example.items():
             if key in _LISTS and value is not None and not isinstance(value, (list, tuple)):
-                raise DataError(f"{where}: {key!r} must be a list, not {_kind(value)}")
+                raise DataError(f"{where}: {key!r} must be a list (got {_name_kind(value)})")
         for turn in example.get("turns") or ():
             if not isinstance(turn, Mapping) or "role" not in turn:
                 raise DataError(f"{where}: each of the 'turns' must be an object with 'role' and 'content'")
@@ -75,7 +75,7 @@ def with_context_field(example: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
-    """The fields that are nested too deep to be sent or written down."""
+    """Find the fields that are nested too deep to be sent or stored."""
     return [key for key, value in example.items() if type(value) not in _FROZEN and _is_too_deep(value)]
 
 
@@ -83,35 +83,35 @@ def _is_too_deep(value: Any) -> bool:
     """Whether there are more than MAX_DEPTH levels, found level by level, as recursion would itself end somewhere."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [item for each in level for item in _members(each) if type(item) not in _FROZEN]
+        level = [item for each in level for item in _list_members(each) if type(item) not in _FROZEN]
         if not level:
             return False
     return True
 
 
-def _members(value: Any) -> Iterable[Any]:
+def _list_members(value: Any) -> Iterable[Any]:
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else ()
 
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that a system may change at will; texts are shared, containers are not."""
-    return {key: value if type(value) in _FROZEN else _copied(value) for key, value in example.items()}
+    """Copy an example, so that a system may change it at will; texts are shared, containers are not."""
+    return {key: value if type(value) in _FROZEN else _copy_value(value) for key, value in example.items()}
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     if type(value) in _FROZEN:
         return value
     if type(value) is dict:
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _copy_value(item) for key, item in value.items()}
     if type(value) is list:
-        return [_copied(item) for item in value]
+        return [_copy_value(item) for item in value]
     from copy import deepcopy
 
     return deepcopy(value)
 
 
-def _kind(value: Any) -> str:
+def _name_kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), f"a {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""One's own data: .jsonl, .json (a list), .csv, .tsv and .parquet files, read as a stream.
+"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, read as a stream.
 
 A file is checked once, in full and before anything is sent: the first problem is an error that names
 file and line. Examples keep their own `dataset` tag, or get the file's name.
@@ -27,12 +27,12 @@ _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction"
 
 
 def parse_mapping(text: str) -> dict[str, str]:
-    """`question=prompt,answer=gold`: which field of a record becomes which field of an example."""
+    """Parse `question=prompt,answer=gold`: the field of an example, and the column that it comes from."""
     mapping: dict[str, str] = {}
     for item in text.split(","):
         field, equals, source = (part.strip() for part in item.partition("="))
         if not equals or not field or not source:
-            raise UsageError(f"--map {text!r}: {item!r} is no FIELD=COLUMN, such as question=prompt")
+            raise UsageError(f"--map {text!r}: {item!r} is not FIELD=COLUMN, such as question=prompt")
         if field in mapping:
             raise UsageError(f"--map {text!r} gives {field!r} twice")
         mapping[field] = source
@@ -62,29 +62,29 @@ class FileDataset:
             raise DataError(f"{self.path}: no such file")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for line, example in self._examples():
+        for line, example in self._read_examples():
             if not isinstance(example, dict):
-                raise DataError(f"{self.path}, line {line}: an example is an object with fields")
+                raise DataError(f"{self.path}, line {line}: an example must be an object with fields")
             yield example if example.get("dataset") else {**example, "dataset": self.dataset}
 
     def check(self) -> int:
         """Read the whole file once and raise DataError on the first problem; the number of examples."""
         check, self.checked = ExampleCheck(), 0
-        for line, example in self._examples():
+        for line, example in self._read_examples():
             check(example, f"{self.path}, line {line}", self.dataset, _ADVICE)
             self.checked += 1
         if not self.checked:
             raise DataError(f"{self.path}: no examples in this file")
         return self.checked
 
-    def _examples(self) -> Numbered:
+    def _read_examples(self) -> Numbered:
         if not self.mapping:
             yield from self._read()
             return
         for place, (line, record) in enumerate(self._read(), 1):
-            yield line, self._mapped(record, line, place) if isinstance(record, dict) else record
+            yield line, self._map_fields(record, line, place) if isinstance(record, dict) else record
 
-    def _mapped(self, record: dict[str, Any], line: int, place: int) -> dict[str, Any]:
+    def _map_fields(self, record: dict[str, Any], line: int, place: int) -> dict[str, Any]:
         used = set(self.mapping.values())
         example = {key: value for key, value in record.items() if key not in used}
         for field, source in self.mapping.items():
@@ -115,10 +115,10 @@ class FileDataset:
 def _read_cells(source: BinaryIO, where: str, delimiter: str = ",") -> Numbered:
     """An empty cell is a missing value, but for a context, which may be empty."""
     for line, record in read_csv(source, where, delimiter=delimiter):
-        yield line, {key: _cell(key, value) for key, value in record.items() if value or key == "context"}
+        yield line, {key: _read_cell(key, value) for key, value in record.items() if value or key == "context"}
 
 
-def _cell(name: str, text: str) -> Any:
+def _read_cell(name: str, text: str) -> Any:
     """A cell that holds a JSON list or object stands for it, but for those that are text in any case."""
     if name not in _TEXTS and text[:1] in ("[", "{"):
         try:

@@ -32,7 +32,7 @@ MAX_PARQUET = 1 << 30
 
 
 def read_jsonl(source: BinaryIO, where: str) -> Numbered:
-    """One JSON value a line; blank lines are passed over."""
+    """Yield one JSON value for each line; blank lines are passed over."""
     for number, line in enumerate(_read_lines(source, where), 1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -50,35 +50,35 @@ def read_jsonl(source: BinaryIO, where: str) -> Numbered:
 
 
 def _read_lines(source: IO[AnyStr], where: str) -> Iterator[AnyStr]:
-    """The lines of a file; DataError for one that is longer than a record may be."""
+    """Yield the lines of a file; DataError for one that is longer than a record may be."""
     number = 0
     while line := source.readline(MAX_RECORD + 1):
         number += 1
         if len(line) > MAX_RECORD:
-            raise _too_long(where, number)
+            raise _explain_too_long(where, number)
         yield line
 
 
-def _too_long(where: str, line: int) -> DataError:
+def _explain_too_long(where: str, line: int) -> DataError:
     return DataError(f"{where}, line {line}: a record is longer than {MAX_RECORD >> 20} MB; split it into smaller ones")
 
 
 def read_json(source: BinaryIO, where: str, *, series: bool = False) -> Numbered:
-    """A JSON list, element by element; with `series` also objects one after another, as some `.json` files hold."""
+    """Yield the elements of a JSON list; with `series` also objects one after another, as some `.json` files hold."""
     with io.TextIOWrapper(source, encoding="utf-8-sig") as lines:
-        yield from _elements(_Window(lines, where), where, series)
+        yield from _read_elements(_Window(lines, where), where, series)
 
 
-def _elements(text: _Window, where: str, series: bool) -> Numbered:
+def _read_elements(text: _Window, where: str, series: bool) -> Numbered:
     if not text.skip() or text.peek() != "[":
         if not series:
-            raise DataError(f"{where}: a .json file holds a list of examples; use .jsonl for one object a line")
+            raise DataError(f"{where}: a .json file must hold a list of examples; use .jsonl for one object a line")
         while text.skip():
-            yield _element(text, where)
+            yield _read_element(text, where)
         return
     text.advance(1)
     while text.skip() and text.peek() != "]":
-        yield _element(text, where)
+        yield _read_element(text, where)
         if text.skip() and text.peek() == ",":
             text.advance(1)
             if text.skip() and text.peek() == "]":
@@ -92,7 +92,7 @@ def _elements(text: _Window, where: str, series: bool) -> Numbered:
         raise DataError(f"{where}, line {text.line}: broken JSON (something comes after the end of the list)")
 
 
-def _element(text: _Window, where: str) -> tuple[int, Any]:
+def _read_element(text: _Window, where: str) -> tuple[int, Any]:
     line = text.line
     try:
         return line, text.decode()
@@ -108,27 +108,27 @@ class _Window:
     def __init__(self, source: TextIO, where: str) -> None:
         self._source, self._where, self._text, self.line = source, where, "", 1
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         if len(self._text) > MAX_RECORD:
-            raise _too_long(self._where, self.line)
+            raise _explain_too_long(self._where, self.line)
         # Twice as much each time: an element that spans many chunks is not parsed from its start too often.
         chunk = self._source.read(max(_CHUNK, len(self._text)))
         self._text += chunk
         return bool(chunk)
 
     def skip(self) -> bool:
-        """Go to the next character that is no white space; False at the end of the file."""
+        """Go to the next character that is not white space; False at the end of the file."""
         while True:
             rest = self._text.lstrip()
             if rest:
                 self.advance(len(self._text) - len(rest))
                 return True
             self.advance(len(self._text))
-            if not self._more():
+            if not self._read_more():
                 return False
 
     def peek(self) -> str:
-        """The next character."""
+        """Return the next character."""
         return self._text[:1]
 
     def advance(self, count: int) -> None:
@@ -137,26 +137,26 @@ class _Window:
         self._text = self._text[count:]
 
     def decode(self) -> Any:
-        """The JSON value that starts here; the window is then after it."""
+        """Return the JSON value that starts here; the window is then after it."""
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text)
-                if end < len(self._text) or not self._more():  # a number may go on in the next chunk
+                if end < len(self._text) or not self._read_more():  # a number may go on in the next chunk
                     self.advance(end)
                     return value
             except json.JSONDecodeError:
-                if not self._more():
+                if not self._read_more():
                     raise
 
 
 def read_csv(source: BinaryIO, where: str, *, delimiter: str = ",") -> Numbered:
-    """Rows under a header, every cell as text."""
+    """Yield the rows under a header, every cell as text."""
     csv.field_size_limit(MAX_RECORD)
     with io.TextIOWrapper(source, encoding="utf-8-sig", newline="") as lines:
-        yield from _rows(csv.DictReader(_read_lines(lines, where), strict=True, delimiter=delimiter), where)
+        yield from _read_rows(csv.DictReader(_read_lines(lines, where), strict=True, delimiter=delimiter), where)
 
 
-def _rows(reader: csv.DictReader[str], where: str) -> Numbered:
+def _read_rows(reader: csv.DictReader[str], where: str) -> Numbered:
     try:
         header = reader.fieldnames or ()
         if len(set(header)) < len(header):
@@ -164,14 +164,14 @@ def _rows(reader: csv.DictReader[str], where: str) -> Numbered:
             raise DataError(f"{where}, line 1: two columns are called {twice!r}")
         for record in reader:
             if None in record or None in record.values():
-                raise DataError(f"{where}, line {reader.line_num}: as many cells as the header are needed")
+                raise DataError(f"{where}, line {reader.line_num}: a row must have as many cells as the header")
             yield reader.line_num, record
     except csv.Error as error:
         raise DataError(f"{where}, line {reader.reader.line_num}: broken CSV ({error})") from error
 
 
 def read_parquet(source: BinaryIO, where: str) -> Numbered:
-    """Rows of a Parquet file, in batches."""
+    """Yield the rows of a Parquet file, read in batches."""
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
@@ -181,7 +181,7 @@ def read_parquet(source: BinaryIO, where: str) -> Numbered:
         # By default whole columns of all row groups are read before the first row is there.
         table = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         number = 0
-        for batch in table.iter_batches(batch_size=_batch_size(table.metadata), use_threads=False):
+        for batch in table.iter_batches(batch_size=_choose_batch_size(table.metadata), use_threads=False):
             for record in batch.to_pylist():
                 number += 1
                 yield number, record
@@ -196,8 +196,8 @@ def _read_whole(source: BinaryIO, where: str) -> BinaryIO:
     return io.BytesIO(content)
 
 
-def _batch_size(metadata: Any) -> int:
-    """As many rows as take about a megabyte, so that a few rows do not cost many."""
+def _choose_batch_size(metadata: Any) -> int:
+    """Choose as many rows as take about a megabyte, so that a few rows do not cost many."""
     size: int = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     rows: int = metadata.num_rows * _BUFFER // max(1, size)
     return max(1, min(_BATCH, rows))

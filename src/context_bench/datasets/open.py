@@ -1,4 +1,4 @@
-"""From what a user types after `--dataset` to examples: a name with parameters, a file, or one's own loader."""
+"""Opens datasets as a user names them after `--dataset`: a name with parameters, a file, or a loader of one's own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Choices", "Datasets", "Source", "gather_datasets", "open_datasets"]
 
 @dataclass(frozen=True)
 class Choices:
-    """What the flags say of all datasets of a run.
+    """The flags that apply to all datasets of a run.
 
     Attributes:
         seed: For generated data and random samples; None leaves it to each loader.
@@ -52,7 +52,7 @@ class Source:
 
     @classmethod
     def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
-        """The examples of a local file."""
+        """Open the examples of a local file."""
         dataset = FileDataset(path, tag, mapping)
         source = cls(tag, [dataset])
         source._file = dataset
@@ -119,10 +119,10 @@ class Datasets:
         lengths, limit = [source.length for source in self.sources], self._choices.limit
         if limit is None and None in lengths:
             raise TypeError("the number of examples is not known in advance")
-        return sum(_smaller(length, limit) for length in lengths)
+        return sum(_find_smaller(length, limit) for length in lengths)
 
 
-def _smaller(length: int | None, limit: int | None) -> int:
+def _find_smaller(length: int | None, limit: int | None) -> int:
     return min(value for value in (length, limit) if value is not None)
 
 
@@ -134,7 +134,7 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
             raise UsageError(f"the dataset {text!r} is given twice")
     stems = [Path(text).stem for text in texts if _is_file(text)]
     if choices.mapping and not stems:
-        raise UsageError("--map is for files of one's own: no --dataset is a file")
+        raise UsageError("--map is for your own files, and no --dataset is a file")
     sources = []
     for text in texts:
         if _is_file(text):
@@ -143,12 +143,12 @@ def open_datasets(texts: Sequence[str], choices: Choices | None = None) -> Datas
             plain = stems.count(stem) == 1 and card_for(stem) is None
             sources.append(Source.from_file(text, stem if plain else text, choices.mapping))
         else:
-            sources.append(_from_refs(text, parse("dataset", text), choices))
+            sources.append(_open_refs(text, parse("dataset", text), choices))
     return Datasets(sources, choices)
 
 
 def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterable[Example], int]:
-    """The examples that a caller means, and of how many datasets they are.
+    """Return the examples that a caller means, and the number of datasets that they come from.
 
     Args:
         given: An iterable of examples; a reference such as `needle:n=20` or a file; a list of references and iterables;
@@ -158,7 +158,7 @@ def gather_datasets(given: Any, max_examples: int | None = None) -> tuple[Iterab
     if isinstance(given, str):
         return open_datasets([given], Choices(limit=max_examples)), 1
     if isinstance(given, Mapping):
-        sources = [_tagged(str(tag), part) for tag, part in given.items()]
+        sources = [_open_tagged(str(tag), part) for tag, part in given.items()]
         return Datasets(sources), len(sources)
     if isinstance(given, list | tuple) and given and all(_is_dataset(part) for part in given):
         parts = [open_datasets([part]) if isinstance(part, str) else part for part in given]
@@ -172,21 +172,21 @@ def _is_dataset(part: Any) -> bool:
     return isinstance(part, str) or (isinstance(part, Iterable) and not isinstance(part, Mapping))
 
 
-def _tagged(tag: str, part: Any) -> Source:
+def _open_tagged(tag: str, part: Any) -> Source:
     if isinstance(part, str):
         (source,) = open_datasets([part]).sources
         return Source(tag, [source], source.length)
     if not isinstance(part, Iterable):
         raise UsageError(f"dataset {tag!r} must be an iterable of examples, a name or a file")
-    return Source(tag, [part], _length(part))
+    return Source(tag, [part], _find_length(part))
 
 
 def _is_file(text: str) -> bool:
     return Path(text).suffix.lower() in SUFFIXES
 
 
-def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
-    """One source for a reference; the cells of a sweep follow each other in it."""
+def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
+    """Open one source for a reference; the cells of a sweep follow each other in it."""
     opened, lengths = [], []
     for ref in refs:
         loader = resolve("dataset", ref)
@@ -194,55 +194,55 @@ def _from_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
             if ref.parameters or ref.argument:
                 raise UsageError(f"{ref.text!r}: this dataset takes no parameters")
             opened.append(loader)
-            lengths.append(_length(loader))
+            lengths.append(_find_length(loader))
             continue
-        ref = _with_choices(loader, ref, choices, len(refs))
+        ref = _apply_choices(loader, ref, choices, len(refs))
         examples = call_with(loader, ref, argument_name="config")
         if not isinstance(examples, Iterable):
-            raise DataError(f"{text!r}: the loader returned {type(examples).__name__}, which has no examples")
+            raise DataError(f"{text!r}: a loader must return an iterable of examples (got {type(examples).__name__})")
         opened.append(examples)
-        lengths.append(_declared_length(loader, ref, examples))
+        lengths.append(_find_declared_length(loader, ref, examples))
     known = [length for length in lengths if length is not None]
     return Source(text, opened, sum(known) if len(known) == len(lengths) else None)
 
 
-def _with_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
-    """The reference with what the flags say of it, where its loader takes that and it says nothing itself."""
-    takes = _signature(loader)
+def _apply_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
+    """Add the flags that a loader takes to a reference that does not set them itself."""
+    takes = _read_signature(loader)
     said: dict[str, Any] = {"seed": choices.seed, "data_dir": choices.data_dir, "revision": choices.revision}
     if "n" in takes and isinstance(takes["n"].default, int):
-        said["n"] = _number_to_make(takes["n"].default, choices, cells)
+        said["n"] = _choose_number_to_make(takes["n"].default, choices, cells)
     if choices.revision and "revision" not in takes:
-        raise UsageError(f"--revision is for public datasets: {ref.text!r} has none")
+        raise UsageError(f"--revision is for public datasets, and {ref.text!r} is not one")
     more = {key: value for key, value in said.items() if value is not None and key in takes}
     return Ref(ref.text, ref.target, ref.argument, {**more, **ref.parameters})
 
 
-def _number_to_make(usual: int, choices: Choices, cells: int) -> int | None:
-    """How many examples a loader makes that makes as many as it is told: those that are asked for, over all cells."""
+def _choose_number_to_make(usual: int, choices: Choices, cells: int) -> int | None:
+    """Choose how many examples a loader is told to generate: the limit, shared among the cells of a sweep."""
     if not choices.limit:
         return None
     wanted = -(-choices.limit // cells)
     return wanted if choices.sample == "first" else max(usual, wanted)
 
 
-def _signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def _read_signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         return dict(inspect.signature(loader).parameters)
     except (TypeError, ValueError):
         return {}
 
 
-def _length(examples: Any) -> int | None:
+def _find_length(examples: Any) -> int | None:
     try:
         return len(examples)
     except TypeError:
         return None
 
 
-def _declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
-    """How many examples there will be: those there are, or the loader's parameter `n`."""
-    declared = _signature(loader).get("n")
+def _find_declared_length(loader: Callable[..., Any], ref: Ref, examples: Any) -> int | None:
+    """Find the number of examples: the length of what was loaded, or the loader's parameter `n`."""
+    declared = _read_signature(loader).get("n")
     default = declared.default if declared is not None else None
     number = ref.parameters.get("n", default)
-    return _length(examples) if not isinstance(number, int) else number
+    return _find_length(examples) if not isinstance(number, int) else number

@@ -1,4 +1,4 @@
-"""Which examples of a dataset are used: the first, a random choice, or as many of each category.
+"""Samples of a dataset: the first examples, a random choice, or as many of each category.
 
 A choice depends on the seed and on the ids alone, so that it is the same on every machine, and that a
 larger sample holds the smaller one. Chosen examples keep the order of the source.
@@ -27,24 +27,24 @@ Ranked = tuple[int, int, Example]
 
 
 def sample(examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0) -> Iterator[Example]:
-    """At most `n` of the examples, all without `n`."""
+    """Return at most `n` of the examples, all without `n`."""
     if how not in SAMPLES:
-        raise UsageError(f"a sample is one of {', '.join(SAMPLES)}, not {how!r}")
+        raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {how!r})")
     if how == "first" or not n:
         return islice(examples, n)
-    return _drawn(examples, n, seed, by_category=how == "stratified")
+    return _draw_sample(examples, n, seed, by_category=how == "stratified")
 
 
-def _drawn(examples: Iterable[Example], n: int, seed: int, by_category: bool) -> Iterator[Example]:
+def _draw_sample(examples: Iterable[Example], n: int, seed: int, by_category: bool) -> Iterator[Example]:
     strata: dict[str, list[Ranked]] = {}
     for place, example in enumerate(examples):
-        best = strata.setdefault(_category(example) if by_category else "", [])
+        best = strata.setdefault(_find_category(example) if by_category else "", [])
         ranked = (-_draw(example, seed, place), place, example)
         if len(best) < n:
             heapq.heappush(best, ranked)
         else:
             heapq.heappushpop(best, ranked)
-    chosen = sorted(_even(list(strata.values()), n), key=lambda ranked: ranked[1])
+    chosen = sorted(_take_evenly(list(strata.values()), n), key=lambda ranked: ranked[1])
     return iter([example for _, _, example in chosen])
 
 
@@ -54,19 +54,19 @@ def _draw(example: Example, seed: int, place: int) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def _category(example: Example) -> str:
+def _find_category(example: Example) -> str:
     meta: Any = example.get("meta")
     for key in _STRATA:
         if isinstance(meta, dict) and isinstance(meta.get(key), str | int):
             return f"{meta[key]}"
     raise DataError(
-        f"example {example.get('id')!r} has no category, so nothing can be stratified: "
-        f"it takes one of {', '.join(_STRATA)} in `meta`, or --sample random"
+        f"example {example.get('id')!r} has no category to stratify by: "
+        f"set one of {', '.join(_STRATA)} in `meta`, or use --sample random"
     )
 
 
-def _even(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
-    """As many of each, best draws first; what a small category cannot give goes to the others."""
+def _take_evenly(strata: list[list[Ranked]], n: int) -> Iterator[Ranked]:
+    """Take as many of each, best draws first; what a small category cannot give goes to the others."""
     ordered = [sorted(stratum, reverse=True) for stratum in strata]
     # The turn of a category within a round is decided by its best draw, not by where it comes in the source.
     ordered.sort(key=lambda stratum: stratum[0][:2], reverse=True)

@@ -1,4 +1,4 @@
-"""Whatever a user hands over as an evaluator, made into one."""
+"""Makes an evaluator of an object, a function or a name that a user hands over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FunctionEvaluator:
 
     @property
     def parts(self) -> list[Any]:
-        """What its scores depend on."""
+        """The function, on which its scores depend."""
         return [self.function]
 
     def score(self, original: Example, processed: Example) -> dict[str, float]:

@@ -12,16 +12,16 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import Gold, gold_answers, is_blank, response_text
-from context_bench.text.markup import without_thinking
-from context_bench.text.squad import normalized_words, token_f1
+from context_bench.text.markup import remove_thinking
+from context_bench.text.squad import split_normalized, token_f1
 
 __all__ = ["AnswerQuality"]
 
 
 @lru_cache(maxsize=1024)
-def _gold_words(text: str) -> list[str]:
+def _split_gold(text: str) -> list[str]:
     """The words of a gold answer, which each system's answer is compared with."""
-    return normalized_words(text)
+    return split_normalized(text)
 
 
 class AnswerQuality:
@@ -42,7 +42,7 @@ class AnswerQuality:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        words = normalized_words(without_thinking(response_text(processed)))
+        words = split_normalized(remove_thinking(response_text(processed)))
         response = " ".join(words)
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:
@@ -51,7 +51,7 @@ class AnswerQuality:
 
 
 def _compare(gold: Gold, response: str, words: list[str]) -> tuple[float, ...]:
-    parts = [_gold_words(part) for part in gold]
+    parts = [_split_gold(part) for part in gold]
     whole = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
     exact = float(words == whole)
     if not whole:  # the gold was nothing but articles and punctuation: only equality can be judged

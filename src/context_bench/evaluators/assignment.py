@@ -1,31 +1,31 @@
-"""Who is paired with whom: the one-to-one assignment of rows to columns with the greatest total weight."""
+"""The one-to-one assignment of rows to columns with the greatest total weight."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["best_assignment"]
+__all__ = ["find_best_assignment"]
 
 
-def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Pairs (row, column) of greatest total weight; every row is paired when there are enough columns.
+def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """Find the pairs (row, column) of greatest total weight; every row is paired when there are enough columns.
 
     The Hungarian method with potentials, cubic in the size of the table.
     """
     if not weights or not weights[0]:
         return []
     if len(weights) > len(weights[0]):
-        return sorted((row, column) for column, row in best_assignment(list(zip(*weights))))
+        return sorted((row, column) for column, row in find_best_assignment(list(zip(*weights))))
     rows, columns = len(weights), len(weights[0])
     row_price, column_price = [0.0] * (rows + 1), [0.0] * (columns + 1)
     owner = [0] * (columns + 1)  # row of each column; column 0 stands for "not yet paired", rows count from 1
     for row in range(1, rows + 1):
         owner[0] = row
-        _give_back(_cheapest_path(weights, owner, row_price, column_price), owner)
+        _give_back(_find_cheapest_path(weights, owner, row_price, column_price), owner)
     return sorted((owner[column] - 1, column - 1) for column in range(1, columns + 1) if owner[column])
 
 
-def _cheapest_path(
+def _find_cheapest_path(
     weights: Sequence[Sequence[float]], owner: list[int], row_price: list[float], column_price: list[float]
 ) -> tuple[int, list[int]]:
     """Grow a tree of tight pairs from the new row until it meets a free column; prices move along."""

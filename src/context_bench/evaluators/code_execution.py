@@ -23,7 +23,7 @@ class CodeExecution:
 
     Reads HumanEval's form (`test` with `check(candidate)`, `entry_point`, and the code to complete in
     `prompt` or `context`) and MBPP's (`test_list`, or asserts in `test`). The response may be a
-    completion, a whole program, or a chat message with fences; code within `<think>` alone is no answer.
+    completion, a whole program, or a chat message with fences; code within `<think>` alone is not an answer.
 
     Args:
         timeout: Seconds of wall-clock time for one program with its tests.
@@ -39,9 +39,9 @@ class CodeExecution:
 
     def __init__(self, timeout: float = 10.0, sandbox: str = "auto") -> None:
         if not 0 < timeout < math.inf:
-            raise UsageError(f"timeout is a number of seconds above 0, not {timeout!r}")
+            raise UsageError(f"timeout must be a number of seconds above 0 (got {timeout!r})")
         if sandbox not in SANDBOXES:
-            raise UsageError(f"sandbox is one of {', '.join(SANDBOXES)}, not {sandbox!r}")
+            raise UsageError(f"sandbox must be one of {', '.join(SANDBOXES)} (got {sandbox!r})")
         self.timeout = timeout
         self.sandbox = sandbox
 
@@ -55,7 +55,7 @@ class CodeExecution:
             return Scores(reason="no tests: the example has neither test nor test_list")
         blocks = find_code_blocks(split_reasoning(response_text(processed))[0])
         if not blocks:
-            return _failed("no code in the reply")
+            return _make_failure("no code in the reply")
         try:
             isolation = find_isolation(self.sandbox)
         except UsageError as error:
@@ -63,8 +63,8 @@ class CodeExecution:
         verdict = run(task, blocks, isolation, self.timeout)
         if verdict.passed is None:
             return Scores(reason=verdict.reason)
-        return Scores({"pass_at_1": 1.0}) if verdict.passed else _failed(verdict.reason)
+        return Scores({"pass_at_1": 1.0}) if verdict.passed else _make_failure(verdict.reason)
 
 
-def _failed(reason: str) -> Scores:
+def _make_failure(reason: str) -> Scores:
     return Scores({"pass_at_1": 0.0}, details={"reason": reason})

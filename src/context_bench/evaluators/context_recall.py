@@ -41,10 +41,10 @@ class ContextRecall:
         """Search the returned context, and judge the order of returned documents."""
         texts, documents = read_sent_texts(original, processed), processed.get("documents")
         if texts is None:
-            return Scores(reason="the system put out no context")
+            return Scores(reason="the system returned no context")
         scores: dict[str, float] = {}
         if documents is not None and original.get("relevant_ids"):
-            scores |= rank_scores([_id(item) for item in documents], original["relevant_ids"], self.k)
+            scores |= score_ranking([_read_id(item) for item in documents], original["relevant_ids"], self.k)
         search = TextSearch(texts, original)
         if evidence := evidence_texts(original):
             scores["evidence_recall"] = sum(search.find_span(span) is not None for span in evidence) / len(evidence)
@@ -53,7 +53,7 @@ class ContextRecall:
         return Scores(scores, reason=None if scores else "no evidence, no gold answer and no relevant ids")
 
 
-def rank_scores(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
+def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
     """Recall among the first k, nDCG over the whole ranking and the reciprocal rank of the first hit.
 
     Relevance is binary; a document that is returned twice counts once, where it first stands.
@@ -68,5 +68,5 @@ def rank_scores(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> 
     }
 
 
-def _id(document: Any) -> Any:
+def _read_id(document: Any) -> Any:
     return document.get("id") if isinstance(document, Mapping) else document

@@ -50,7 +50,7 @@ class EvidenceSurvival:
         lost = [span for span, how in zip(spans, found) if how == "lost"]
         details: dict[str, Any] = {how: found.count(how) for how in ("verbatim", "normalised", "lost")}
         if lost:
-            details["lost_spans"] = [_shortened(span) for span in lost[:_SHOWN]]
+            details["lost_spans"] = [_shorten(span) for span in lost[:_SHOWN]]
         return Scores({"evidence_survived": float(not lost)}, details=details)
 
 
@@ -80,7 +80,7 @@ class _Field(NamedTuple):
 
 
 def _find_record(span: str, search: TextSearch) -> str:
-    return "normalised" if any(_has_record(span, form) for form in search.forms_for(span)) else "lost"
+    return "normalised" if any(_has_record(span, form) for form in search.list_forms(span)) else "lost"
 
 
 def _has_record(span: str, form: str) -> bool:
@@ -89,10 +89,10 @@ def _has_record(span: str, form: str) -> bool:
     With their keys, or as the row of a table, which has none. Where the values alone could stand together by
     chance (fewer than three words, or numbers only) a table's row is not recognised.
     """
-    record = _record(span)
+    record = _read_record(span)
     if record is None:
         return False
-    fields = list(_fields(record))
+    fields = list(_list_fields(record))
     keyed = [f"{field.key} {field.value}" for field in fields if field.value]
     empty = [field.key for field in fields if not field.value]
     if _stand_together(keyed, [*empty, *(f"{key} null" for key in empty)], form):
@@ -104,7 +104,7 @@ def _has_record(span: str, form: str) -> bool:
     return _stand_together(values, [*(field.key for field in fields if field.nested), "null", "none"], form)
 
 
-def _record(span: str) -> dict[str, Any] | None:
+def _read_record(span: str) -> dict[str, Any] | None:
     try:
         record = json.loads(span.rstrip(", \n"))
     except (ValueError, RecursionError):
@@ -112,22 +112,22 @@ def _record(span: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _fields(value: Any, key: str = "", depth: int = 0) -> Iterator[_Field]:
+def _list_fields(value: Any, key: str = "", depth: int = 0) -> Iterator[_Field]:
     """The fields of a record, and of the records in it; a list of plain values is one value."""
     if isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value)):
         items = value.items() if isinstance(value, Mapping) else ((key, each) for each in value)
         if depth:
             yield _Field(key, "", depth > 1)
         for name, item in items:
-            yield from _fields(item, normalise(name).strip(), depth + 1)
+            yield from _list_fields(item, normalise(name).strip(), depth + 1)
     else:
-        yield _Field(key, " ".join(_plain_words(value)), depth > 1)
+        yield _Field(key, " ".join(_list_plain_words(value)), depth > 1)
 
 
-def _plain_words(value: Any) -> Iterator[str]:
+def _list_plain_words(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
-            yield from _plain_words(each)
+            yield from _list_plain_words(each)
     elif value is not None:
         yield from normalise(value if isinstance(value, str) else json.dumps(value)).split()
 
@@ -148,6 +148,6 @@ def _stand_together(pieces: Sequence[str], between: Sequence[str], form: str) ->
     return False
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LENGTH else line[: _LENGTH - 1] + "…"

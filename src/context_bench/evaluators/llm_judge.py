@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import RequestFailed, describe
-from context_bench.evaluators.judge.judge_prompt import PROMPT, judge_messages, read_case
+from context_bench.evaluators.judge.judge_prompt import PROMPT, read_case, write_judge_messages
 from context_bench.evaluators.judge.judge_reply import read_verdict
 from context_bench.http import Secret
 from context_bench.http.loop import run_sync
@@ -113,7 +113,7 @@ class LLMJudge:
         if not case.answer.strip():
             return Scores({"judge_score": 0.0}, details={"rationale": "an empty answer, the judge was not asked"})
         try:
-            document = await self._ask(judge_messages(case))
+            document = await self._ask(write_judge_messages(case))
         except RequestFailed as error:
             return Scores(reason=f"the judge did not answer: {describe(error)}", transient=True)
         return _scores(document, self.model)

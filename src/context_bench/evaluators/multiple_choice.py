@@ -11,7 +11,7 @@ from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 
-__all__ = ["MultipleChoiceAccuracy", "correct_letter", "option_texts"]
+__all__ = ["MultipleChoiceAccuracy", "find_correct_letter", "list_option_texts"]
 
 _USUAL = 10
 _LETTER = re.compile(r"\W*([A-Za-z])\W*")
@@ -32,8 +32,8 @@ class MultipleChoiceAccuracy:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Read the chosen letter and compare."""
-        options = option_texts(original)
-        correct = correct_letter(original, options)
+        options = list_option_texts(original)
+        correct = find_correct_letter(original, options)
         if correct is None:
             return Scores(reason="no correct_letter, and no answer that is one of the choices")
         count = len(options) or max(_USUAL, ascii_uppercase.index(correct) + 1)
@@ -43,7 +43,7 @@ class MultipleChoiceAccuracy:
         return Scores({"mc_accuracy": float(chosen == correct)}, details={"letter": chosen})
 
 
-def option_texts(example: Mapping[str, Any]) -> list[str]:
+def list_option_texts(example: Mapping[str, Any]) -> list[str]:
     """The texts of the options in their order; `choices` may be a list, {"text": [...]} or {"A": ...}."""
     choices = example.get("choices")
     if isinstance(choices, Mapping):
@@ -53,7 +53,7 @@ def option_texts(example: Mapping[str, Any]) -> list[str]:
     return [str(choice) for choice in choices[: len(ascii_uppercase)]]
 
 
-def correct_letter(example: Mapping[str, Any], options: list[str]) -> str | None:
+def find_correct_letter(example: Mapping[str, Any], options: list[str]) -> str | None:
     """The gold letter: the one that is given, or that of the one option which is the answer."""
     given = _LETTER.fullmatch(str(example.get("correct_letter") or ""))
     if given:

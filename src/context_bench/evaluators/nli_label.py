@@ -28,7 +28,7 @@ class NLILabelMatch:
         golds = [" ".join(gold) for gold in gold_answers(original)]
         wanted = {verdict for gold in golds if (verdict := label_verdict(gold))}
         if not wanted:
-            return Scores(reason=f"no label of entailment is known as {golds[0]!r}" if golds else "no gold label")
+            return Scores(reason=f"{golds[0]!r} is not a known label" if golds else "no gold label")
         verdict = read_verdict(response_text(processed))
         details = {"verdict": verdict.value if verdict else None}
         return Scores({"nli_accuracy": float(verdict in wanted)}, details=details)

@@ -7,9 +7,9 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
-__all__ = ["PatchFiles", "named_files", "patched_files"]
+__all__ = ["PatchFiles", "find_named_files", "find_patched_files"]
 
 _GIT = re.compile(r"^diff --git a/(.+?) b/(.+)$", re.MULTILINE)
 _SIDES = re.compile(r"^--- (?:a/)?([^\t\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
@@ -17,14 +17,14 @@ _PATH = re.compile(r"(?<![\w./:-])((?:[\w.+-]+/)+[\w.+-]*\w|[\w+-]+\.[A-Za-z]\w{
 _MOST_TEXT = 400_000
 
 
-def patched_files(text: str) -> set[str]:
-    """The files in the headers of a diff; of a renamed one both names."""
+def find_patched_files(text: str) -> set[str]:
+    """Find the files in the headers of a diff; of a renamed one both names."""
     pairs = _GIT.findall(text) or _SIDES.findall(text)
     return {path.strip() for pair in pairs for path in pair} - {"/dev/null"}
 
 
-def named_files(text: str) -> set[str]:
-    """What looks like a path, for a reply that is no diff."""
+def find_named_files(text: str) -> set[str]:
+    """Find what looks like a path, for a reply that is not a diff."""
     return set(_PATH.findall(text[:_MOST_TEXT]))
 
 
@@ -42,16 +42,16 @@ class PatchFiles:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Compare the two sets of files."""
-        golds = [files for gold in gold_answers(original) if (files := patched_files("\n".join(gold)))]
+        golds = [files for gold in gold_answers(original) if (files := find_patched_files("\n".join(gold)))]
         if not golds:
             return Scores(reason="no gold patch")
-        response = answer_text(response_text(processed))
-        given = patched_files(response) or named_files(response)
-        best = max((_overlap(given, gold) for gold in golds), key=lambda scores: scores[2])
+        response = read_answer_text(response_text(processed))
+        given = find_patched_files(response) or find_named_files(response)
+        best = max((_score_overlap(given, gold) for gold in golds), key=lambda scores: scores[2])
         return Scores(dict(zip(self.score_fields, best)), details={"files": sorted(given)[:50]})
 
 
-def _overlap(given: set[str], gold: set[str]) -> tuple[float, float, float]:
+def _score_overlap(given: set[str], gold: set[str]) -> tuple[float, float, float]:
     hits = len(given & gold)
     if not hits:
         return 0.0, 0.0, 0.0

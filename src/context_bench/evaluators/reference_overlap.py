@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.evaluators.rouge import rouge_l, tokenize
 from context_bench.results import Scores
 from context_bench.text.golds import response_text, turn_responses
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
 __all__ = ["ReferenceOverlap"]
 
@@ -35,11 +35,11 @@ class ReferenceOverlap:
             # One reply to a whole conversation answers its last turn.
             replies = [*[""] * (len(references) - 1), response_text(processed)]
         pairs = [(said, wanted) for said, wanted in zip([*replies, *[""] * len(references)], references) if wanted]
-        overlaps = [_overlap(str(said or ""), str(wanted)) for said, wanted in pairs if tokenize(str(wanted))]
+        overlaps = [_score_overlap(str(said or ""), str(wanted)) for said, wanted in pairs if tokenize(str(wanted))]
         if not overlaps:
             return Scores(reason="no reference")
         return Scores({"reference_overlap": sum(overlaps) / len(overlaps)})
 
 
-def _overlap(said: str, wanted: str) -> float:
-    return rouge_l(tokenize(answer_text(said)), tokenize(wanted)).f1
+def _score_overlap(said: str, wanted: str) -> float:
+    return rouge_l(tokenize(read_answer_text(said)), tokenize(wanted)).f1

@@ -30,7 +30,7 @@ def tokenize(text: str) -> list[str]:
     return _TOKEN.findall(text.lower())
 
 
-def _rouge(hits: int, predicted: int, wanted: int) -> Rouge:
+def _make_rouge(hits: int, predicted: int, wanted: int) -> Rouge:
     if not hits:
         return Rouge(0.0, 0.0, 0.0)
     precision, recall = hits / predicted, hits / wanted
@@ -39,16 +39,16 @@ def _rouge(hits: int, predicted: int, wanted: int) -> Rouge:
 
 def rouge_l(prediction: Sequence[str], reference: Sequence[str]) -> Rouge:
     """ROUGE-L of two token lists: the longest common subsequence."""
-    return _rouge(LCSseq.similarity(prediction, reference), len(prediction), len(reference))
+    return _make_rouge(LCSseq.similarity(prediction, reference), len(prediction), len(reference))
 
 
 def rouge_n(prediction: Sequence[str], reference: Sequence[str], n: int) -> Rouge:
     """ROUGE-N of two token lists: the n-grams that they share."""
-    predicted, wanted = _ngrams(prediction, n), _ngrams(reference, n)
-    return _rouge((predicted & wanted).total(), predicted.total(), wanted.total())
+    predicted, wanted = _count_ngrams(prediction, n), _count_ngrams(reference, n)
+    return _make_rouge((predicted & wanted).total(), predicted.total(), wanted.total())
 
 
-def _ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+def _count_ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(n))))
 
 
@@ -65,12 +65,12 @@ def rouge_lsum(prediction: str, reference: str) -> Rouge:
     hits = 0
     for line in wanted:
         own = set(line)
-        union = {place for other in predicted if not own.isdisjoint(other) for place in _lcs_places(line, other)}
+        union = {place for other in predicted if not own.isdisjoint(other) for place in _find_lcs_places(line, other)}
         for place in union:
             if left[line[place]] > 0:
                 left[line[place]] -= 1
                 hits += 1
-    return _rouge(hits, sum(map(len, predicted)), sum(map(len, wanted)))
+    return _make_rouge(hits, sum(map(len, predicted)), sum(map(len, wanted)))
 
 
 def lcs_rows(reference: Sequence[str], prediction: Sequence[str]) -> list[int]:
@@ -91,7 +91,7 @@ def lcs_rows(reference: Sequence[str], prediction: Sequence[str]) -> list[int]:
     return rows
 
 
-def _lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Iterator[int]:
+def _find_lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Iterator[int]:
     """The places in the reference of one longest common subsequence.
 
     Of several the one that `rouge-score` picks, since the union over sentences depends on it: walking
@@ -103,11 +103,11 @@ def _lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Iterator
         if reference[i - 1] == prediction[j - 1]:
             yield i - 1
             i, j = i - 1, j - 1
-        elif _length(rows, i - 1, j) < _length(rows, i, j):
+        elif _read_length(rows, i - 1, j) < _read_length(rows, i, j):
             j -= 1
         else:
             i -= 1
 
 
-def _length(rows: Sequence[int], i: int, j: int) -> int:
+def _read_length(rows: Sequence[int], i: int, j: int) -> int:
     return (rows[i - 1] & ((1 << j) - 1)).bit_count() if i else 0

@@ -1,4 +1,4 @@
-"""Whether a passage or an answer stands in what a model got to read: one rule for every evaluator that looks for it.
+"""Finds a passage or an answer in what a model got to read: one rule for every evaluator that looks for it.
 
 Texts are compared by their normalised words (see `text.words.normalise`), as they are and with their escapes undone:
 HTML's, and JSON's, once and twice over, as in a JSON text that is a string of another one.
@@ -22,16 +22,16 @@ _AROUND = 40
 
 
 def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
-    """The texts that a model would be sent after a system in this process; None where it put out an answer alone.
+    """List the texts that a model would be sent after a system in this process; None where it put out an answer alone.
 
     That is the conversation where there is one, unless the system made a context of it: see `prompts.merge`.
     """
     if not isinstance(processed.get("context"), str) and not isinstance(processed.get("turns"), list):
         return None
-    return _prompt_texts(merge(original, processed))
+    return _list_prompt_texts(merge(original, processed))
 
 
-def _prompt_texts(example: Mapping[str, Any]) -> list[str]:
+def _list_prompt_texts(example: Mapping[str, Any]) -> list[str]:
     turns, context = example.get("turns"), example.get("context")
     if turns and isinstance(turns, list):
         return Prompt(messages=turns).texts()
@@ -57,7 +57,7 @@ class TextSearch:
     def find_span(self, span: str) -> Literal["verbatim", "normalised"] | None:
         """Say how a passage of the context is there: in whole words, or cut within words as the original cuts it."""
         wanted = _read_span(span)
-        texts = self._texts_for(wanted)
+        texts = self._choose_texts(wanted)
         if found := _find(wanted, texts):
             return found
         cut = any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)
@@ -66,13 +66,13 @@ class TextSearch:
     def has_words(self, span: str) -> bool:
         """Whether a text is there in whole words; one without any word (a sign, an emoji) as it is."""
         wanted = _read_span(span)
-        return _find(wanted, self._texts_for(wanted)) is not None
+        return _find(wanted, self._choose_texts(wanted)) is not None
 
-    def forms_for(self, span: str) -> list[str]:
-        """The normalised texts in which a span may be looked for."""
-        return [form for text in self._texts_for(_read_span(span)) for form in text.forms]
+    def list_forms(self, span: str) -> list[str]:
+        """List the normalised texts in which a span may be looked for."""
+        return [form for text in self._choose_texts(_read_span(span)) for form in text.forms]
 
-    def _texts_for(self, span: _Text) -> list[_Text]:
+    def _choose_texts(self, span: _Text) -> list[_Text]:
         if not self._question or not self._is_asked(span):
             return self._texts
         if self._original.get("turns") and not _find(span, _split(self._source, self._question)):
@@ -92,7 +92,7 @@ class TextSearch:
 
     @cached_property
     def _source(self) -> list[_Text]:
-        return [_read_text(text) for text in _prompt_texts(self._original)]
+        return [_read_text(text) for text in _list_prompt_texts(self._original)]
 
     def _is_cut(self, span: _Text) -> bool:
         """Whether the original has the span, and only with a part of a word at its ends."""
@@ -114,7 +114,7 @@ class _Text:
 
     @cached_property
     def forms(self) -> list[str]:
-        """The same, then also with JSON's escapes undone; none without any word."""
+        """Its words once HTML's escapes are undone, then also JSON's; none without any word."""
         forms = [self.plain, *map(normalise, undo_escapes(self.raw)[1:])]
         return [form for form in forms if form.strip()]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from context_bench.evaluators.assignment import best_assignment
-from context_bench.evaluators.tool_calls.argument_values import object_matches
-from context_bench.evaluators.tool_calls.call_reading import Call, read_calls, same_name
+from context_bench.evaluators.assignment import find_best_assignment
+from context_bench.evaluators.tool_calls.argument_values import matches_object
+from context_bench.evaluators.tool_calls.call_reading import Call, is_same_name, read_calls
 from context_bench.results import Scores
 
 __all__ = ["ToolCallMatch", "call_matches"]
@@ -39,10 +39,10 @@ class ToolCallMatch:
         meta = original.get("meta")
         category = str(meta.get("category") or "") if isinstance(meta, Mapping) else ""
         truth = original.get("ground_truth")
-        golds = _golds(truth) if isinstance(truth, list | tuple) else None
+        golds = _read_golds(truth) if isinstance(truth, list | tuple) else None
         if golds is None and not category.endswith("relevance"):
-            return Scores(reason="no ground_truth" if truth is None else "ground_truth is in no known form")
-        declared = _parameters(original)
+            return Scores(reason="no ground_truth" if truth is None else "ground_truth is not in a known form")
+        declared = _read_parameters(original)
         calls = read_calls(processed, {*declared, *(name for name, _ in golds or ())})
         if category.endswith("irrelevance") or (not golds and not category.endswith("relevance")):
             right = not calls
@@ -53,14 +53,14 @@ class ToolCallMatch:
         return Scores({"tool_call_match": float(right)}, details={"calls": [call.name for call in calls]})
 
 
-def _golds(truth: Sequence[Any]) -> list[Gold] | None:
+def _read_golds(truth: Sequence[Any]) -> list[Gold] | None:
     """The wanted calls; also from the plain form {"name": ..., "arguments": ...} with one value for each."""
     golds: list[Gold] = []
     for item in truth:
         if not isinstance(item, Mapping):
             return None
         if isinstance(item.get("name"), str) and isinstance(item.get("arguments"), Mapping):
-            golds.append((item["name"], {key: [_accepting(value)] for key, value in item["arguments"].items()}))
+            golds.append((item["name"], {key: [_accept_one(value)] for key, value in item["arguments"].items()}))
             continue
         for name, parameters in item.items():
             if not isinstance(parameters, Mapping):
@@ -69,13 +69,13 @@ def _golds(truth: Sequence[Any]) -> list[Gold] | None:
     return golds
 
 
-def _accepting(value: Any) -> Any:
+def _accept_one(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: [_accepting(item)] for key, item in value.items()}
-    return [_accepting(item) for item in value] if isinstance(value, list) else value
+        return {key: [_accept_one(item)] for key, item in value.items()}
+    return [_accept_one(item) for item in value] if isinstance(value, list) else value
 
 
-def _parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _read_parameters(example: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The functions on offer, each with what it declares about its parameters."""
     tools = example.get("tools")
     declared: dict[str, Mapping[str, Any]] = {}
@@ -91,26 +91,26 @@ def _all_match(calls: Sequence[Call], golds: Sequence[Gold], declared: Mapping[s
     if len(calls) != len(golds):
         return False
     for call in calls:
-        if not {*_names(_of_function(declared, call.name).get("required"))} <= {*(call.arguments or ())}:
+        if not {*_list_names(_find_parameters(declared, call.name).get("required"))} <= {*(call.arguments or ())}:
             return False
     table = [
-        [float(call_matches(call, gold, _of_function(declared, gold[0]).get("properties"))) for call in calls]
+        [float(call_matches(call, gold, _find_parameters(declared, gold[0]).get("properties"))) for call in calls]
         for gold in golds
     ]
-    return sum(table[row][column] for row, column in best_assignment(table)) == len(golds)
+    return sum(table[row][column] for row, column in find_best_assignment(table)) == len(golds)
 
 
-def _of_function(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> Mapping[str, Any]:
-    return next((parameters for name, parameters in declared.items() if same_name(name, wanted)), {})
+def _find_parameters(declared: Mapping[str, Mapping[str, Any]], wanted: str) -> Mapping[str, Any]:
+    return next((parameters for name, parameters in declared.items() if is_same_name(name, wanted)), {})
 
 
-def _names(required: Any) -> Sequence[str]:
+def _list_names(required: Any) -> Sequence[str]:
     return required if isinstance(required, list | tuple) else ()
 
 
 def call_matches(call: Call, gold: Gold, schemas: Any = None) -> bool:
     """Whether one call is the wanted one; `schemas` is what the function declares about each parameter."""
     name, parameters = gold
-    if call.arguments is None or not same_name(call.name, name):
+    if call.arguments is None or not is_same_name(call.name, name):
         return False
-    return object_matches(call.arguments, parameters, schemas if isinstance(schemas, Mapping) else {})
+    return matches_object(call.arguments, parameters, schemas if isinstance(schemas, Mapping) else {})

@@ -15,9 +15,10 @@ _LAYOUT = {"b": " ", "f": "\n", "n": "\n", "r": "\n", "t": "\t"}
 
 
 def undo_escapes(text: str) -> list[str]:
-    """A text without HTML's escapes, then with one layer of JSON's escapes after the other undone.
+    """Return a text without HTML's escapes, then with one layer of JSON's escapes after the other undone.
 
-    A text may hold both kinds, and either may be no escape at all (`C:\\new`): any of the results may be the right one.
+    A text may hold both kinds, and what looks like an escape may not be one (`C:\\new`): any of the results may be the
+    right one.
     """
     texts = [undo_html(text)]
     while len(texts) <= _LAYERS and "\\" in texts[-1]:
@@ -29,7 +30,7 @@ def undo_escapes(text: str) -> list[str]:
 
 
 def undo_html(text: str) -> str:
-    """A text without HTML's escapes, also where they were escaped once more."""
+    """Return a text without HTML's escapes, also where they were escaped once more."""
     for _ in range(_LAYERS):
         if "&" not in text:
             break
@@ -38,7 +39,7 @@ def undo_html(text: str) -> str:
 
 
 def undo_json(text: str) -> str:
-    """A text with one layer of JSON's escapes undone; half of a surrogate pair becomes a replacement character."""
+    """Undo one layer of JSON's escapes; half of a surrogate pair becomes a replacement character."""
     plain = _ESCAPE.sub(_undo, text)
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\u" in text else plain
 

@@ -12,7 +12,7 @@ Gold = tuple[str, ...]
 
 
 def gold_answers(example: Mapping[str, Any]) -> list[Gold]:
-    """Every accepted answer, without repeats; empty when there is nothing to compare with."""
+    """Return every accepted answer, without repeats; empty when there is nothing to compare with."""
     given, answer = example.get("answers"), example.get("answer")
     if not given and type(answer) is str:  # as most have it
         return [(answer,)] if answer.strip() else []
@@ -40,7 +40,7 @@ def has_gold(example: Mapping[str, Any]) -> bool:
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
-    """What the system answered; nothing at all reads as an empty answer."""
+    """Return the system's answer; nothing at all reads as an empty answer."""
     response = processed.get("response")
     return "" if response is None else str(response)
 
@@ -60,7 +60,7 @@ def is_blank(processed: Mapping[str, Any]) -> bool:
 
 
 def evidence_texts(example: Mapping[str, Any]) -> list[str]:
-    """The passages that an answer needs. A span is a text, a {start, end} of the context, or both."""
+    """Return the passages that an answer needs. A span is a text, a {start, end} of the context, or both."""
     texts, context = [], example.get("context") or ""
     for span in example.get("evidence") or ():
         if isinstance(span, str):

@@ -10,7 +10,15 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-__all__ = ["Part", "answer_text", "plain", "reading_order", "sentence_around", "split_reasoning", "without_thinking"]
+__all__ = [
+    "Part",
+    "cut_sentence_around",
+    "list_readable_parts",
+    "read_answer_text",
+    "remove_markup",
+    "remove_thinking",
+    "split_reasoning",
+]
 
 _THINK_TAG = re.compile(r"<(/?)(?:think|thinking|thoughts?|reasoning|scratchpad)>|(\[/?THINK\])", re.IGNORECASE)
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
@@ -18,7 +26,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?s>")
 
 
 def split_reasoning(reply: str) -> tuple[str, str, bool]:
-    """The answer, the reasoning, and whether the reasoning was cut off before its end."""
+    """Split a reply into the answer, the reasoning, and whether the reasoning was cut off before its end."""
     if _FINAL_CHANNEL in reply:
         reasoning, _, answer = reply.rpartition(_FINAL_CHANNEL)
         return _SPECIAL.sub("", answer), _SPECIAL.sub(" ", reasoning), False
@@ -37,15 +45,15 @@ def split_reasoning(reply: str) -> tuple[str, str, bool]:
     return _SPECIAL.sub("", "".join(outside).strip("\n")), " ".join(inside), thinking
 
 
-def answer_text(reply: str) -> str:
-    """The reply without its reasoning; the reasoning where there is nothing else."""
+def read_answer_text(reply: str) -> str:
+    """Return the reply without its reasoning; the reasoning where there is nothing else."""
     answer, reasoning, _ = split_reasoning(reply)
     return answer if answer.strip() else reasoning
 
 
-def without_thinking(reply: str) -> str:
-    """The reply less its think blocks; one without any stays as it is, to the letter."""
-    return answer_text(reply) if "<think" in reply or "</think" in reply else reply
+def remove_thinking(reply: str) -> str:
+    """Return the reply without its think blocks; one without any stays as it is, to the letter."""
+    return read_answer_text(reply) if "<think" in reply or "</think" in reply else reply
 
 
 class Part(NamedTuple):
@@ -55,8 +63,8 @@ class Part(NamedTuple):
     finished: bool
 
 
-def reading_order(reply: str) -> list[Part]:
-    """Where to look for a verdict, best first: the answer; reasoning only where no answer could follow it."""
+def list_readable_parts(reply: str) -> list[Part]:
+    """List where to look for a verdict, best first: the answer; reasoning only where no answer could follow it."""
     answer, reasoning, cut_off = split_reasoning(reply)
     if answer.strip():
         return [Part(answer, True), *([Part(reasoning, False)] if cut_off else [])]
@@ -76,8 +84,8 @@ _EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)|(?m:^[ \
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "′": "'", "、": ","})
 
 
-def plain(text: str) -> str:
-    """The text without Markdown, HTML and LaTeX dress; a letter in bold keeps the marks «B»."""
+def remove_markup(text: str) -> str:
+    """Remove Markdown, HTML and LaTeX from a text; a letter in bold keeps the marks «B»."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     latex = "\\" in text
     for _ in range(3 if latex else 0):  # wrappers nest: \mathbf{\text{B}}
@@ -98,8 +106,8 @@ _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')»]|$)|\n")
 _WINDOW = 400
 
 
-def sentence_around(text: str, start: int, end: int) -> str:
-    """The sentence, or line, that holds `text[start:end]`, as far as 400 characters to each side."""
+def cut_sentence_around(text: str, start: int, end: int) -> str:
+    """Cut out the sentence, or line, that holds `text[start:end]`, as far as 400 characters to each side."""
     begin = max(0, start - _WINDOW)
     for stop in _SENTENCE_END.finditer(text, begin, start):
         begin = stop.end()

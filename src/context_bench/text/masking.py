@@ -39,7 +39,7 @@ _NO_SECRETS = ("eostoken", "bostoken", "padtoken", "stoptoken", "unktoken", "mas
 """Names that end as a secret's does, and mean a word of a model."""
 
 _LEAST = 4
-"""Anything shorter is no key."""
+"""Anything shorter is not a key."""
 
 _PASSWORD = re.compile(r"(://)[^/\s@\"']+@")
 _KEY_SHAPED = re.compile(
@@ -72,7 +72,7 @@ def may_name_secret(name: str) -> bool:
 
 
 def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
-    """Each text in a JSON value that goes by the name of a secret, at any depth; not below the `skipped` names."""
+    """Find each text in a JSON value that goes by the name of a secret, at any depth; not below the `skipped` names."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name in skipped:
@@ -87,7 +87,7 @@ def find_secrets(value: Any, skipped: Iterable[str] = ()) -> Iterator[str]:
 
 
 def find_url_secrets(url: str) -> Iterator[str]:
-    """The password, the parts of the path that look like keys, and the secret parameters of a URL."""
+    """Find the password, the parts of the path that look like keys, and the secret parameters of a URL."""
     try:
         parts = urlsplit(url)
         password = parts.password
@@ -106,7 +106,7 @@ def _looks_like_a_key(part: str) -> bool:
 
 
 def mask_text(text: str, *, flags: bool = False) -> str:
-    """A text without passwords in URLs, `name=value` of a secret, and what looks like a key.
+    """Mask passwords in URLs, `name=value` of a secret, and what looks like a key.
 
     Args:
         text: An argument, a file of arguments or an error.
@@ -131,7 +131,7 @@ def _mask_path(url: str) -> str:
 
 
 def mask_document(value: Any) -> Any:
-    """A JSON value with each secret in it masked."""
+    """Mask each secret in a JSON value."""
     if isinstance(value, Mapping):
         return {
             name: MASK if isinstance(item, str) and is_secret_name(str(name)) else mask_document(item)
@@ -143,19 +143,19 @@ def mask_document(value: Any) -> Any:
 
 
 def mask_command(command: str) -> str:
-    """A command that starts a program, without the secrets in its arguments."""
+    """Mask the secrets in the arguments of a command."""
     for secret in find_command_secrets(command):
         command = command.replace(secret, MASK)
     return mask_text(command, flags=True)
 
 
 def mask_reference(text: str) -> str:
-    """What a user typed for a system; after `command:` it is a command."""
+    """Mask the secrets in what a user typed for a system; after `command:` it is a command."""
     return mask_command(text) if text.startswith("command:") else mask_text(text)
 
 
 def find_command_secrets(command: str) -> list[str]:
-    """The values in a command that `mask_command` would hide, for texts in which the program repeats them."""
+    """Find the values in a command that `mask_command` would hide, for texts in which the program repeats them."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -10,7 +10,7 @@ import re
 import string
 from collections.abc import Iterator
 
-__all__ = ["exact_match", "f1_score", "normalize_answer", "normalized_words", "recall_score", "token_f1"]
+__all__ = ["exact_match", "f1_score", "normalize_answer", "recall_score", "split_normalized", "token_f1"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
@@ -22,10 +22,10 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 def normalize_answer(text: str) -> str:
     """Return a text in lower case, without punctuation and articles, with single spaces."""
-    return " ".join(normalized_words(text))
+    return " ".join(split_normalized(text))
 
 
-def normalized_words(text: str) -> list[str]:
+def split_normalized(text: str) -> list[str]:
     """Return the words of the normalised text."""
     if len(text) <= _PIECE:
         return _normalized_words(text)
@@ -67,14 +67,14 @@ def token_f1(prediction: list[str], gold: list[str]) -> tuple[float, float]:
 
 def f1_score(prediction: str, reference: str) -> float:
     """Return the F1 of the words of two texts."""
-    return token_f1(normalized_words(prediction), normalized_words(reference))[0]
+    return token_f1(split_normalized(prediction), split_normalized(reference))[0]
 
 
 def recall_score(prediction: str, reference: str) -> float:
     """Return the share of the reference's words that the prediction has."""
-    return token_f1(normalized_words(prediction), normalized_words(reference))[1]
+    return token_f1(split_normalized(prediction), split_normalized(reference))[1]
 
 
 def exact_match(prediction: str, reference: str) -> float:
     """Return 1.0 when both texts are the same after normalisation, else 0.0."""
-    return float(normalized_words(prediction) == normalized_words(reference))
+    return float(split_normalized(prediction) == split_normalized(reference))

@@ -1,4 +1,4 @@
-"""What a word is, in any script: for everything that compares or retrieves by words.
+"""Words in any script, for everything that compares or retrieves by words.
 
 `split_words` gives plain words, for retrieval. `normalise` is for telling whether a text states the same as another:
 it keeps the signs that change what a number or a name means.
@@ -13,7 +13,7 @@ __all__ = ["normalise", "split_words"]
 
 # Scripts without spaces between words count by character.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-# Accents and vowel signs are no letters to `re`, but belong to the word that they stand in.
+# Accents and vowel signs are not letters to `re`, but belong to the word that they stand in.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u1000-\u1049\u1780-\u17d3"
 )
@@ -22,7 +22,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*")
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, case-folded, without punctuation."""
+    """Split a text into its words, case-folded, without punctuation."""
     return _WORD.findall(text.casefold())
 
 
@@ -76,7 +76,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str], str], ...] = (
 
 
 def normalise(text: str) -> str:
-    """The words of a text, case-folded, each between single spaces, for comparison: `in` then finds whole words only.
+    """Normalise a text to its words, case-folded, each between single spaces: `in` then finds whole words only.
 
     Layout, case, quotes, emphasis and other punctuation are gone. What changes the meaning of a number or a name
     stays: a minus sign (not a hyphen, a range or the dash of a list), a decimal point (so `2.0.1` is one word), the

@@ -69,8 +69,8 @@ def test_the_source_tells_versions_of_a_file_apart(data: Path) -> None:
         ({"question": "Who?"}, "record 2: no column 'answer'; it has question; the catalog knows question, answer"),
         ({"question": "Who?", "answer": []}, "record 2: not in the layout that is known (IndexError"),
         ({"question": "Who?", "answer": None}, "record 2: not in the layout that is known (TypeError"),
-        (["Who?"], "record 2: a record is an object with columns, not list"),
-        (None, "record 2: a record is an object with columns, not NoneType"),
+        (["Who?"], "record 2: a record must be an object with columns (got list)"),
+        (None, "record 2: a record must be an object with columns (got NoneType)"),
     ],
 )
 def test_a_record_that_does_not_fit_is_named(tmp_path: Path, record: Any, problem: str) -> None:
@@ -86,7 +86,7 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path, record: Any, proble
         ({"config": "opn"}, "natural-questions has no configuration 'opn'; it has open, oracle"),
         ({"config": "oracle"}, "no file for natural-questions:oracle"),
         ({"revision": "main"}, "--revision is for the hub"),
-        ({"sample": "best"}, "a sample is one of first, random, stratified"),
+        ({"sample": "best"}, "a sample must be one of first, random, stratified"),
         ({"split": "train"}, "wanted open/train.* or train.* or data/train.*"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import IFEvalChecker, IFEvalOfficial
-from context_bench.evaluators.ifeval.official import relaxed
+from context_bench.evaluators.ifeval.official import list_relaxed
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 COMMA_AND_HELLO = {
@@ -51,7 +51,7 @@ def test_without_instructions_there_is_no_score(evaluator: Any) -> None:
 
 
 def test_eight_readings() -> None:
-    readings = [" *a*\n*b*\nc ", *relaxed(" *a*\n*b*\nc ")]
+    readings = [" *a*\n*b*\nc ", *list_relaxed(" *a*\n*b*\nc ")]
     assert readings == [" *a*\n*b*\nc ", " a\nb\nc ", "*b*\nc", "*a*\n*b*", "*b*", "b\nc", "a\nb", "b"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from context_bench.evaluators.ifeval import punkt_data
 from context_bench.evaluators.ifeval import word_counts as words
 from context_bench.evaluators.ifeval.punkt_english import BUILT_IN
-from context_bench.evaluators.ifeval.word_counts import sentence_splitter
+from context_bench.evaluators.ifeval.word_counts import make_sentence_splitter
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 
@@ -38,12 +38,12 @@ BY_HAND: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("text", "sentences"), BY_HAND, ids=range(len(BY_HAND)))
 def test_sentences_by_hand_with_our_own_parameters(text: str, sentences: list[str]) -> None:
-    assert sentence_splitter(BUILT_IN).tokenize(text) == sentences
+    assert make_sentence_splitter(BUILT_IN).tokenize(text) == sentences
 
 
 def test_tokens_by_hand() -> None:
     text = "DON'T go (NOW), it's U.S. policy... \"GIMME $5,000\" he can't!"
-    assert words.treebank_tokens(text) == [
+    assert words.split_tokens(text) == [
         "DO", "N'T", "go", "(", "NOW", ")", ",", "it", "'s", "U.S.", "policy", "...", "``", "GIM", "ME", "$",
         "5,000", "''", "he", "ca", "n't", "!",
     ]  # fmt: skip
@@ -64,8 +64,8 @@ def test_data_is_found_where_nltk_looks(tmp_path: Path, monkeypatch: pytest.Monk
     assert parameters.abbreviations == {"approx", "zz"}
     assert parameters.collocations == {("zz", "foo")}
     assert parameters.spelling == {"foo": 36, "bar": 32}
-    assert sentence_splitter(parameters).tokenize("It is approx. ten. Yes.") == ["It is approx. ten.", "Yes."]
-    assert sentence_splitter(parameters).tokenize("It is approx. Bar. Yes.") == ["It is approx.", "Bar.", "Yes."]
+    assert make_sentence_splitter(parameters).tokenize("It is approx. ten. Yes.") == ["It is approx. ten.", "Yes."]
+    assert make_sentence_splitter(parameters).tokenize("It is approx. Bar. Yes.") == ["It is approx.", "Bar.", "Yes."]
 
 
 # --- against NLTK
@@ -110,18 +110,18 @@ def nltk() -> Any:
 
 def test_equal_to_nltk_with_its_data(nltk: Any) -> None:
     reference = nltk.tokenize.PunktTokenizer("english")
-    ours = sentence_splitter(punkt_data.parameters())
+    ours = make_sentence_splitter(punkt_data.parameters())
     texts = [text for text, _ in BY_HAND] + made_up(600) + real()
     assert len(texts) >= 300
     for text in texts:
         assert ours.tokenize(text) == reference.tokenize(text), text
-        assert words.treebank_tokens(text) == nltk.tokenize.word_tokenize(text), text
+        assert words.split_tokens(text) == nltk.tokenize.word_tokenize(text), text
 
 
 @pytest.mark.skipif(not DATA, reason="CONTEXT_BENCH_DATA is not set")
 def test_our_own_parameters_are_close_to_nltk(nltk: Any) -> None:
     reference = nltk.tokenize.PunktTokenizer("english")
-    ours = sentence_splitter(BUILT_IN)
+    ours = make_sentence_splitter(BUILT_IN)
     texts = real()
     different = sum(len(ours.tokenize(text)) != len(reference.tokenize(text)) for text in texts)
     assert different / len(texts) < 0.02  # measured: 0.8% over all texts at hand

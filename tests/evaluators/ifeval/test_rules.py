@@ -14,7 +14,7 @@ import pytest
 
 from context_bench.errors import DataError
 from context_bench.evaluators import IFEvalChecker
-from context_bench.evaluators.ifeval.checks import RULES, checks_of
+from context_bench.evaluators.ifeval.checks import RULES, list_checks
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 
@@ -153,7 +153,7 @@ def test_a_bad_instruction_is_an_error_that_names_it(name: str, arguments: dict[
 
 def test_kwargs_of_another_length_are_an_error() -> None:
     with pytest.raises(DataError, match="2 IFEval instructions, but 1 kwargs"):
-        checks_of({"instruction_id_list": ["punctuation:no_comma"] * 2, "kwargs": [{}]})
+        list_checks({"instruction_id_list": ["punctuation:no_comma"] * 2, "kwargs": [{}]})
 
 
 # --- the count-type rules a second time: as the benchmark words them, with nothing taken from the package

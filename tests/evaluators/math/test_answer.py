@@ -7,7 +7,7 @@ import time
 import pytest
 
 from context_bench.evaluators import MathEquivalence
-from context_bench.evaluators.math.answer import final_answer, gold_text, read_parts
+from context_bench.evaluators.math.answer import find_final_answer, read_gold_text, read_parts
 
 REPLIES: list[tuple[str, str]] = [
     ("", ""),
@@ -131,7 +131,7 @@ REPLIES: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("reply", "answer"), REPLIES, ids=range(len(REPLIES)))
 def test_final_answer(reply: str, answer: str) -> None:
-    assert final_answer(reply) == answer
+    assert find_final_answer(reply) == answer
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_final_answer(reply: str, answer: str) -> None:
     ],
 )
 def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
-    assert gold_text(gold) == text
+    assert read_gold_text(gold) == text
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
 )  # fmt: skip
 def test_a_reply_of_repetition_is_read_in_linear_time(piece: str) -> None:
     started = time.perf_counter()
-    final_answer(piece * (200_000 // len(piece)))
+    find_final_answer(piece * (200_000 // len(piece)))
     assert time.perf_counter() - started < 3
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from context_bench.evaluators.math.numerals import (
+    find_spelled_numbers,
     read_cjk_numerals,
-    spelled_number,
-    spelled_numbers,
+    read_spelled_number,
     write_digits,
 )
 
@@ -33,11 +33,11 @@ from context_bench.evaluators.math.numerals import (
     ],
 )
 def test_english(text: str, digits: list[str]) -> None:
-    assert [spelled.digits for spelled in spelled_numbers(text)] == digits
+    assert [spelled.digits for spelled in find_spelled_numbers(text)] == digits
 
 
 def test_a_single_word_is_told_from_more() -> None:
-    assert [spelled.compound for spelled in spelled_numbers("seven, forty-two, minus five")] == [False, True, True]
+    assert [spelled.compound for spelled in find_spelled_numbers("seven, forty-two, minus five")] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_single_word_is_told_from_more() -> None:
     ],
 )
 def test_one_number(text: str, digits: str | None) -> None:
-    assert spelled_number(text) == digits
+    assert read_spelled_number(text) == digits
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.evaluators import BBHScore
-from context_bench.evaluators.official.bbh import stated_answer
+from context_bench.evaluators.official.bbh import find_stated_answer
 
 LETTERS = {"question": "Which day?\nOptions:\n(A) Monday\n(B) Friday\n(C) Sunday", "answers": ["(B)"]}
 
@@ -80,6 +80,6 @@ def test_without_a_target_there_is_no_score() -> None:
 
 
 def test_long_replies_take_no_time() -> None:
-    assert stated_answer("answer " * 100_000 + "the answer is 5") == "5"
-    assert stated_answer("answer is " * 50_000 + "6") == "6"
-    assert stated_answer("answer" + " " * 100_000 + "x") == "answer" + " " * 100_000 + "x"
+    assert find_stated_answer("answer " * 100_000 + "the answer is 5") == "5"
+    assert find_stated_answer("answer is " * 50_000 + "6") == "6"
+    assert find_stated_answer("answer" + " " * 100_000 + "x") == "answer" + " " * 100_000 + "x"

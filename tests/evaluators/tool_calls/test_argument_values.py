@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ToolCallMatch
-from context_bench.evaluators.tool_calls.argument_values import value_matches
+from context_bench.evaluators.tool_calls.argument_values import matches_value
 
 
 def array(item: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "num
     ],
 )
 def test_values(given: Any, accepted: list[Any], schema: Any, expected: bool) -> None:
-    assert value_matches(given, accepted, schema) is expected
+    assert matches_value(given, accepted, schema) is expected
 
 
 def test_the_declared_types_of_an_example_count() -> None:

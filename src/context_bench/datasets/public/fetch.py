@@ -30,27 +30,27 @@ def fetch(
     n: int | None = None,
     on_record: Callable[[], None] = lambda: None,
 ) -> Iterator[Path]:
-    """Write the records behind `name` or `name:config` under the folder; each path once it is complete.
+    """Write the records of `name` or `name:config` under the folder; each path once it is complete.
 
     Args:
         reference: A public dataset; `name:*` for all its configurations.
         to: The folder that `--data-dir` will name.
         revision: A branch, tag or commit.
         n: At most so many records of a table.
-        on_record: Called for each record of a table, for whoever waits.
+        on_record: Called for each record of a table, to show progress.
     """
     name, _, wanted = reference.partition(":")
     card = catalog().get(name.replace("_", "-"))
     if card is None or not card.adapter:
         raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
     folder = to / card.name
-    for config in _configs(card, wanted):
+    for config in _choose_configs(card, wanted):
         if not config.hub:
-            raise UsageError(f"{card.name}:{config.name} is on no hub: get its files from the authors")
+            raise UsageError(f"{card.name}:{config.name} is not on the hub: get its files from the authors")
         yield from _fetch(card, config, folder, revision or config.revision or None, n, on_record)
 
 
-def _configs(card: Card, wanted: str) -> list[Config]:
+def _choose_configs(card: Card, wanted: str) -> list[Config]:
     if wanted == "*":
         return [config for config in card.configs.values() if not config.parts]
     chosen = card.config(wanted or None)
@@ -77,7 +77,7 @@ def _fetch(
 
 
 def _write(target: Path, records: Iterable[Any], on_record: Callable[[], None]) -> None:
-    """All of it or nothing: a download that breaks off leaves no file that looks complete."""
+    """Write all of it or nothing: a download that breaks off leaves no file that looks complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".part")
     with unfinished.open("w", encoding="utf-8") as out:

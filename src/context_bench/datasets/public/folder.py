@@ -18,7 +18,7 @@ from context_bench.errors import DataError
 __all__ = ["NOTE", "LocalFiles", "patterns_for"]
 
 NOTE = "SOURCE"
-"""What `datasets fetch` writes beside the files, as JSON: repository and revision by configuration."""
+"""The file that `datasets fetch` writes beside the records, as JSON: repository and revision by configuration."""
 
 _SUFFIXES = [*FORMATS, *(f"{suffix}.gz" for suffix in FORMATS)]
 
@@ -29,7 +29,7 @@ class LocalFiles:
     def __init__(self, folder: Path, card: Card, config: Config, split: str) -> None:
         self._folder, self._card, self._config, self._split = folder, card, config, split
         self._own = find_reader(config.reader)
-        self.files, self._reader = self._found()
+        self.files, self._reader = self._find_files()
 
     def __iter__(self) -> Iterator[Placed]:
         return read_files(self.files, self._own if self._reader else None)
@@ -39,33 +39,33 @@ class LocalFiles:
         """The files with their digests, and the revision where they were fetched."""
         paths = dict.fromkeys(file.path for file in self.files)
         facts: dict[str, Any] = {"files": {str(path.relative_to(self._folder)): digest(path) for path in paths}}
-        return facts | self._fetched()
+        return facts | self._read_note()
 
-    def _fetched(self) -> dict[str, Any]:
+    def _read_note(self) -> dict[str, Any]:
         try:
             note = json.loads((self._folder / NOTE).read_text(encoding="utf-8"))
             return dict(note[self._config.name])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def _found(self) -> tuple[list[RawFile], bool]:
-        """The files that serve, and whether the dataset's own reader reads them."""
+    def _find_files(self) -> tuple[list[RawFile], bool]:
+        """Find the files that serve, and whether the dataset's own reader reads them."""
         own = (self._config.files, self._config.hub_files) if self._split == self._config.split else ()
         for patterns in own:
             if self._own is not None:
-                together = [file for pattern in patterns for file in _matches(self._folder, pattern)]
+                together = [file for pattern in patterns for file in _find_matches(self._folder, pattern)]
                 if together:
                     return together, True
             else:
                 for pattern in patterns:
-                    if found := _matches(self._folder, pattern):
+                    if found := _find_matches(self._folder, pattern):
                         return found, False
-        for pattern in _usual(self._card, self._config, self._split):
-            if found := _matches(self._folder, pattern):
+        for pattern in _list_usual_patterns(self._card, self._config, self._split):
+            if found := _find_matches(self._folder, pattern):
                 return found, False
-        raise DataError(self._nothing())
+        raise DataError(self._explain_nothing())
 
-    def _nothing(self) -> str:
+    def _explain_nothing(self) -> str:
         wanted = " or ".join(patterns_for(self._card, self._config, self._split))
         there = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*") if path.is_file())
         shown = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
@@ -74,13 +74,13 @@ class LocalFiles:
 
 
 def patterns_for(card: Card, config: Config, split: str | None = None) -> list[str]:
-    """Where the files of a configuration are looked for, in order, for people to read."""
+    """List where the files of a configuration are looked for, in order, for people to read."""
     split = split or config.split
     own = [*config.files, *config.hub_files] if split == config.split else []
-    return [*dict.fromkeys(own), *(f"{stem}.*" for stem in _stems(card, config, split))]
+    return [*dict.fromkeys(own), *(f"{stem}.*" for stem in _list_stems(card, config, split))]
 
 
-def _stems(card: Card, config: Config, split: str) -> list[str]:
+def _list_stems(card: Card, config: Config, split: str) -> list[str]:
     stems = [f"{config.name}/{split}"]
     if config.hub_config:
         stems.append(f"{config.hub_config}/{split}")
@@ -89,14 +89,14 @@ def _stems(card: Card, config: Config, split: str) -> list[str]:
     return list(dict.fromkeys(stems))
 
 
-def _usual(card: Card, config: Config, split: str) -> Iterator[str]:
-    for stem in _stems(card, config, split):
+def _list_usual_patterns(card: Card, config: Config, split: str) -> Iterator[str]:
+    for stem in _list_stems(card, config, split):
         for suffix in _SUFFIXES:
             yield f"{stem}{suffix}"
             yield f"{stem}-*{suffix}"  # the shards of the hub: test-00000-of-00002.parquet
 
 
-def _matches(folder: Path, pattern: str) -> list[RawFile]:
+def _find_matches(folder: Path, pattern: str) -> list[RawFile]:
     outer, _, member = pattern.partition("!")
     paths = sorted(path for path in folder.glob(outer) if path.is_file())
     return [file for path in paths for file in expand(path, member or "*")]

@@ -28,18 +28,18 @@ _NETWORK = {"OfflineModeIsEnabled", "ConnectionError", "TransportError", "Timeou
 
 
 class _Hub:
-    """What tables and files share: the repository, and the commit that is read."""
+    """A repository and the commit that is read, shared by tables and files."""
 
     def __init__(self, card: Card, config: Config, split: str, revision: str | None) -> None:
         self._card, self._config, self._split, self._revision = card, config, split, revision
-        self._commit = ""
+        self._find_commit = ""
 
     @property
     def commit(self) -> str:
         """The commit behind the revision, asked for once; it pins everything that is read after."""
-        if not self._commit:
-            self._commit = self._asked(self._resolve)
-        return self._commit
+        if not self._find_commit:
+            self._find_commit = self._ask_hub(self._resolve)
+        return self._find_commit
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -48,26 +48,26 @@ class _Hub:
         return facts | ({"asked_revision": self._revision} if self._revision else {})
 
     def _resolve(self) -> str:
-        return _commit(self._config.hub, self._revision)
+        return _find_commit(self._config.hub, self._revision)
 
-    def _each(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
-        """One after the other; the hub is asked for more whenever one is wanted, so any of them can fail."""
-        rows = iter(self._asked(opened))
+    def _iterate(self, opened: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """Yield one after the other; the hub is asked for more whenever one is wanted, so any of them can fail."""
+        rows = iter(self._ask_hub(opened))
         end = object()
-        while (row := self._asked(lambda: next(rows, end))) is not end:
+        while (row := self._ask_hub(lambda: next(rows, end))) is not end:
             yield cast(T, row)
 
-    def _asked(self, ask: Callable[[], T]) -> T:
+    def _ask_hub(self, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except ContextBenchError as error:
-            if not _broken_off(error):
+            if not _is_broken_off(error):
                 raise
-            raise _explained(error, self._card, self._config, self._revision) from error
+            raise _explain_failure(error, self._card, self._config, self._revision) from error
         except ImportError as error:
             raise MissingExtra(f"{self._card.name}: loading from the hub", "datasets") from error
         except Exception as error:
-            raise _explained(error, self._card, self._config, self._revision) from error
+            raise _explain_failure(error, self._card, self._config, self._revision) from error
 
 
 class HubTable(_Hub):
@@ -75,36 +75,36 @@ class HubTable(_Hub):
 
     def __iter__(self) -> Iterator[Placed]:
         place = f"{self._config.hub} at {self.commit[:10]}, split {self._split}"
-        for number, record in enumerate(self._each(self._opened), 1):
+        for number, record in enumerate(self._iterate(self._open_table), 1):
             yield f"{place}, record {number}", record
 
-    def _opened(self) -> Iterable[Any]:
+    def _open_table(self) -> Iterable[Any]:
         import datasets
 
         datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # nobody asked for that request
         builder = datasets.load_dataset_builder(self._config.hub, self._config.hub_config or None, revision=self.commit)
-        return _rows(builder, self._split)
+        return _open_rows(builder, self._split)
 
 
 class HubFiles(_Hub):
-    """The records of single files, for repositories that are no table.
+    """The records of single files, for repositories that are not a table.
 
     A plain file is read as far as it is asked for; what is needed as a whole (an archive, a file with a reader of
     its own) is downloaded.
     """
 
     def __iter__(self) -> Iterator[Placed]:
-        return self._each(lambda: read_files(self._files(), find_reader(self._config.reader)))
+        return self._iterate(lambda: read_files(self._list_files(), find_reader(self._config.reader)))
 
-    def _files(self) -> list[RawFile]:
+    def _list_files(self) -> list[RawFile]:
         files: list[RawFile] = []
         for name in self._config.hub_files:
             outer, _, member = name.partition("!")
-            remote = None if self._config.reader else self._remote(outer)
+            remote = None if self._config.reader else self._find_remote(outer)
             files += [remote] if remote else expand(self.path(outer), member or "*")
         return files
 
-    def _remote(self, name: str) -> RemoteFile | None:
+    def _find_remote(self, name: str) -> RemoteFile | None:
         from huggingface_hub import try_to_load_from_cache
 
         known = try_to_load_from_cache(self._config.hub, name, repo_type="dataset", revision=self.commit)
@@ -112,8 +112,8 @@ class HubFiles(_Hub):
         return None if isinstance(known, str) else RemoteFile.at(at)
 
     def path(self, name: str) -> Path:
-        """A file of the repository, downloaded once into the client's own cache."""
-        return Path(self._asked(lambda: self._download(name)))
+        """Return a file of the repository, downloaded once into the client's own cache."""
+        return Path(self._ask_hub(lambda: self._download(name)))
 
     def _download(self, name: str) -> str:
         from huggingface_hub import hf_hub_download
@@ -121,8 +121,8 @@ class HubFiles(_Hub):
         return str(hf_hub_download(self._config.hub, name, repo_type="dataset", revision=self.commit))
 
 
-def _rows(builder: Any, split: str) -> Iterable[Any]:
-    """The rows of a split, by our own readers where they give the same: those read nothing ahead."""
+def _open_rows(builder: Any, split: str) -> Iterable[Any]:
+    """Open the rows of a split, with our own readers where the rows are the same: they read nothing ahead."""
     config, declared = builder.config, builder.info.features
     found = [RemoteFile.at(address) for address in (config.data_files or {}).get(split, ())]
     files = [file for file in found if file]
@@ -136,29 +136,29 @@ def _rows(builder: Any, split: str) -> Iterable[Any]:
     return rows
 
 
-def _broken_off(error: ContextBenchError) -> bool:
+def _is_broken_off(error: ContextBenchError) -> bool:
     """Whether it was the hub that failed while a file was read, and not the file that is wrong."""
-    kinds = {kind.__name__ for each in _causes(error) for kind in type(each).__mro__}
+    kinds = {kind.__name__ for each in _list_causes(error) for kind in type(each).__mro__}
     return bool(kinds & {"HfHubHTTPError", "HTTPError", *_NETWORK})
 
 
 @cache
-def _commit(repository: str, revision: str | None) -> str:
-    """Asked for once, so that all configurations of a repository are read at the same commit."""
+def _find_commit(repository: str, revision: str | None) -> str:
+    """Ask for the commit once, so that all configurations of a repository are read at the same commit."""
     from huggingface_hub import HfApi
 
     return str(HfApi().dataset_info(repository, revision=revision, timeout=_SECONDS).sha)
 
 
-def _explained(error: BaseException, card: Card, config: Config, revision: str | None) -> UsageError:
-    """What happened and what to do, from whatever the client raised."""
-    chain = list(_causes(error))
+def _explain_failure(error: BaseException, card: Card, config: Config, revision: str | None) -> UsageError:
+    """Make the error that says what happened and what to do, whatever the client raised."""
+    chain = list(_list_causes(error))
     kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
     page = f"huggingface.co/datasets/{config.hub}"
     local = f"put its files under DIR/{card.name}/ and add --data-dir DIR"
     absent = kinds & {"RepositoryNotFoundError", "DatasetNotFoundError"}
     refused = "GatedRepoError" in kinds or any("gated dataset" in str(each) for each in chain)
-    if refused or (card.gated and (absent or _statuses(chain) & {401, 403})):
+    if refused or (card.gated and (absent or _list_statuses(chain) & {401, 403})):
         return DataError(
             f"{card.name} is gated: accept its terms on {page} with your account, then log in with "
             f"`hf auth login` (or set HF_TOKEN); or {local}"
@@ -176,7 +176,7 @@ def _explained(error: BaseException, card: Card, config: Config, revision: str |
     return DataError(f"{card.name}: {config.hub} cannot be read: {type(first).__name__}: {printable(str(first))[:300]}")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -184,5 +184,5 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _statuses(chain: list[BaseException]) -> set[int | None]:
+def _list_statuses(chain: list[BaseException]) -> set[int | None]:
     return {getattr(getattr(each, "response", None), "status_code", None) for each in chain}

@@ -37,7 +37,7 @@ def load(
     seed: int = 0,
     n: int | None = None,
 ) -> PublicDataset:
-    """The examples of a public dataset, read as they are asked for.
+    """Open a public dataset, whose examples are read as they are asked for.
 
     Args:
         name: A name of the catalog.
@@ -54,7 +54,7 @@ def load(
     if card is None or not card.adapter:
         raise UnknownName("public dataset", name, (each.name for each in catalog().values() if each.adapter))
     if sample not in SAMPLES:
-        raise UsageError(f"a sample is one of {', '.join(SAMPLES)}, not {sample!r}")
+        raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {sample!r})")
     chosen = card.config(config)
     parts = [card.config(part) for part in chosen.parts] or [chosen]
     opened = [(part, open_records(card, part, split, data_dir, revision)) for part in parts]
@@ -69,7 +69,7 @@ class PublicDataset:
     ) -> None:
         self.card, self._parts, self._split = card, parts, split
         self._sample, self._seed, self._n = sample, seed, n
-        self._adapter = _adapter(card.adapter)
+        self._find_adapter = _find_adapter(card.adapter)
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -83,35 +83,35 @@ class PublicDataset:
         return next((records.facts.get("revision") for _, records in self._parts), None)
 
     def __iter__(self) -> Iterator[Example]:
-        return sample(self._examples(), self._n, self._sample, self._seed)
+        return sample(self._read_examples(), self._n, self._sample, self._seed)
 
-    def _examples(self) -> Iterator[Example]:
+    def _read_examples(self) -> Iterator[Example]:
         for config, records in self._parts:
             split = self._split or config.split
             for index, (place, record) in enumerate(records):
-                yield from self._mapped(record, place, Where(config.name, split, index, self.card.name))
+                yield from self._map_record(record, place, Where(config.name, split, index, self.card.name))
 
-    def _mapped(self, record: Any, place: str, where: Where) -> Iterator[Example]:
+    def _map_record(self, record: Any, place: str, where: Where) -> Iterator[Example]:
         name = f"{self.card.name}:{where.config}"
         if not isinstance(record, Mapping):
-            raise DataError(f"{name}: {place}: a record is an object with columns, not {type(record).__name__}")
+            raise DataError(f"{name}: {place}: a record must be an object with columns (got {type(record).__name__})")
         try:
-            for example in self._adapter(record, where):
-                yield self._finished(example, where)
+            for example in self._find_adapter(record, where):
+                yield self._finish_example(example, where)
         except KeyError as error:
             column = error.args[0] if error.args else "?"
-            raise DataError(f"{name}: {place}: no column {column!r}; {self._schema(record)}") from error
+            raise DataError(f"{name}: {place}: no column {column!r}; {self._describe_schema(record)}") from error
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             detail = f"{type(error).__name__}: {printable(str(error))}"
             raise DataError(
-                f"{name}: {place}: not in the layout that is known ({detail}); {self._schema(record)}"
+                f"{name}: {place}: not in the layout that is known ({detail}); {self._describe_schema(record)}"
             ) from error
 
-    def _schema(self, record: Mapping[str, Any]) -> str:
+    def _describe_schema(self, record: Mapping[str, Any]) -> str:
         known = " or ".join(", ".join(columns) for columns in self.card.columns.values())
         return f"it has {', '.join(map(str, record))}; the catalog knows {known or 'no schema'}"
 
-    def _finished(self, example: Example, where: Where) -> Example:
+    def _finish_example(self, example: Example, where: Where) -> Example:
         if self.card.instruction:
             example.setdefault("instruction", self.card.instruction)
         if self.card.aggregate == "mean-of-configs":
@@ -123,6 +123,6 @@ class PublicDataset:
 
 
 @cache
-def _adapter(path: str) -> Adapter:
+def _find_adapter(path: str) -> Adapter:
     found: Adapter = import_object(f"{__package__}.adapters.{path}")
     return found

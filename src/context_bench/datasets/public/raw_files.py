@@ -36,7 +36,7 @@ class Records(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What is recorded with a run: where the records came from, and which version of them it was."""
+        """The source of the records and its version, which are recorded with a run."""
 
     def __iter__(self) -> Iterator[Placed]: ...
 
@@ -59,16 +59,16 @@ class RawFile:
 
     @property
     def suffix(self) -> str:
-        """What says how it is read."""
+        """The suffix, which says how it is read."""
         return Path(self.name).suffix.lower()
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The bytes as they were before packing."""
+        """Open the bytes as they were before packing."""
         packed = (self.member or self.path.name).lower().endswith(".gz")
         try:
             with ExitStack() as stack:
-                source = stack.enter_context(self._stored(stack))
+                source = stack.enter_context(self._open_stored(stack))
                 yield cast(BinaryIO, gzip.GzipFile(fileobj=source)) if packed else source
         except UnicodeDecodeError as error:
             raise DataError(f"{self}: not UTF-8 text ({error.reason} at byte {error.start})") from error
@@ -77,15 +77,15 @@ class RawFile:
         except RecursionError as error:
             raise DataError(f"{self}: broken JSON (nested too deeply)") from error
 
-    def _stored(self, stack: ExitStack) -> BinaryIO:
-        """The bytes as they are stored; what else has to be closed after them goes on the stack."""
+    def _open_stored(self, stack: ExitStack) -> BinaryIO:
+        """Open the bytes as they are stored; what else has to be closed after them goes on the stack."""
         if self.member:
             return cast(BinaryIO, stack.enter_context(zipfile.ZipFile(self.path)).open(self.member))
         return self.path.open("rb")
 
 
 def expand(path: Path, member: str = "*") -> list[RawFile]:
-    """A file as it is; of an archive every member that fits the pattern and can be read."""
+    """List a file as it is; of an archive every member that fits the pattern and can be read."""
     if path.suffix.lower() != ".zip":
         return [RawFile(path)]
     try:
@@ -98,12 +98,12 @@ def expand(path: Path, member: str = "*") -> list[RawFile]:
 
 
 def find_reader(text: str) -> Reader | None:
-    """The reader that a card names as `family:function`."""
+    """Import the reader that a card names as `family:function`."""
     return import_object(f"{__package__}.adapters.{text}") if text else None
 
 
 def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterator[Placed]:
-    """All records of the files: by their suffix, or as the reader of the dataset has it."""
+    """Yield all records of the files, read by their suffix or by the dataset's own reader."""
     if reader is not None:
         yield from _read_with(reader, files)
         return
@@ -111,18 +111,18 @@ def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterat
         if file.suffix not in FORMATS:
             raise DataError(f"{file}: unknown kind of file; use {', '.join(FORMATS)}")
         with file.open() as source:
-            for number, record in enumerate(_records(FORMATS[file.suffix](source, str(file))), 1):
+            for number, record in enumerate(_drop_numbers(FORMATS[file.suffix](source, str(file))), 1):
                 yield f"{file}, record {number}", record
 
 
-def _records(numbered: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+def _drop_numbers(numbered: Iterable[tuple[int, Any]]) -> Iterator[Any]:
     return (record for _, record in numbered)
 
 
 def _read_with(reader: Reader, files: Sequence[RawFile]) -> Iterator[Placed]:
     names = ", ".join(map(str, files))
     with TemporaryDirectory(prefix="context-bench-") as folder:
-        paths = [_unpacked(file, Path(folder) / str(place)) for place, file in enumerate(files)]
+        paths = [_unpack(file, Path(folder) / str(place)) for place, file in enumerate(files)]
         try:
             for number, record in enumerate(reader(paths), 1):
                 yield f"{names}, record {number}", record
@@ -132,8 +132,8 @@ def _read_with(reader: Reader, files: Sequence[RawFile]) -> Iterator[Placed]:
             raise DataError(f"{names}: cannot be read: {printable(str(error))}") from error
 
 
-def _unpacked(file: RawFile, folder: Path) -> Path:
-    """A path that a reader can open; archives and compressed files are unpacked for it."""
+def _unpack(file: RawFile, folder: Path) -> Path:
+    """Return a path that a reader can open; archives and compressed files are unpacked for it."""
     if not file.member and file.name == file.path.name:
         return file.path
     folder.mkdir()
@@ -143,7 +143,7 @@ def _unpacked(file: RawFile, folder: Path) -> Path:
 
 
 def digest(path: Path) -> str:
-    """What tells two versions of a file apart; its size alone where reading it would take long."""
+    """Return a digest that tells two versions of a file apart; its size alone where reading it would take long."""
     size = path.stat().st_size
     if size > _DIGEST_LIMIT:
         return f"{size} bytes"

@@ -28,11 +28,11 @@ class RemoteFile(RawFile):
 
     @classmethod
     def at(cls, address: str) -> RemoteFile | None:
-        """The file behind an address of the hub; None if it is of no kind that can be read in part."""
+        """Return the file behind an address of the hub; None if it cannot be read in part."""
         file = cls(Path(address.removeprefix("hf://")))
         return file if file.suffix in FORMATS and "::" not in address else None
 
-    def _stored(self, stack: ExitStack) -> BinaryIO:
+    def _open_stored(self, stack: ExitStack) -> BinaryIO:
         from huggingface_hub import HfFileSystem
 
         kept = {"maxblocks": _BLOCKS_KEPT}

@@ -1,4 +1,4 @@
-"""Where the raw records of a public dataset come from: local files when their folder is there, else the hub."""
+"""Opens the raw records of a public dataset: local files when their folder is there, else the hub."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from context_bench.datasets.public.hub import HubFiles, HubTable
 from context_bench.datasets.public.raw_files import Records
 from context_bench.errors import UsageError
 
-__all__ = ["DATA_DIR", "Records", "data_folder", "open_records"]
+__all__ = ["DATA_DIR", "Records", "find_data_folder", "open_records"]
 
 DATA_DIR = "CONTEXT_BENCH_DATA"
 """The variable that names the folder of local records."""
 
 
-def data_folder(data_dir: str | Path | None) -> Path | None:
-    """The folder of local records: what was asked for, else what the environment says; None for neither."""
+def find_data_folder(data_dir: str | Path | None) -> Path | None:
+    """Find the folder of local records: the one asked for, else the one in the environment; None for neither."""
     chosen = str(data_dir) if data_dir else os.environ.get(DATA_DIR)
     if not chosen:
         return None
@@ -35,9 +35,9 @@ def open_records(
     data_dir: str | Path | None = None,
     revision: str | None = None,
 ) -> Records:
-    """The records of one configuration; nothing is read, and nothing is asked of the hub, before they are iterated."""
-    folder = data_folder(data_dir)
-    local = None if folder is None else _folder_of(folder, card.name)
+    """Open the records of one configuration; nothing is read or asked of the hub before they are iterated."""
+    folder = find_data_folder(data_dir)
+    local = None if folder is None else _find_folder(folder, card.name)
     split = split or config.split
     if local is not None:
         if revision:
@@ -45,10 +45,12 @@ def open_records(
         return LocalFiles(local, card, config, split)
     if not config.hub:
         route = f"put its files under DIR/{card.name}/ and add --data-dir DIR"
-        raise UsageError(f"{card.name}:{config.name} is on no hub: {route} (context-bench datasets show {card.name})")
+        raise UsageError(
+            f"{card.name}:{config.name} is not on the hub: {route} (context-bench datasets show {card.name})"
+        )
     kind = HubFiles if config.hub_files else HubTable
     return kind(card, config, split, revision or config.revision or None)
 
 
-def _folder_of(folder: Path, name: str) -> Path | None:
+def _find_folder(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / name.replace("-", "_")) if path.is_dir()), None)

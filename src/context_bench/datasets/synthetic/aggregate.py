@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
+from context_bench.datasets.synthetic import parameter_check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.wordlist import words
 
@@ -44,17 +44,17 @@ def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    check.whole("top", top, 1, 20)
-    check.cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
-    return (_example(length, top, index, seed) for index in range(n))
+    parameter_check.check_whole("top", top, 1, 20)
+    parameter_check.check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
+    return (_make_example(length, top, index, seed) for index in range(n))
 
 
-def _example(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
+def _make_example(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     draw = Draw("aggregate", length, top, seed, index)
-    ranked = draw.shuffled(WORDS)
-    size = _words_in(length)
-    counts = _counts(size, top)
-    dealt = draw.shuffled([word for word, count in zip(ranked, counts) for _ in range(count)])
+    ranked = draw.shuffle(WORDS)
+    size = _count_words_in(length)
+    counts = _share_out(size, top)
+    dealt = draw.shuffle([word for word, count in zip(ranked, counts) for _ in range(count)])
     answer = ranked[:top]
     lines = (" ".join(dealt[start : start + LINE]) for start in range(0, size, LINE))
     asked = (
@@ -78,13 +78,13 @@ def _example(length: int, top: int, index: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _words_in(length: int) -> int:
+def _count_words_in(length: int) -> int:
     """Return how many words fill `length` tokens: one token each, and one for each line break."""
     lines, rest = divmod(length + 1, LINE + 1)  # a full line takes LINE tokens and a break, but for the last
     return lines * LINE + max(rest - 1, 0)
 
 
-def _counts(size: int, top: int) -> list[int]:
+def _share_out(size: int, top: int) -> list[int]:
     """Share `size` words out: two fifths to the top, one to as many runners-up, the rest evenly to the others."""
     average = 2 * size // (5 * top)
     step = average // (2 * top)

@@ -43,7 +43,7 @@ class Draw:
             pool[index], pool[other] = pool[other], pool[index]
         return pool[:size]
 
-    def shuffled(self, items: Sequence[T]) -> list[T]:
+    def shuffle(self, items: Sequence[T]) -> list[T]:
         """Return all of `items` in random order."""
         return self.sample(items, len(items))
 

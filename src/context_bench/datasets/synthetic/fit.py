@@ -27,7 +27,7 @@ def tokens(text: str) -> int:
 
 
 class Fact(NamedTuple):
-    """What is hidden: the `unit` that goes into the text, and the part of it that is the evidence."""
+    """A hidden fact: the `unit` that goes into the text, and the part of it that is the evidence."""
 
     unit: str
     evidence: str
@@ -99,18 +99,18 @@ def assemble(length: int, facts: Sequence[Fact], stock: Stock) -> Assembled:
     used = 0
     for fact, size in zip(facts, sizes):
         before = stock.size(fact.unit[: fact.unit.index(fact.evidence)])
-        around = size - tokens(fact.evidence)  # the part of the unit that is no evidence is filler, too
+        around = size - tokens(fact.evidence)  # the part of the unit that is not evidence is filler, too
         target = min(max(round(fact.depth * (total + around)) - before, 0), total)
-        stretches.append(_stretch(target - used, stock, slop))
+        stretches.append(_make_stretch(target - used, stock, slop))
         used += stretches[-1].used
     # A fact at depth 1 comes last: what is missing then is added before it, not behind it.
-    stretches.append(_stretch(0 if facts[-1].depth == 1.0 else total - used, stock, slop))
-    context = _settle(length, facts, stock, stretches)
+    stretches.append(_make_stretch(0 if facts[-1].depth == 1.0 else total - used, stock, slop))
+    context = _refit(length, facts, stock, stretches)
     spans = [span(context, fact.evidence) for fact in facts]
-    return Assembled(context, _depths(context, spans), spans)
+    return Assembled(context, _measure_depths(context, spans), spans)
 
 
-def _stretch(budget: int, stock: Stock, slop: int) -> Stretch:
+def _make_stretch(budget: int, stock: Stock, slop: int) -> Stretch:
     stretch = Stretch()
     stretch.grow(budget, stock, slop)
     return stretch
@@ -124,7 +124,7 @@ def span(context: str, text: str) -> dict[str, Any]:
     return {"start": start, "end": start + len(text), "text": text}
 
 
-def _depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
+def _measure_depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
     """Return for each span, in the order of the text, the share of the other tokens that stand before it."""
     before: list[int] = []
     own: list[int] = []
@@ -137,12 +137,12 @@ def _depths(context: str, spans: Sequence[dict[str, Any]]) -> list[float]:
     return [round(first / max(total - size, 1), 4) for first, size in zip(before, own)]
 
 
-def _settle(length: int, facts: Sequence[Fact], stock: Stock, stretches: list[Stretch]) -> str:
+def _refit(length: int, facts: Sequence[Fact], stock: Stock, stretches: list[Stretch]) -> str:
     """Count the whole text and refit the largest stretch until the length is right."""
     largest = max(stretches, key=lambda stretch: stretch.used)
     best = ""
     for _ in range(ROUNDS):
-        context = stock.render(_units(facts, stretches))
+        context = stock.render(_list_units(facts, stretches))
         slack = length - tokens(context)
         if 0 <= slack <= length // 100:
             return context
@@ -154,7 +154,7 @@ def _settle(length: int, facts: Sequence[Fact], stock: Stock, stretches: list[St
     return best
 
 
-def _units(facts: Sequence[Fact], stretches: list[Stretch]) -> list[str]:
+def _list_units(facts: Sequence[Fact], stretches: list[Stretch]) -> list[str]:
     units = [*stretches[0].bulk, *stretches[0].tail]
     for fact, stretch in zip(facts, stretches[1:]):
         units += [fact.unit, *stretch.bulk, *stretch.tail]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
-from context_bench.datasets.synthetic.depth import depth_at, depth_tag
+from context_bench.datasets.synthetic import parameter_check
+from context_bench.datasets.synthetic.depth import choose_depth, write_depth_tag
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
 from context_bench.datasets.synthetic.tool_code import tool_code
@@ -37,21 +37,21 @@ def json_logs(
         seed: the same seed gives the same bytes.
         kind: json, logs, code, or mixed, which takes them in turn.
     """
-    check.cell(length, FLOOR, n, seed, what="a tool's output")
-    check.unit_interval("depth", depth)
-    check.one_of("kind", kind, (*KINDS, "mixed"))
-    return (_example(length, depth, index, n, seed, kind) for index in range(n))
+    parameter_check.check_cell(length, FLOOR, n, seed, what="a tool's output")
+    parameter_check.check_share("depth", depth)
+    parameter_check.check_choice("kind", kind, (*KINDS, "mixed"))
+    return (_make_example(length, depth, index, n, seed, kind) for index in range(n))
 
 
-def _example(length: int, depth: float | None, index: int, n: int, seed: int, kind: str) -> dict[str, Any]:
-    asked = depth_at(depth, index, n)
+def _make_example(length: int, depth: float | None, index: int, n: int, seed: int, kind: str) -> dict[str, Any]:
+    asked = choose_depth(depth, index, n)
     draw = Draw("json-logs", kind, length, asked, seed, index)
     # The variant (JSON's layout, say) goes round at its own pace, so that every kind sees all of its variants.
     actual, variant = (list(KINDS)[index % 3], index // 3) if kind == "mixed" else (kind, index)
     tool = KINDS[actual](draw, length, variant)
     built = assemble(length, [Fact(tool.unit, tool.evidence, asked)], tool.stock)
     return {
-        "id": f"json-logs-{kind}-{length}-{depth_tag(depth, index, n)}-s{seed}-{index:03d}",
+        "id": f"json-logs-{kind}-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
         "context": built.context,
         "question": tool.question,
         "answer": tool.answer,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
-from context_bench.datasets.synthetic.depth import depth_at, depth_tag
+from context_bench.datasets.synthetic import parameter_check
+from context_bench.datasets.synthetic.depth import choose_depth, write_depth_tag
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, Stock, assemble, tokens
 
@@ -25,25 +25,25 @@ def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    check.cell(length, FLOOR, n, seed, what="a JSON object")
-    check.unit_interval("depth", depth)
-    return (_example(length, depth, index, n, seed) for index in range(n))
+    parameter_check.check_cell(length, FLOOR, n, seed, what="a JSON object")
+    parameter_check.check_share("depth", depth)
+    return (_make_example(length, depth, index, n, seed) for index in range(n))
 
 
-def _example(length: int, depth: float | None, index: int, n: int, seed: int) -> dict[str, Any]:
-    asked = depth_at(depth, index, n)
+def _make_example(length: int, depth: float | None, index: int, n: int, seed: int) -> dict[str, Any]:
+    asked = choose_depth(depth, index, n)
     draw = Draw("kv", length, asked, seed, index)
     key, value = draw.uuid(), draw.uuid()
     entry = f'"{key}": "{value}"'
     stock = Stock(
-        unit=lambda: _entry(draw),
+        unit=lambda: _make_entry(draw),
         scrap=lambda: f'\n  "{draw.hexadecimal(8)}": "{draw.hexadecimal(draw.between(2, 12))}",',
         glue='",',
         render=_render,
     )
     built = assemble(length, [Fact(f"\n  {entry},", entry, asked)], stock)
     return {
-        "id": f"kv-{length}-{depth_tag(depth, index, n)}-s{seed}-{index:03d}",
+        "id": f"kv-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
         "context": built.context,
         "question": f'What is the value of the key "{key}" in the JSON object?',
         "answer": value,
@@ -54,7 +54,7 @@ def _example(length: int, depth: float | None, index: int, n: int, seed: int) ->
     }
 
 
-def _entry(draw: Draw) -> str:
+def _make_entry(draw: Draw) -> str:
     """Make an entry of about the usual size, so that depth by tokens and depth by characters agree."""
     while True:
         entry = f'\n  "{draw.uuid()}": "{draw.uuid()}",'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
+from context_bench.datasets.synthetic import parameter_check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
 from context_bench.datasets.synthetic.names import LABELS, Names, secret
@@ -26,12 +26,12 @@ def multi_needle(*, length: int = 4000, needles: int = 4, n: int = 20, seed: int
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    check.whole("needles", needles, 1, MOST)
-    check.cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
-    return (_example(length, needles, index, seed) for index in range(n))
+    parameter_check.check_whole("needles", needles, 1, MOST)
+    parameter_check.check_cell(length, 30 + 30 * needles, n, seed, what=f"needles={needles}")
+    return (_make_example(length, needles, index, seed) for index in range(n))
 
 
-def _example(length: int, needles: int, index: int, seed: int) -> dict[str, Any]:
+def _make_example(length: int, needles: int, index: int, seed: int) -> dict[str, Any]:
     draw = Draw("multi-needle", length, needles, seed, index)
     names, label = Names(draw), draw.pick(LABELS)
     secrets = [secret(draw, names, label) for _ in range(needles)]
@@ -40,12 +40,12 @@ def _example(length: int, needles: int, index: int, seed: int) -> dict[str, Any]
         for place, hidden in enumerate(secrets)
     ]
     built = assemble(length, facts, prose_stock(Prose(draw)))
-    order = draw.shuffled(range(needles))
+    order = draw.shuffle(range(needles))
     values = [secrets[place].value for place in order]
     return {
         "id": f"multi-needle-{length}-k{needles}-s{seed}-{index:03d}",
         "context": built.context,
-        "question": f"What is the {label} for {_listed([secrets[place].subject for place in order])}?",
+        "question": f"What is the {label} for {_list_subjects([secrets[place].subject for place in order])}?",
         "answer": ", ".join(values),
         "answers": [values],
         "evidence": [built.evidence[place] for place in order],
@@ -59,7 +59,7 @@ def _example(length: int, needles: int, index: int, seed: int) -> dict[str, Any]
     }
 
 
-def _listed(subjects: list[str]) -> str:
+def _list_subjects(subjects: list[str]) -> str:
     if len(subjects) == 1:
         return subjects[0]
     return "each of these: " + "; ".join(subjects)

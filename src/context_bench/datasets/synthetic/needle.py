@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
-from context_bench.datasets.synthetic.depth import depth_at, depth_tag
+from context_bench.datasets.synthetic import parameter_check
+from context_bench.datasets.synthetic.depth import choose_depth, write_depth_tag
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
 from context_bench.datasets.synthetic.names import LABELS, Names, secret
@@ -24,18 +24,18 @@ def needle(*, length: int = 4000, depth: float | None = None, n: int = 20, seed:
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    check.cell(length, FLOOR, n, seed, what="a needle")
-    check.unit_interval("depth", depth)
-    return (_example(length, depth, index, n, seed) for index in range(n))
+    parameter_check.check_cell(length, FLOOR, n, seed, what="a needle")
+    parameter_check.check_share("depth", depth)
+    return (_make_example(length, depth, index, n, seed) for index in range(n))
 
 
-def _example(length: int, depth: float | None, index: int, n: int, seed: int) -> dict[str, Any]:
-    asked = depth_at(depth, index, n)
+def _make_example(length: int, depth: float | None, index: int, n: int, seed: int) -> dict[str, Any]:
+    asked = choose_depth(depth, index, n)
     draw = Draw("needle", length, asked, seed, index)
     hidden = secret(draw, Names(draw), draw.pick(LABELS))
     built = assemble(length, [Fact(" " + hidden.sentence, hidden.sentence, asked)], prose_stock(Prose(draw)))
     return {
-        "id": f"needle-{length}-{depth_tag(depth, index, n)}-s{seed}-{index:03d}",
+        "id": f"needle-{length}-{write_depth_tag(depth, index, n)}-s{seed}-{index:03d}",
         "context": built.context,
         "question": f"What is the {hidden.label} for {hidden.subject}?",
         "answer": hidden.value,

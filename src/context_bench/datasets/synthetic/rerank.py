@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic import parameter_check as check
+from context_bench.datasets.synthetic import parameter_check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Assembled, Fact, Stock, assemble
 from context_bench.datasets.synthetic.names import Names
@@ -29,7 +29,7 @@ OPENINGS = (
 
 
 class Entry(NamedTuple):
-    """What one document is about, and the number that it states."""
+    """The subject of one document, and the number that it states."""
 
     place: str
     sight: str
@@ -60,18 +60,18 @@ def rerank(
         seed: the same seed gives the same bytes.
         length: tokens (cl100k_base) of each context, met within 2%; None is 100 for each document.
     """
-    check.whole("documents", documents, 1, 2000)
-    check.whole("relevant", relevant, 1, min(20, documents))
+    parameter_check.check_whole("documents", documents, 1, 2000)
+    parameter_check.check_whole("relevant", relevant, 1, min(20, documents))
     total = USUAL * documents if length is None else length
-    check.cell(total, LEAST * documents, n, seed, what=f"documents={documents}")
-    return (_example(documents, relevant, index, seed, total) for index in range(n))
+    parameter_check.check_cell(total, LEAST * documents, n, seed, what=f"documents={documents}")
+    return (_make_example(documents, relevant, index, seed, total) for index in range(n))
 
 
-def _example(documents: int, relevant: int, index: int, seed: int, length: int) -> dict[str, Any]:
+def _make_example(documents: int, relevant: int, index: int, seed: int, length: int) -> dict[str, Any]:
     draw = Draw("rerank", documents, relevant, length, seed, index)
-    wanted, others = _entries(draw, documents, relevant)
-    entries = draw.shuffled(wanted + others)
-    built = _built(draw, entries, length)
+    wanted, others = _choose_entries(draw, documents, relevant)
+    entries = draw.shuffle(wanted + others)
+    built = _build_documents(draw, entries, length)
     texts = built.context.split("\n\n")
     places = [entries.index(entry) for entry in wanted]
     numbers = [entry.number for entry in wanted]
@@ -85,7 +85,7 @@ def _example(documents: int, relevant: int, index: int, seed: int, length: int) 
         "answers": [numbers] if relevant > 1 else numbers,
         "evidence": [built.evidence[2 * place + 1] for place in places],
         "documents": [
-            {"id": f"d{place}", "text": text, "title": _title(entry)}
+            {"id": f"d{place}", "text": text, "title": _make_title(entry)}
             for place, (entry, text) in enumerate(zip(entries, texts))
         ],
         "relevant_ids": [f"d{place}" for place in places],
@@ -100,7 +100,7 @@ def _example(documents: int, relevant: int, index: int, seed: int, length: int) 
     }
 
 
-def _entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Entry], list[Entry]]:
+def _choose_entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Entry], list[Entry]]:
     """Choose what the documents are about: the relevant ones, and the others; no two are the same."""
     names = Names(draw)
     towns = [start + ending for start in STARTS for ending in ENDINGS]
@@ -117,7 +117,7 @@ def _entries(draw: Draw, documents: int, relevant: int) -> tuple[list[Entry], li
     return wanted, others
 
 
-def _built(draw: Draw, entries: list[Entry], length: int) -> Assembled:
+def _build_documents(draw: Draw, entries: list[Entry], length: int) -> Assembled:
     """Write a document for each entry: an opening, its statement, and prose before and after the latter."""
     prose = Prose(draw)
     count = len(entries)
@@ -137,5 +137,5 @@ def _built(draw: Draw, entries: list[Entry], length: int) -> Assembled:
     return assemble(length, facts, Stock(sentence, stock.scrap, stock.glue, stock.render))
 
 
-def _title(entry: Entry) -> str:
+def _make_title(entry: Entry) -> str:
     return f"{entry.sight.capitalize()}, {entry.place}"

@@ -127,17 +127,17 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
 
     def filler() -> str:
         if draw.chance(0.15):
-            return _assigned(*source.constant(pair)[1:])
+            return _write_assignment(*source.constant(pair)[1:])
         return source.body() + "\n\n\n"
 
     def scrap() -> str:
         if draw.chance(0.5):
-            return _assigned(*source.constant(pair)[1:])
+            return _write_assignment(*source.constant(pair)[1:])
         return f"# {draw.pick(PURPOSES)}\n\n\n"
 
     return ToolOutput(
         stock=Stock(filler, scrap, "\n", lambda units: _render(units, title)),
-        unit=_assigned(name, value),
+        unit=_write_assignment(name, value),
         evidence=f"{name} = {value}",
         question=f"What is the value of {name} in this source file?",
         answer=value,
@@ -145,7 +145,7 @@ def tool_code(draw: Draw, _length: int, _variant: int) -> ToolOutput:
     )
 
 
-def _assigned(name: str, value: str) -> str:
+def _write_assignment(name: str, value: str) -> str:
     return f"{name} = {value}\n\n\n"
 
 

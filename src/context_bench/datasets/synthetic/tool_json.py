@@ -21,7 +21,7 @@ ROOMY = 4000  # in a shorter context the record with the fact has few fields, so
 
 
 class Theme(NamedTuple):
-    """What the records are about; `fields` are the optional ones and their values."""
+    """The subject of the records; `fields` are the optional ones and their values."""
 
     noun: str
     label: str
@@ -30,25 +30,25 @@ class Theme(NamedTuple):
     fields: tuple[tuple[str, Callable[[Draw], Any]], ...]
 
 
-def _among(*choices: str) -> Callable[[Draw], str]:
+def _pick_among(*choices: str) -> Callable[[Draw], str]:
     return lambda draw: draw.pick(choices)
 
 
-def _day(draw: Draw) -> str:
+def _draw_day(draw: Draw) -> str:
     month, day, hour, minute = (draw.between(1, top) for top in (12, 28, 23, 59))
     return f"2026-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:00Z"
 
 
-def _number(low: int, high: int) -> Callable[[Draw], int]:
+def _draw_number(low: int, high: int) -> Callable[[Draw], int]:
     return lambda draw: draw.between(low, high)
 
 
-def _tags(draw: Draw) -> list[str]:
+def _draw_tags(draw: Draw) -> list[str]:
     return draw.sample(("urgent", "internal", "vip", "retry", "export", "audited", "trial"), draw.between(0, 3))
 
 
-CITIES = _among("Lisbon", "Oslo", "Nairobi", "Lima", "Osaka", "Turin", "Quito", "Perth", "Dakar", "Riga", "Hanoi")
-PEOPLE = _among("a.okafor", "m.lindqvist", "j.tanaka", "r.silva", "p.novak", "s.haddad", "l.moreau", "k.adeyemi")
+CITIES = _pick_among("Lisbon", "Oslo", "Nairobi", "Lima", "Osaka", "Turin", "Quito", "Perth", "Dakar", "Riga", "Hanoi")
+PEOPLE = _pick_among("a.okafor", "m.lindqvist", "j.tanaka", "r.silva", "p.novak", "s.haddad", "l.moreau", "k.adeyemi")
 
 THEMES: tuple[Theme, ...] = (
     Theme(
@@ -59,11 +59,11 @@ THEMES: tuple[Theme, ...] = (
         (
             ("origin", CITIES),
             ("destination", CITIES),
-            ("carrier", _among("northway", "bluefreight", "parcelo", "haulix")),
-            ("weight_kg", _number(1, 980)),
+            ("carrier", _pick_among("northway", "bluefreight", "parcelo", "haulix")),
+            ("weight_kg", _draw_number(1, 980)),
             ("fragile", lambda draw: draw.chance(0.3)),
-            ("tags", _tags),
-            ("updated_at", _day),
+            ("tags", _draw_tags),
+            ("updated_at", _draw_day),
         ),
     ),
     Theme(
@@ -73,14 +73,14 @@ THEMES: tuple[Theme, ...] = (
         ("active", "suspended", "invited", "closed"),
         (
             ("owner", PEOPLE),
-            ("plan", _among("free", "team", "business", "enterprise")),
-            ("seats", _number(1, 400)),
-            ("region", _among("eu-west", "eu-north", "us-east", "ap-south")),
+            ("plan", _pick_among("free", "team", "business", "enterprise")),
+            ("seats", _draw_number(1, 400)),
+            ("region", _pick_among("eu-west", "eu-north", "us-east", "ap-south")),
             (
                 "billing",
                 lambda draw: {"cycle": draw.pick(("monthly", "yearly")), "overdue": draw.chance(0.2)},
             ),
-            ("created_at", _day),
+            ("created_at", _draw_day),
         ),
     ),
     Theme(
@@ -90,15 +90,15 @@ THEMES: tuple[Theme, ...] = (
         ("online", "offline", "degraded", "maintenance"),
         (
             ("site", CITIES),
-            ("model", _among("TH-Mini", "FlowSense", "AirQ-Pro", "Vibra")),
-            ("battery", _number(1, 100)),
+            ("model", _pick_among("TH-Mini", "FlowSense", "AirQ-Pro", "Vibra")),
+            ("battery", _draw_number(1, 100)),
             ("firmware", lambda draw: f"{draw.between(1, 4)}.{draw.between(0, 12)}.{draw.between(0, 9)}"),
             (
                 "reading",
                 lambda draw: {"value": draw.between(1, 990) / 10, "unit": draw.pick(("C", "kPa", "ppm"))},
             ),
-            ("tags", _tags),
-            ("seen_at", _day),
+            ("tags", _draw_tags),
+            ("seen_at", _draw_day),
         ),
     ),
 )
@@ -125,25 +125,25 @@ def tool_json(draw: Draw, length: int, variant: int) -> ToolOutput:
     theme = draw.pick(THEMES)
     names = Names(draw)
     name, value = names.name(), names.value()
-    fact = _statement(theme, name, value)
+    fact = _write_statement(theme, name, value)
 
     def filler() -> str:
         roll = draw.fraction()
         note: str | None = None
         if roll < 0.3:
-            note = _statement(theme, names.other(name), names.value())
+            note = _write_statement(theme, names.other(name), names.value())
         elif roll < 0.8:
             note = draw.pick(REMARKS)
-        return _written(_record(draw, theme, note, bare=draw.chance(0.2)), layout)
+        return _write_record(_make_record(draw, theme, note, bare=draw.chance(0.2)), layout)
 
     def tombstone() -> str:
-        return _written(_tombstone(draw, theme), layout)
+        return _write_record(_make_tombstone(draw, theme), layout)
 
     return ToolOutput(
         stock=Stock(
             filler, tombstone, '"},' if layout == "compact" else "\n", lambda units: _render(units, theme, layout)
         ),
-        unit=_written(_record(draw, theme, fact, bare=length < ROOMY), layout),
+        unit=_write_record(_make_record(draw, theme, fact, bare=length < ROOMY), layout),
         evidence=fact,
         question=f"What is the {theme.label} for {theme.noun} {'-'.join(name)}?",
         answer=value,
@@ -151,12 +151,12 @@ def tool_json(draw: Draw, length: int, variant: int) -> ToolOutput:
     )
 
 
-def _statement(theme: Theme, name: tuple[str, str], value: str) -> str:
+def _write_statement(theme: Theme, name: tuple[str, str], value: str) -> str:
     return f"The {theme.label} for {theme.noun} {'-'.join(name)} is {value}."
 
 
-def _record(draw: Draw, theme: Theme, note: str | None, *, bare: bool = False) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": _identifier(draw, theme)}
+def _make_record(draw: Draw, theme: Theme, note: str | None, *, bare: bool = False) -> dict[str, Any]:
+    record: dict[str, Any] = {"id": _make_identifier(draw, theme)}
     if not bare:
         record["status"] = draw.pick(theme.statuses)
     if note is not None:
@@ -168,9 +168,9 @@ def _record(draw: Draw, theme: Theme, note: str | None, *, bare: bool = False) -
     return record
 
 
-def _tombstone(draw: Draw, theme: Theme) -> dict[str, Any]:
+def _make_tombstone(draw: Draw, theme: Theme) -> dict[str, Any]:
     """Return what an API shows of a record that is gone."""
-    record: dict[str, Any] = {"id": _identifier(draw, theme)}
+    record: dict[str, Any] = {"id": _make_identifier(draw, theme)}
     if draw.chance(0.7):
         record["deleted"] = True
     if draw.chance(0.3):
@@ -178,11 +178,11 @@ def _tombstone(draw: Draw, theme: Theme) -> dict[str, Any]:
     return record
 
 
-def _identifier(draw: Draw, theme: Theme) -> str:
+def _make_identifier(draw: Draw, theme: Theme) -> str:
     return f"{theme.prefix}_{draw.hexadecimal(8)}"
 
 
-def _written(record: dict[str, Any], layout: str) -> str:
+def _write_record(record: dict[str, Any], layout: str) -> str:
     """Write a record with the comma, and the line break if any, that stand after it."""
     if layout == "pretty":
         return indent(json.dumps(record, indent=2), "  ") + ",\n"

@@ -70,12 +70,12 @@ def tool_logs(draw: Draw, _length: int, variant: int) -> ToolOutput:
     def filler() -> str:
         if draw.chance(0.15):
             other = message.format(name="-".join(names.other(pair)), value=names.value())
-            return _line(draw, level, other)
-        return _line(draw, *_message(draw))
+            return _write_line(draw, level, other)
+        return _write_line(draw, *_draw_message(draw))
 
     return ToolOutput(
         stock=Stock(filler, lambda: _note(draw), " ms", lambda units: _render(units, start, value)),
-        unit=_line(draw, level, fact),
+        unit=_write_line(draw, level, fact),
         evidence=fact,
         question=question.format(name=name),
         answer=value,
@@ -83,7 +83,7 @@ def tool_logs(draw: Draw, _length: int, variant: int) -> ToolOutput:
     )
 
 
-def _message(draw: Draw) -> tuple[str, str]:
+def _draw_message(draw: Draw) -> tuple[str, str]:
     level, text = draw.pick(MESSAGES)
     return level, text.format(
         path=draw.pick(PATHS).format(draw.between(100, 9999)),
@@ -95,7 +95,7 @@ def _message(draw: Draw) -> tuple[str, str]:
     )
 
 
-def _line(draw: Draw, level: str, message: str) -> str:
+def _write_line(draw: Draw, level: str, message: str) -> str:
     return f"\n{STAMP} {level:<5} {draw.pick(SERVICES)} [{draw.hexadecimal(4)}] {message}"
 
 

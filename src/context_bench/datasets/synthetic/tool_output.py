@@ -1,4 +1,4 @@
-"""What the three kinds of tool output (JSON, logs, code) hand to the `json_logs` generator."""
+"""Tool output of the three kinds (JSON, logs, code), as the `json_logs` generator gets it."""
 
 from __future__ import annotations
 

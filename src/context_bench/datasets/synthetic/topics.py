@@ -22,12 +22,12 @@ class Topic(NamedTuple):
     state: tuple[str, ...]
 
 
-def _topic(who: str, did: str, where: str, when: str, why: str, state: str) -> Topic:
+def _make_topic(who: str, did: str, where: str, when: str, why: str, state: str) -> Topic:
     return Topic(*map(phrases, (who, did, where, when, why, state)))
 
 
 TOPICS: tuple[Topic, ...] = (
-    _topic(
+    _make_topic(
         who="""the ferry captain; the old net mender; a pair of dock hands; the pilot's daughter; the crew of the
         trawler; a visiting boatbuilder; the night watchman; the woman who sold rope; the young deckhand; the
         fishmonger; several oyster gatherers; the retired sailor""",
@@ -47,7 +47,7 @@ TOPICS: tuple[Topic, ...] = (
         the tide was already running out; every berth was taken; the gulls had fallen silent; a heavy swell rolled in
         from the open sea; the harbour lights were still burning""",
     ),
-    _topic(
+    _make_topic(
         who="""the head gardener; a neighbour with a wheelbarrow; the beekeeper; two eager volunteers; the retired
         teacher; the boy from the corner house; the seed merchant; the members of the allotment club; a patient
         grandmother; the landscape student; the woman in the straw hat; the orchard owner""",
@@ -67,7 +67,7 @@ TOPICS: tuple[Topic, ...] = (
         tomatoes had begun to ripen; a robin followed every spade; frost had silvered the grass; the hedges smelled
         of rain; the pond was covered in duckweed""",
     ),
-    _topic(
+    _make_topic(
         who="""the station master; the signalman; a party of hikers; the engine driver; the ticket clerk; the woman
         from the buffet car; a family with too many suitcases; the track inspector; the apprentice fireman; a
         commuter in a long coat; the travelling salesman; the guard""",
@@ -86,7 +86,7 @@ TOPICS: tuple[Topic, ...] = (
         clock above the arch had stopped; snow lay deep in the cutting; the carriages were almost empty; a cold
         draught came through the tunnel; the timetable had changed again""",
     ),
-    _topic(
+    _make_topic(
         who="""the head librarian; a quiet scholar; the bookbinder; the volunteers at the desk; a student of old maps;
         the translator; the evening porter; the curator; an absent-minded professor; the children's storyteller; the
         restorer; a reader in a tweed jacket""",
@@ -106,7 +106,7 @@ TOPICS: tuple[Topic, ...] = (
         page rustled; the catalogue was badly out of date; dust floated in the sunbeams; the reading room was full;
         the ladder creaked at every step""",
     ),
-    _topic(
+    _make_topic(
         who="""the baker; the pastry cook; a hungry apprentice; the miller's son; the café owner; the woman who tasted
         every sauce; the dishwasher; a guest from the mountains; the market trader; the cheesemaker; the head waiter;
         both of the kitchen porters""",
@@ -125,7 +125,7 @@ TOPICS: tuple[Topic, ...] = (
         cinnamon came up the stairs; the pantry shelves were nearly bare; the oven ticked as it cooled; the market had
         run out of lemons; the soup was still too hot""",
     ),
-    _topic(
+    _make_topic(
         who="""the astronomer; the night assistant; a group of schoolchildren; the weather observer; the instrument
         maker; the caretaker of the dome; a guest lecturer; the amateur stargazers; the radio engineer; the professor's
         niece; the shepherd from the next valley; the mountaineer""",
@@ -145,7 +145,7 @@ TOPICS: tuple[Topic, ...] = (
         glittered on the railing; the wind had dropped at last; the stars looked close enough to touch; the valley
         lay in darkness; thunder muttered far away""",
     ),
-    _topic(
+    _make_topic(
         who="""the cabinetmaker; the glassblower; a travelling tinker; the potter; the clockmaker's apprentice; the
         weaver; a customer with a broken chair; the blacksmith; the sign painter; the saddler; the violin maker; the
         woman who ran the print shop""",
@@ -164,7 +164,7 @@ TOPICS: tuple[Topic, ...] = (
         was crowded with jars; the kiln had been burning since dawn; the loom stood idle; curls of wood lay everywhere;
         the shop smelled of beeswax""",
     ),
-    _topic(
+    _make_topic(
         who="""the forester; a pair of birdwatchers; the warden; the charcoal burner; a lost walker; the mushroom
         hunters; the botanist; the trail crew; a curious child; the wildlife painter; the woman with the spaniel; the
         surveyor""",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check as check
+from context_bench.datasets.synthetic import parameter_check
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.fit import Fact, assemble
 from context_bench.datasets.synthetic.names import Names
@@ -30,25 +30,25 @@ def tracking(
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    check.whole("hops", hops, 0, 30)
-    check.whole("chains", chains, 1, 30)
+    parameter_check.check_whole("hops", hops, 0, 30)
+    parameter_check.check_whole("chains", chains, 1, 30)
     floor = 50 + 18 * (hops + 1) * chains
-    check.cell(length, floor, n, seed, what=f"hops={hops} in chains={chains}")
-    return (_example(length, hops, chains, index, seed) for index in range(n))
+    parameter_check.check_cell(length, floor, n, seed, what=f"hops={hops} in chains={chains}")
+    return (_make_example(length, hops, chains, index, seed) for index in range(n))
 
 
-def _example(length: int, hops: int, chains: int, index: int, seed: int) -> dict[str, Any]:
+def _make_example(length: int, hops: int, chains: int, index: int, seed: int) -> dict[str, Any]:
     draw = Draw("tracking", length, hops, chains, seed, index)
     numbers = Names(draw)
     values = [numbers.value() for _ in range(chains)]
-    variables = _variables(draw, chains * (hops + 1))
+    variables = _make_variables(draw, chains * (hops + 1))
     members = [variables[chain * (hops + 1) : (chain + 1) * (hops + 1)] for chain in range(chains)]
     steps = [0] * chains
     facts: list[Fact] = []
     asked: list[int] = []
-    turns = draw.shuffled([chain for chain in range(chains) for _ in range(hops + 1)])
+    turns = draw.shuffle([chain for chain in range(chains) for _ in range(hops + 1)])
     for place, chain in enumerate(turns):
-        text = _assignment(members[chain], steps[chain], values[chain])
+        text = _write_assignment(members[chain], steps[chain], values[chain])
         steps[chain] += 1
         if chain == 0:
             asked.append(place)
@@ -72,13 +72,13 @@ def _example(length: int, hops: int, chains: int, index: int, seed: int) -> dict
     }
 
 
-def _assignment(members: list[str], step: int, value: str) -> str:
+def _write_assignment(members: list[str], step: int, value: str) -> str:
     if step == 0:
         return f"The variable {members[0]} is set to {value}."
     return f"The variable {members[step]} is set to the value of {members[step - 1]}."
 
 
-def _variables(draw: Draw, count: int) -> list[str]:
+def _make_variables(draw: Draw, count: int) -> list[str]:
     """Make `count` different five-letter names, none of which is a word of the prose: those are lower case."""
     names: dict[str, None] = {}
     while len(names) < count:

@@ -1,4 +1,4 @@
-"""How people say which option they mean: the wording around a letter that settles it, or rules it out.
+"""Wordings that say which option is meant: the text around a letter that settles it, or rules it out.
 
 Each pattern looks at the text just before a letter (and ends there) or just after it (and starts there).
 They are kept apart from the code that applies them, so that a new wording is one more line here.
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def _any(*patterns: str) -> str:
+def _join_patterns(*patterns: str) -> str:
     return "(?:" + "|".join(patterns) + ")"
 
 
@@ -43,7 +43,7 @@ _LEAD = _OPENING + _FILL + _OPENING + "$"
 _ADVERBS = r"(?:(?:also|both|all|indeed|thus|therefore|then|still|now|clearly|\w+ly|in\s+fact|of\s+course)\s+)*"
 
 STATED_BEFORE = re.compile(
-    _any(
+    _join_patterns(
         # "the correct answer to this question is", "Answer:", "final choice -", '"answer": '
         r"\b(?:answers?|ans|choice|option|selection|pick|verdict|guess|letter|conclusion)\b[\"']?\.?"
         r"(?:[ \t]+(?!choices\b|options\b|not\b)(?-i:(?![A-Z]\b))[\w'/-]+){0,12}?[ \t]*(?:\([^()\n]{0,40}\)[ \t]*)?"
@@ -68,7 +68,7 @@ STATED_BEFORE = re.compile(
 """The letter that follows is said to be the answer."""
 
 SUGGESTED_BEFORE = re.compile(
-    _any(
+    _join_patterns(
         r"\b(?:it|that|this|which|there|he|she)(?:'s|\s+is|\s+was|\s+would\s+be|\s+must\s+be|\s+has\s+to\s+be)",
         r"\b(?:is|must\s+be|has\s+to\s+be|should\s+be|would\s+be|'s)",
         r"\bonly(?:\s+(?:option|choice))?",
@@ -96,7 +96,7 @@ ALL_BUT = re.compile(
 """The letter that follows is the exception: "all of these but C are mammals", "every option except C is wrong"."""
 
 REJECTED_BEFORE = re.compile(
-    _any(
+    _join_patterns(
         r"\b(?:not|isn't|wasn't|aren't|never|neither|nor|cannot\s+be|can't\s+be|can\s+not\s+be|couldn't\s+be"
         r"|wouldn't\s+be|won't\s+be|not\s+be|unlikely\s+to\s+be|without|except(?:\s+for)?|unlike|excluding)",
         r"\b(?:eliminat|exclud|discard|reject|dismiss|remov|disregard|ignor)(?:e|es|ed|s|ing)?",
@@ -131,7 +131,7 @@ _BAD = (
 )
 REJECTED_AFTER = re.compile(
     _CLOSE
-    + _any(
+    + _join_patterns(
         rf"(?:is|are|was|were|seems?|looks?|sounds?|appears?(?:\s+to\s+be)?|would\s+be|must\s+be|can\s+be)\s+{_ADVERBS}{_BAD}",
         r"(?:is|are|was|were|do|does|did|ca|wo|would|could|should|must|has|have)n't\b",
         r"(?:can\s?not|does\s+not|do\s+not|did\s+not|will\s+not|would\s+not|could\s+not|fails?|contradicts?|misses|ignores)\b",
@@ -150,7 +150,7 @@ _GOOD = (
     r"|(?:the\s+)?most\s+\w+|the\s+(?:best|closest|only|correct|right|one)\b)"
 )
 STATED_AFTER = re.compile(
-    _CLOSE + _any(rf"{_IS}(?:\s+to\s+be)?", r"looks\s+like", "as") + rf"\s+{_ADVERBS}(?:the|my|our)\s+"
+    _CLOSE + _join_patterns(rf"{_IS}(?:\s+to\s+be)?", r"looks\s+like", "as") + rf"\s+{_ADVERBS}(?:the|my|our)\s+"
     r"(?:(?:most|correct|right|best|only|final|likely|appropriate|accurate|suitable|logical|reasonable|probable"
     r"|plausible|valid|proper|true|closest|better|clear|single|possible|remaining)\s+){0,3}"
     r"(?:answer|choice|option|pick|selection|exception|odd\s+(?:one|man)\s+out|outlier)\b",
@@ -160,7 +160,7 @@ STATED_AFTER = re.compile(
 
 SUGGESTED_AFTER = re.compile(
     _CLOSE
-    + _any(
+    + _join_patterns(
         rf"{_IS}(?:\s+to\s+be)?\s+{_ADVERBS}(?:not\s+(?:wrong|incorrect)|{_GOOD})",
         r"(?:looks|sounds|feels)\s+(?:like\s+)?" + _GOOD,
         r"(?:best\s+|better\s+|correctly\s+|accurately\s+|exactly\s+)?(?:fits?|match(?:es)?|works?|remains?|wins?|holds?|stands?)\b",
@@ -199,7 +199,7 @@ EARLIER = re.compile(
     r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b",
     re.IGNORECASE,
 )
-"""What was thought before, or by others: "initially I was going to say C", "many students pick A"."""
+"""Wordings of a thought given up, or of others: "initially I was going to say C", "many students pick A"."""
 
 EXCEPTION_ASKED = re.compile(
     r"\b(?-i:NOT|EXCEPT|LEAST|FALSE|INCORRECT)\b|\b(?:has|have|had|with|is|are|shows?)\s+(?-i:NO)\b"

@@ -1,4 +1,4 @@
-"""What each place where a reply names an option is worth, by the words and the layout around it.
+"""Weighs each place where a reply names an option, by the words and the layout around it.
 
 Places are found by `option_places`; wordings are in `option_cues`.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from context_bench.evaluators.choice import option_cues as cues
-from context_bench.evaluators.choice.option_places import REACH, Place, find_places, is_word, option_key
-from context_bench.text.markup import sentence_around
+from context_bench.evaluators.choice.option_places import REACH, Place, find_places, is_word, make_option_key
+from context_bench.text.markup import cut_sentence_around
 
 __all__ = ["Mention", "Weight", "find_mentions"]
 
@@ -21,7 +21,7 @@ _FIRST, _LAST = 20, 400
 
 
 class Weight(IntEnum):
-    """What a mention is worth; PASSING is a bare letter, QUOTED an option's text, NAMED an "option B"."""
+    """The weight of a mention; PASSING is a bare letter, QUOTED an option's text, NAMED an "option B"."""
 
     REJECTED = 0
     PASSING = 1
@@ -98,10 +98,10 @@ class _Page:
         labels = list(_LINE_LABEL.finditer(text))
         self.labels = [label[1].upper() for label in labels]
         self.bold = set(re.findall(r"«([A-Z])»", text))
-        self.bold_texts = {quote.letters for quote in quotes if option_key(quote.token) in bold} if bold else set()
-        self.verdicts = self._line_verdicts(labels)
+        self.bold_texts = {quote.letters for quote in quotes if make_option_key(quote.token) in bold} if bold else set()
+        self.verdicts = self._find_line_verdicts(labels)
 
-    def _line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
+    def _find_line_verdicts(self, labels: Sequence[re.Match[str]]) -> dict[int, Weight]:
         """Lines that judge the option that they start with ("B. Oranges - correct"), by where its name ends."""
         ends = [label.end(1) for label in labels]
         ends += [quote.end for quote in self.quotes.values() if self._opens_line(quote)]
@@ -121,16 +121,16 @@ class _Page:
         return not re.search(r"\w", line)
 
     def weight(self, place: Place) -> Weight | None:
-        """What the place is worth; None when no option is meant."""
-        before, after = self.text[max(0, place.start - REACH) : place.start], self._after(place)
+        """Weigh a place; None when no option is meant."""
+        before, after = self.text[max(0, place.start - REACH) : place.start], self._read_after(place)
         if not self._means_option(place, before, after):
             return None
         if cues.ALL_BUT.search(before):
             return Weight.SUGGESTED
         if cues.REJECTED_BEFORE.search(before) or cues.REJECTED_AFTER.match(after):
             return Weight.REJECTED
-        claim = self._claim(place, before, after)
-        if claim > Weight.NAMED and self._unreal(place, before):
+        claim = self._weigh_claim(place, before, after)
+        if claim > Weight.NAMED and self._is_unreal(place, before):
             return Weight.QUOTED if place.quoted else Weight.NAMED
         if claim is Weight.PASSING and not _ENDS.match(self.text[place.end : place.end + 8]):
             return None
@@ -138,8 +138,8 @@ class _Page:
             return None  # "the first one" may be anything
         return claim
 
-    def _after(self, place: Place) -> str:
-        """What follows, with the option's own text passed over: "B) Oranges is right" says that B is right."""
+    def _read_after(self, place: Place) -> str:
+        """Read what follows, with the option's own text skipped: "B) Oranges is right" says that B is right."""
         end = place.end
         gap = re.match(r"[)\].:,\s–—-]*", self.text[end : end + 8])
         quote = self.quotes.get(end + (gap.end() if gap else 0))
@@ -153,26 +153,30 @@ class _Page:
         word = len(place.letters) == 1 and is_word(self.text, place)
         own_text_follows = after != self.text[place.end : place.end + REACH]
         if place.small:
-            return self._small_letter(place, before, word and not own_text_follows)
+            return self._is_small_letter(place, before, word and not own_text_follows)
         if word:
             return own_text_follows or (place.letters == ("A",) and bool(cues.STATED_BEFORE.search(before)))
         return True
 
-    def _small_letter(self, place: Place, before: str, word: bool) -> bool:
+    def _is_small_letter(self, place: Place, before: str, word: bool) -> bool:
         if word:  # "to answer a question"
             return False
-        if cues.NAMED_BEFORE.search(before) or cues.STATED_BEFORE.search(before) or self._layout(place) is not None:
+        if (
+            cues.NAMED_BEFORE.search(before)
+            or cues.STATED_BEFORE.search(before)
+            or self._weigh_layout(place) is not None
+        ):
             return True
         ends = _ENDS.match(self.text[place.end : place.end + 8])
         return bool(ends and place.letters[0] not in "AI" and cues.SUGGESTED_BEFORE.search(before))
 
-    def _claim(self, place: Place, before: str, after: str) -> Weight:
+    def _weigh_claim(self, place: Place, before: str, after: str) -> Weight:
         if cues.STATED_BEFORE.search(before) or cues.STATED_AFTER.match(after):
             return Weight.STATED
         end = place.start + len(place.token.rstrip(")]}\"'»>")) if place.kind == "letter" else place.end
         if end in self.verdicts:
             return self.verdicts[end]
-        layout = self._layout(place)
+        layout = self._weigh_layout(place)
         if layout is not None:
             return layout
         # A short text such as "2" is part of many a calculation.
@@ -187,7 +191,7 @@ class _Page:
             return Weight.STATED
         return Weight.NAMED if not place.bare or cues.NAMED_BEFORE.search(before) else Weight.PASSING
 
-    def _layout(self, place: Place) -> Weight | None:
+    def _weigh_layout(self, place: Place) -> Weight | None:
         """A letter alone on a line, or as the label that opens the reply or its last line; a last sentence."""
         text = self.text
         line_start, line_end = text.rfind("\n", 0, place.start) + 1, text.find("\n", place.end)
@@ -195,7 +199,9 @@ class _Page:
         opens, closes = not text[:line_start].strip(), not text[line_end:].strip()
         if re.search(r"\w", text[line_start : place.start]):
             return (
-                self._end_of_line(place, text[max(line_start, place.start - REACH) : place.start]) if closes else None
+                self._weigh_end_of_line(place, text[max(line_start, place.start - REACH) : place.start])
+                if closes
+                else None
             )
         if not re.search(r"\w", text[place.end : line_end]):
             return Weight.STATED if opens or closes else Weight.SUGGESTED
@@ -204,20 +210,20 @@ class _Page:
             return Weight.STATED if opens and _TEXT_END.match(after) else None
         label = _LABEL_END.match(after) or _LABEL_END.match(place.token[-1])
         joined = cues.CONNECTIVE.match(after) or (after.startswith(",") and place.letters != ("I",))
-        own_text = self._after(place) != after
+        own_text = self._read_after(place) != after
         if opens and (label or joined or own_text) and self.labels[:2] != ["A", "B"]:
             return Weight.STATED
         if closes and (label or own_text) and not self._lists_to_the_end():
             return Weight.STATED
         return None
 
-    def _end_of_line(self, place: Place, before: str) -> Weight | None:
+    def _weigh_end_of_line(self, place: Place, before: str) -> Weight | None:
         """A last sentence that is an option and nothing else; a last line such as "Best next step: C - wait"."""
         after = self.text[place.end : place.end + REACH]
         alone = _SENTENCE_STARTS.search(before) or (place.quoted and _COLON.search(before))
         if alone and not re.search(r"\w", self.text[place.end :]):
             return Weight.STATED
-        own_text = self._after(place) != after
+        own_text = self._read_after(place) != after
         if _HEADING.fullmatch(before) and place.kind == "letter" and (_LABEL_END.match(after) or own_text):
             return Weight.STATED
         return None
@@ -225,20 +231,20 @@ class _Page:
     def _lists_to_the_end(self) -> bool:
         return len(self.labels) > 1 and self.labels[-1] not in self.labels[:-1]
 
-    def _unreal(self, place: Place, before: str) -> bool:
+    def _is_unreal(self, place: Place, before: str) -> bool:
         """Whether the sentence asks, quotes, or speaks of another case than the one at hand."""
-        sentence = sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
+        sentence = cut_sentence_around(self.text, place.start, place.end).rstrip("\"') »\n")
         if sentence.endswith("?"):
             return True
         clause = re.split(_CLAUSE, before)[-1]
-        if cues.EARLIER.search(clause) or self._in_speech(place, before):
+        if cues.EARLIER.search(clause) or self._is_in_speech(place, before):
             return True
         if not cues.HYPOTHETICAL.search(sentence):
             return False
         rest = re.split(_CLAUSE, self.text[place.end : place.end + REACH])[0]
         return bool(cues.ABANDONED.search(f"{clause} {rest}"))
 
-    def _in_speech(self, place: Place, before: str) -> bool:
+    def _is_in_speech(self, place: Place, before: str) -> bool:
         """Whether what makes the claim is quoted: someone marked "The answer is D" and was wrong."""
         line = before.rpartition("\n")[2]
         speech = _SPEECH.search(line) if line.count('"') % 2 else None

@@ -1,4 +1,4 @@
-"""Where a reply may name an option: by its letter, by its text, or by its position ("the second option").
+"""Finds where a reply may name an option: by its letter, by its text, or by its position ("the second option").
 
 English has words that look like letters. A capital A inside a sentence is a letter, as any other capital is;
 at the start of one it may be the article, and I may be the pronoun wherever it stands. Letters that follow
@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Literal
 
 from context_bench.evaluators.choice import option_cues as cues
-from context_bench.text.markup import plain
+from context_bench.text.markup import remove_markup
 
-__all__ = ["REACH", "Place", "find_places", "is_word", "option_key"]
+__all__ = ["REACH", "Place", "find_places", "is_word", "make_option_key"]
 
 REACH = 160
 """How many characters before and after a place are looked at."""
@@ -49,13 +49,13 @@ class Place:
 
 def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[Place], list[Place]]:
     """All places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
-    quotes = list(_quotes(text, letters, options))
+    quotes = list(_find_quotes(text, letters, options))
     inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
     positions = [
-        place for place in _positions(text, letters, bool(options)) if not inside & {place.start, place.end - 1}
+        place for place in _find_positions(text, letters, bool(options)) if not inside & {place.start, place.end - 1}
     ]
-    free = [quote for quote in quotes if not _labelled(text, quote)]
-    places = sorted([*free, *positions, *_letters(text, letters, inside)], key=lambda place: place.start)
+    free = [quote for quote in quotes if not _is_labelled(text, quote)]
+    places = sorted([*free, *positions, *_find_letters(text, letters, inside)], key=lambda place: place.start)
     return places, quotes
 
 
@@ -76,7 +76,7 @@ _WORDLIKE = r"[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"  # Chinese, Japanese
 
 
 @lru_cache(maxsize=32)
-def _letter_pattern(letters: str) -> re.Pattern[str]:
+def _make_letter_pattern(letters: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?<!{_WORDLIKE})(?<!°)(?<!\w')(?<!\w[(\[{{])(?<!\b[A-Za-z][.-])(?<!\b[Nn]/)"
         rf"[(\[{{\"'«<]{{0,4}}[{letters}{letters.lower()}][)\]}}\"'»>]{{0,4}}"
@@ -84,14 +84,14 @@ def _letter_pattern(letters: str) -> re.Pattern[str]:
     )
 
 
-def _letters(text: str, letters: str, inside: set[int]) -> Iterator[Place]:
+def _find_letters(text: str, letters: str, inside: set[int]) -> Iterator[Place]:
     """Letters outside quoted options; a list such as "A, B and C" is one place."""
     group: Place | None = None
-    for match in _letter_pattern(letters).finditer(text):
+    for match in _make_letter_pattern(letters).finditer(text):
         if match.start() in inside or match.end() - 1 in inside or _is_unit(text, match):
             continue
         token = Place(match.start(), match.end(), (match[0].strip(_BRACKETS).upper(),), match[0])
-        if group and len(group.letters) < len(letters) and _joins(text, group, token):
+        if group and len(group.letters) < len(letters) and _joins_list(text, group, token):
             group = Place(group.start, token.end, (*group.letters, *token.letters), group.token)
             continue
         if group:
@@ -110,7 +110,7 @@ def _is_unit(text: str, letter: re.Match[str]) -> bool:
     return (sign.islower() or sign in _UNITS) and bool(_NUMBER_BEFORE.search(before)) and not _NUMBERED.search(before)
 
 
-def _joins(text: str, group: Place, token: Place) -> bool:
+def _joins_list(text: str, group: Place, token: Place) -> bool:
     """Whether a letter goes on a list: "A and B", but not "B, I think" or "B, A is wrong"."""
     between = text[group.end : token.start]
     if not between.strip() or not _SEPARATOR.fullmatch(between) or group.small is not token.small:
@@ -147,40 +147,40 @@ _ARTICLE = re.compile(r"\b(?:an?|the)\s+$", re.IGNORECASE)
 _LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$")
 
 
-def _quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Place]:
+def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Place]:
     """Where the text of an option stands by itself, its article included; of options that nest, the longest."""
     owners: dict[str, list[str]] = {}
     for letter, option in zip(letters, options):
-        key = option_key(plain(option))
+        key = make_option_key(remove_markup(option))
         if len(key) > 1 or (key.isalnum() and not key.isalpha()):
             owners.setdefault(key, []).append(letter)
     if not owners:
         return
-    for match in _option_pattern(tuple(sorted(owners, key=len, reverse=True))).finditer(text):
-        owner = owners.get(option_key(match[0]))
+    for match in _make_option_pattern(tuple(sorted(owners, key=len, reverse=True))).finditer(text):
+        owner = owners.get(make_option_key(match[0]))
         if owner:
             article = _ARTICLE.search(text, max(0, match.start() - 8), match.start())
             start = article.start() if article else match.start()
             yield Place(start, match.end(), tuple(owner), match[0], kind="text")
 
 
-def option_key(option: str) -> str:
-    """The text of an option in the form in which two are compared."""
+def make_option_key(option: str) -> str:
+    """Return the text of an option in the form in which two are compared."""
     return _SPACE_BEFORE_UNIT.sub("", " ".join(option.lower().split()).strip(" .;,:«»\"'"))
 
 
 @lru_cache(maxsize=256)
-def _option_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
-    texts = "|".join(r"\s+".join(map(_loose_units, key.split())) for key in keys)
+def _make_option_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
+    texts = "|".join(r"\s+".join(map(_loosen_units, key.split())) for key in keys)
     return re.compile(rf"(?<!\w)(?<!\d[.,])(?<![-−]\b)(?:{texts})(?!\w)(?![.,]\d)(?!\s?%)", re.IGNORECASE)
 
 
-def _loose_units(word: str) -> str:
+def _loosen_units(word: str) -> str:
     r"""The pattern of a word in which a space may stand between a number and its unit: "240N", "240 N"."""
     return r"\s*".join(map(re.escape, re.split(r"(?<=\d)(?=[a-zµω°%])", word)))
 
 
-def _labelled(text: str, quote: Place) -> bool:
+def _is_labelled(text: str, quote: Place) -> bool:
     """Whether a letter stands before the text as its label, and so speaks for it."""
     label = _LABEL.search(text, max(0, quote.start - 12), quote.start)
     return bool(label and (label[1] in quote.letters or label[2].strip()))
@@ -202,7 +202,7 @@ _NUMBER_AFTER = re.compile(
 )
 
 
-def _positions(text: str, letters: str, all_known: bool) -> Iterator[Place]:
+def _find_positions(text: str, letters: str, all_known: bool) -> Iterator[Place]:
     """Options named by their place in the list; the last one only where it is known how many there are."""
     for noun in _NOUN.finditer(text):
         start, end = noun.span()
@@ -212,12 +212,12 @@ def _positions(text: str, letters: str, all_known: bool) -> Iterator[Place]:
         if not found:
             continue
         start, end = (start - len(found["place"]), end) if before else (start, found.end())
-        index = _position(found["place"].lower(), len(letters) if all_known else 0)
+        index = _read_position(found["place"].lower(), len(letters) if all_known else 0)
         if 0 < index <= len(letters):
             yield Place(start, end, (letters[index - 1],), text[start:end], kind="position")
 
 
-def _position(words: str, last: int) -> int:
+def _read_position(words: str, last: int) -> int:
     """The place in the list that an ordinal or a number stands for, from 1."""
     for word in words.split():
         for names in (_ORDINALS, _CARDINALS):

@@ -1,4 +1,4 @@
-"""Which option a reply chooses.
+"""Reads which option a reply chooses.
 
 Every place where the reply names an option, by letter, position or text, is weighed by the words around it.
 What is stated as the answer outranks what an argument arrives at, and that outranks a mere mention; of
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from context_bench.evaluators.choice.option_cues import EXCEPTION_ASKED, REVISION
 from context_bench.evaluators.choice.option_mentions import Mention, Weight, find_mentions
-from context_bench.evaluators.choice.option_places import option_key
+from context_bench.evaluators.choice.option_places import make_option_key
 from context_bench.evaluators.choice.option_values import find_equal_option
-from context_bench.text.markup import plain, reading_order
+from context_bench.text.markup import list_readable_parts, remove_markup
 
 __all__ = ["read_choice"]
 
@@ -41,16 +41,16 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
         question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.
     """
     exception = _asks_for_exception(question)
-    for part in reading_order(reply):
-        bold = {option_key(plain(text)) for text in _BOLD.findall(part.text)} if options else set()
-        for text in _without_run_on(_without_closing_remark(plain(part.text))):
+    for part in list_readable_parts(reply):
+        bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(part.text)} if options else set()
+        for text in _drop_run_on(_drop_closing_remark(remove_markup(part.text))):
             mentions = find_mentions(text, letters, options, bold)
             if not part.finished:
                 mentions = [each for each in mentions if each.weight is Weight.STATED]
             letter = _weigh(text, mentions, letters if options else "", exception)
             if letter is None and part.finished and not _names_letters(mentions):
                 equal = find_equal_option(part.text, letters, options)
-                letter = equal if equal and equal not in _rejected(mentions) else _least(mentions)
+                letter = equal if equal and equal not in _list_rejected(mentions) else _choose_least(mentions)
             if letter:
                 return letter
     return None
@@ -62,14 +62,14 @@ def _asks_for_exception(question: str) -> bool:
     return bool(EXCEPTION_ASKED.search(last))
 
 
-def _without_closing_remark(text: str) -> str:
+def _drop_closing_remark(text: str) -> str:
     """The text without a last line such as "Let me know if you have more questions!"."""
     text = text.rstrip()
     remark = _CLOSING_REMARK.search(text, max(0, len(text) - _REMARK))
     return text[: remark.start()] if remark and text[: remark.start()].strip() else text
 
 
-def _without_run_on(text: str) -> list[str]:
+def _drop_run_on(text: str) -> list[str]:
     """First the text up to a next question, which a base model may have made up and answered, then all of it."""
     following = _NEXT_QUESTION.search(text)
     head = text[: following.start()] if following else ""
@@ -78,64 +78,66 @@ def _without_run_on(text: str) -> list[str]:
 
 def _weigh(text: str, mentions: Sequence[Mention], letters: str, exception: bool) -> str | None:
     """The option that is stated, suggested, left over or named; `letters` are given where all are known."""
-    rejected = _rejected(mentions)
+    rejected = _list_rejected(mentions)
     stated = [each for each in mentions if each.weight is Weight.STATED]
     suggested = [
-        each for each in mentions if each.weight is Weight.SUGGESTED and (exception or not _taken_back(each, mentions))
+        each
+        for each in mentions
+        if each.weight is Weight.SUGGESTED and (exception or not _is_taken_back(each, mentions))
     ]
     if stated:
-        return _settle(_revised(text, stated[-1], suggested), rejected)
+        return _choose_letter(_apply_revision(text, stated[-1], suggested), rejected)
     if suggested:
-        return _settle(suggested[-1], rejected)
+        return _choose_letter(suggested[-1], rejected)
     if letters and len(rejected) == len(letters) - 1:
-        return _only({*letters} - rejected)
+        return _take_only({*letters} - rejected)
     if exception and len(rejected) == 1:
-        return _only(rejected)
-    return _only(_all_of(Weight.NAMED, mentions) - rejected)
+        return _take_only(rejected)
+    return _take_only(_list_letters(Weight.NAMED, mentions) - rejected)
 
 
 def _names_letters(mentions: Sequence[Mention]) -> bool:
     """Whether the reply names options, or claims some, that it does not rule out."""
-    rejected = _rejected(mentions)
+    rejected = _list_rejected(mentions)
     return any({*each.letters} - rejected and each.weight >= Weight.NAMED for each in mentions)
 
 
-def _least(mentions: Sequence[Mention]) -> str | None:
+def _choose_least(mentions: Sequence[Mention]) -> str | None:
     """The one option whose text is quoted, or else whose letter stands somewhere."""
-    rejected = _rejected(mentions)
+    rejected = _list_rejected(mentions)
     for weight in (Weight.QUOTED, Weight.PASSING):
-        named = _all_of(weight, mentions) - rejected
+        named = _list_letters(weight, mentions) - rejected
         if named:
-            return _only(named)
+            return _take_only(named)
     return None
 
 
-def _rejected(mentions: Sequence[Mention]) -> set[str]:
-    return _all_of(Weight.REJECTED, mentions)
+def _list_rejected(mentions: Sequence[Mention]) -> set[str]:
+    return _list_letters(Weight.REJECTED, mentions)
 
 
-def _all_of(weight: Weight, mentions: Sequence[Mention]) -> set[str]:
+def _list_letters(weight: Weight, mentions: Sequence[Mention]) -> set[str]:
     return {letter for each in mentions if each.weight is weight for letter in each.letters}
 
 
-def _only(letters: set[str]) -> str | None:
+def _take_only(letters: set[str]) -> str | None:
     return next(iter(letters)) if len(letters) == 1 else None
 
 
-def _settle(mention: Mention, rejected: set[str]) -> str | None:
+def _choose_letter(mention: Mention, rejected: set[str]) -> str | None:
     """The one letter of a mention; of several, the one that was not ruled out elsewhere."""
     letters = {*mention.letters}
-    return _only(letters) or _only(letters - rejected)
+    return _take_only(letters) or _take_only(letters - rejected)
 
 
-def _taken_back(mention: Mention, mentions: Sequence[Mention]) -> bool:
+def _is_taken_back(mention: Mention, mentions: Sequence[Mention]) -> bool:
     return any(
         each.weight is Weight.REJECTED and each.start > mention.start and {*mention.letters} <= {*each.letters}
         for each in mentions
     )
 
 
-def _revised(text: str, stated: Mention, suggested: Sequence[Mention]) -> Mention:
+def _apply_revision(text: str, stated: Mention, suggested: Sequence[Mention]) -> Mention:
     """The statement, or what a later "wait, it is C" puts in its place."""
     later = [each for each in suggested if each.start > stated.end]
     if later and REVISION.search(text, stated.end, later[-1].start):

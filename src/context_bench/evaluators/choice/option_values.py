@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from context_bench.evaluators.math.answer import final_answer
+from context_bench.evaluators.math.answer import find_final_answer
 from context_bench.evaluators.math.compare import compare
 from context_bench.evaluators.math.exact import Number, equal, number
 from context_bench.evaluators.math.notation import canonical, unify
@@ -33,7 +33,7 @@ def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str |
     if not options or not all(_VALUE.search(option) and len(option) < 100 for option in options):
         return None
     text = unify(write_numerals(reply[-_TAIL:]))
-    answer = final_answer(text)
+    answer = find_final_answer(text)
     if not answer or not _VALUE.search(answer):
         return None
     place = text.rfind(answer)
@@ -41,19 +41,19 @@ def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str |
         sentence = _SENTENCE_END.split(text[max(0, place - 200) : place])[-1]
         if _UNDECIDED.search(sentence):
             return None
-        answer += _following_unit(text, place + len(answer))
-    equals = [letter for letter, option in zip(letters, options) if _same(option, answer)]
+        answer += _read_following_unit(text, place + len(answer))
+    equals = [letter for letter, option in zip(letters, options) if _is_same(option, answer)]
     return equals[0] if len(equals) == 1 else None
 
 
-def _same(option: str, answer: str) -> bool:
-    wanted, given = _quantity(option), _quantity(answer)
+def _is_same(option: str, answer: str) -> bool:
+    wanted, given = _read_quantity(option), _read_quantity(answer)
     if wanted and given and wanted.unit and given.unit and wanted.unit != given.unit:
         known = {wanted.unit, given.unit} & _DIMENSIONS
         if known:  # metres are not seconds
             return False
     if wanted and given and wanted.unit and given.unit:
-        return equal(wanted.scaled(), given.scaled())
+        return equal(wanted.scale_value(), given.scale_value())
     return compare(option, answer) is True
 
 
@@ -79,21 +79,21 @@ class _Quantity(NamedTuple):
     unit: str
     scale: Fraction
 
-    def scaled(self) -> Number:
+    def scale_value(self) -> Number:
         """The number in the unit without prefix."""
         return Number(self.value.value * self.scale, self.value.factor, self.value.decimal)
 
 
-def _following_unit(text: str, place: int) -> str:
-    """The unit that stands right behind a value, with a space before it; empty when it is no known one."""
+def _read_following_unit(text: str, place: int) -> str:
+    """The unit that stands right behind a value, with a space before it; empty when it is not a known one."""
     found = _FOLLOWING.match(text, place)
-    return f" {found[1]}" if found and _unit(found[1]) else ""
+    return f" {found[1]}" if found and _read_unit(found[1]) else ""
 
 
-def _quantity(text: str) -> _Quantity | None:
+def _read_quantity(text: str) -> _Quantity | None:
     form = canonical(text, keep_units=True)
     found = _UNIT.fullmatch(form.strip())
-    unit = _unit(found["unit"]) if found else None
+    unit = _read_unit(found["unit"]) if found else None
     value = number(canonical(found["value"])) if found and unit else number(form)
     if value is None:
         return None
@@ -101,7 +101,7 @@ def _quantity(text: str) -> _Quantity | None:
 
 
 @lru_cache(maxsize=256)
-def _unit(name: str) -> tuple[str, Fraction] | None:
+def _read_unit(name: str) -> tuple[str, Fraction] | None:
     """The base unit of a name and how many of it one such is: km is 1,000 m."""
     spelled = name.lower()
     spelled = spelled[:-1] if len(spelled) > 3 and spelled.endswith("s") else spelled
@@ -137,10 +137,10 @@ def write_numerals(text: str) -> str:
 
     Small numbers stay: "one" is a pronoun more often than a number.
     """
-    return _NUMBER_WORDS.sub(_numeral, text)
+    return _NUMBER_WORDS.sub(_read_numeral, text)
 
 
-def _numeral(words: re.Match[str]) -> str:
+def _read_numeral(words: re.Match[str]) -> str:
     total = part = 0
     for word in re.split(r"[\s-]+", words[0].lower()):
         if word in _MULTIPLES and _MULTIPLES[word] > 100:

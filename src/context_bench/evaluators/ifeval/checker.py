@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.evaluators.ifeval.checks import checks_of, provenance
+from context_bench.evaluators.ifeval.checks import describe_provenance, list_checks
 from context_bench.results import Scores
 from context_bench.text.golds import response_text
 
@@ -25,7 +25,7 @@ class IFEvalChecker:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Check the reply against each instruction of the example."""
-        checks = checks_of(original)
+        checks = list_checks(original)
         if not checks:
             return Scores(reason="no instruction_id_list")
         reply = response_text(processed)
@@ -37,6 +37,6 @@ class IFEvalChecker:
                 "followed": count,
                 "total": len(followed),
                 "failed": [name for name, holds in followed if not holds],
-                **provenance(name for name, _ in checks),
+                **describe_provenance(name for name, _ in checks),
             },
         )

@@ -13,9 +13,9 @@ from typing import Any
 from context_bench.errors import DataError
 from context_bench.evaluators.ifeval import layout_rules as layout
 from context_bench.evaluators.ifeval import wording_rules as wording
-from context_bench.evaluators.ifeval.punkt_data import data_source
+from context_bench.evaluators.ifeval.punkt_data import name_data_source
 
-__all__ = ["RULES", "Check", "checks_of", "provenance"]
+__all__ = ["RULES", "Check", "describe_provenance", "list_checks"]
 
 Check = Callable[[str], bool]
 
@@ -26,7 +26,7 @@ _ARGUMENTS = {name: list(inspect.signature(rule).parameters)[1:] for name, rule 
 _BY_SENTENCES = {"length_constraints:number_sentences", "change_case:capital_word_frequency"}
 
 
-def checks_of(example: Mapping[str, Any]) -> list[tuple[str, Check]]:
+def list_checks(example: Mapping[str, Any]) -> list[tuple[str, Check]]:
     """The instructions of an example with their checks; none when it has none."""
     names = example.get("instruction_id_list") or []
     arguments = example.get("kwargs")
@@ -56,6 +56,6 @@ def _check(name: str, given: Mapping[str, Any]) -> Check:
     return follows
 
 
-def provenance(names: Iterable[str]) -> dict[str, str]:
-    """What a reader must know to repeat the counts: whose sentence parameters were used, where any were."""
-    return {"sentences_by": data_source()} if _BY_SENTENCES.intersection(names) else {}
+def describe_provenance(names: Iterable[str]) -> dict[str, str]:
+    """Name the sentence parameters that were used, where any were: a reader needs them to repeat the counts."""
+    return {"sentences_by": name_data_source()} if _BY_SENTENCES.intersection(names) else {}

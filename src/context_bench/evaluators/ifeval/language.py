@@ -23,7 +23,7 @@ def is_language(text: str, code: str) -> bool:
         from langdetect import LangDetectException
     except ImportError as error:
         raise MissingExtra("checking the language of a reply", "ifeval") from error
-    detector = _factory().create()
+    detector = _make_factory().create()
     try:
         detector.append(text)
         return bool(detector.detect() == code)
@@ -31,7 +31,7 @@ def is_language(text: str, code: str) -> bool:
         return True
 
 
-def _factory() -> Any:
+def _make_factory() -> Any:
     """A factory of our own: the seed of langdetect's shared one belongs to the user's program."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
 

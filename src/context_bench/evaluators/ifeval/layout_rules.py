@@ -41,7 +41,7 @@ def nth_paragraph_first_word(reply: str, *, num_paragraphs: int, nth_paragraph: 
 
 
 def number_bullet_lists(reply: str, *, num_bullets: int) -> bool:
-    """Lines that begin with `*` or `-`, exactly so many; `**bold**` at the start of a line is no bullet."""
+    """Lines that begin with `*` or `-`, exactly so many; `**bold**` at the start of a line is not a bullet."""
     return len(_STAR_BULLET.findall(reply)) + len(_DASH_BULLET.findall(reply)) == num_bullets
 
 
@@ -84,10 +84,10 @@ def constrained_response(reply: str) -> bool:
 
 def number_placeholders(reply: str, *, num_placeholders: int) -> bool:
     """`[text]` on one line, at least so many."""
-    return sum(map(_placeholders, reply.split("\n"))) >= num_placeholders
+    return sum(map(_count_placeholders, reply.split("\n"))) >= num_placeholders
 
 
-def _placeholders(line: str) -> int:
+def _count_placeholders(line: str) -> int:
     count = place = 0
     while (start := line.find("[", place)) >= 0 and (stop := line.find("]", start)) >= 0:
         count, place = count + 1, stop + 1

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.evaluators.ifeval.checks import checks_of, provenance
+from context_bench.evaluators.ifeval.checks import describe_provenance, list_checks
 from context_bench.results import Scores
 from context_bench.text.golds import response_text
 
-__all__ = ["IFEvalOfficial", "relaxed"]
+__all__ = ["IFEvalOfficial", "list_relaxed"]
 
 
 class IFEvalOfficial:
@@ -29,11 +29,11 @@ class IFEvalOfficial:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Check the reply, and its relaxed readings, against each instruction of the example."""
-        checks = checks_of(original)
+        checks = list_checks(original)
         if not checks:
             return Scores(reason="no instruction_id_list")
         reply = response_text(processed)
-        readings = relaxed(reply)
+        readings = list_relaxed(reply)
         total = len(checks)
         strict = [check(reply) for _, check in checks]
         # A reply that follows as it stands is its own first reading.
@@ -49,12 +49,12 @@ class IFEvalOfficial:
                 "strict": {"followed": sum(strict), "total": total},
                 "loose": {"followed": sum(loose), "total": total},
                 "failed": [name for (name, _), holds in zip(checks, strict) if not holds],
-                **provenance(name for name, _ in checks),
+                **describe_provenance(name for name, _ in checks),
             },
         )
 
 
-def relaxed(reply: str) -> list[str]:
+def list_relaxed(reply: str) -> list[str]:
     """The seven readings of a reply besides the reply itself."""
     lines = reply.split("\n")
     cut = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]

@@ -1,4 +1,4 @@
-"""What Punkt, the sentence splitter of NLTK, knows of a language."""
+"""The parameters of Punkt, the sentence splitter of NLTK, for one language."""
 
 from __future__ import annotations
 

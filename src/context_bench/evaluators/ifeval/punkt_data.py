@@ -15,13 +15,13 @@ from pathlib import Path
 from context_bench.evaluators.ifeval.parameters import Parameters
 from context_bench.evaluators.ifeval.punkt_english import BUILT_IN
 
-__all__ = ["data_source", "find_data", "parameters", "read_data"]
+__all__ = ["find_data", "name_data_source", "parameters", "read_data"]
 
 _ENGLISH = Path("tokenizers", "punkt_tab", "english")
 _FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 
 
-def _roots() -> Iterator[Path]:
+def _list_roots() -> Iterator[Path]:
     yield from (Path(each) for each in os.environ.get("NLTK_DATA", "").split(os.pathsep) if each)
     yield Path.home() / "nltk_data"
     yield from (Path(sys.prefix, *parts, "nltk_data") for parts in ((), ("share",), ("lib",)))
@@ -37,7 +37,7 @@ def _roots() -> Iterator[Path]:
 
 def find_data() -> Path | None:
     """The folder of the English data (`punkt_tab/english`), or None."""
-    for root in _roots():
+    for root in _list_roots():
         folder = root / _ENGLISH
         if all((folder / name).is_file() for name in _FILES):
             return folder
@@ -65,6 +65,6 @@ def parameters() -> Parameters:
     return read_data(folder) if folder else BUILT_IN
 
 
-def data_source() -> str:
+def name_data_source() -> str:
     """`nltk-data` or `built-in`: kept with the scores, since the two may differ by a sentence."""
     return "built-in" if parameters() is BUILT_IN else "nltk-data"

@@ -46,20 +46,20 @@ imagine consider
 _START_UPPER, _MIDDLE_UPPER, _MIDDLE_LOWER = 2, 4, 32
 
 
-def _words(*lists: str) -> list[str]:
+def _split_lists(*lists: str) -> list[str]:
     return " ".join(lists).split()
 
 
-def _spelling() -> dict[str, int]:
-    seen = dict.fromkeys(_words(_ADVERBS, _QUESTIONS, _VERBS), _START_UPPER + _MIDDLE_LOWER)
-    in_titles = _words(_PRONOUNS, _POSSESSIVES, _ARTICLES, _CONJUNCTIONS, _PREPOSITIONS)
+def _read_spelling() -> dict[str, int]:
+    seen = dict.fromkeys(_split_lists(_ADVERBS, _QUESTIONS, _VERBS), _START_UPPER + _MIDDLE_LOWER)
+    in_titles = _split_lists(_PRONOUNS, _POSSESSIVES, _ARTICLES, _CONJUNCTIONS, _PREPOSITIONS)
     return seen | dict.fromkeys(in_titles, _START_UPPER + _MIDDLE_UPPER + _MIDDLE_LOWER)
 
 
 BUILT_IN = Parameters(
     abbreviations=frozenset(
-        [*_words(_TITLES, _FIRMS, _CALENDAR, _PLACES, _OTHER), *(set(ascii_lowercase) - {"a", "i"})]
+        [*_split_lists(_TITLES, _FIRMS, _CALENDAR, _PLACES, _OTHER), *(set(ascii_lowercase) - {"a", "i"})]
     ),
-    starters=frozenset(_words(_PRONOUNS, _POSSESSIVES, _ARTICLES, _CONJUNCTIONS, _ADVERBS, _PREPOSITIONS)),
-    spelling=_spelling(),
+    starters=frozenset(_split_lists(_PRONOUNS, _POSSESSIVES, _ARTICLES, _CONJUNCTIONS, _ADVERBS, _PREPOSITIONS)),
+    spelling=_read_spelling(),
 )

@@ -15,12 +15,12 @@ from context_bench.errors import MissingExtra
 from context_bench.evaluators.ifeval.parameters import Parameters
 from context_bench.evaluators.ifeval.punkt_data import parameters
 
-__all__ = ["count_capitals", "count_sentences", "count_words", "sentence_splitter", "treebank_tokens"]
+__all__ = ["count_capitals", "count_sentences", "count_words", "make_sentence_splitter", "split_tokens"]
 
 _WORD = re.compile(r"\w+")
 
 
-def sentence_splitter(known: Parameters) -> Any:
+def make_sentence_splitter(known: Parameters) -> Any:
     """NLTK's Punkt with these parameters."""
     try:
         from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
@@ -35,19 +35,19 @@ def sentence_splitter(known: Parameters) -> Any:
 
 
 @cache
-def _splitter() -> Any:
-    return sentence_splitter(parameters())
+def _get_splitter() -> Any:
+    return make_sentence_splitter(parameters())
 
 
 @cache
-def _tokenizer() -> Any:
+def _get_tokenizer() -> Any:
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer()
 
 
-def _sentences(text: str) -> list[str]:
-    found: list[str] = _splitter().tokenize(text)
+def _split_sentences(text: str) -> list[str]:
+    found: list[str] = _get_splitter().tokenize(text)
     return found
 
 
@@ -58,15 +58,15 @@ def count_words(text: str) -> int:
 
 def count_sentences(text: str) -> int:
     """Sentences by Punkt."""
-    return len(_sentences(text))
+    return len(_split_sentences(text))
 
 
 def count_capitals(text: str) -> int:
     """Tokens whose letters are all capitals; a single letter (`I`, `A`) is one too."""
-    sentences = (each for each in _sentences(text) if any(map(str.isupper, each)))
-    return sum(token.isupper() for sentence in sentences for token in _tokenizer().tokenize(sentence))
+    sentences = (each for each in _split_sentences(text) if any(map(str.isupper, each)))
+    return sum(token.isupper() for sentence in sentences for token in _get_tokenizer().tokenize(sentence))
 
 
-def treebank_tokens(text: str) -> list[str]:
+def split_tokens(text: str) -> list[str]:
     """The tokens of all sentences of a text."""
-    return [token for sentence in _sentences(text) for token in _tokenizer().tokenize(sentence)]
+    return [token for sentence in _split_sentences(text) for token in _get_tokenizer().tokenize(sentence)]

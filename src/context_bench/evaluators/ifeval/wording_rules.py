@@ -26,16 +26,16 @@ def compare(count: int, relation: str, threshold: int) -> bool:
     raise DataError(f"unknown relation {relation!r} in an IFEval instruction: it is 'at least' or 'less than'")
 
 
-def listed(words: list[str] | str) -> list[str]:
+def as_list(words: list[str] | str) -> list[str]:
     return [words] if isinstance(words, str) else list(words)
 
 
 def existence(reply: str, *, keywords: list[str]) -> bool:
-    return all(re.search(re.escape(word), reply, re.IGNORECASE) for word in listed(keywords))
+    return all(re.search(re.escape(word), reply, re.IGNORECASE) for word in as_list(keywords))
 
 
 def forbidden_words(reply: str, *, forbidden_words: list[str]) -> bool:
-    return not any(re.search(rf"\b{re.escape(word)}\b", reply, re.IGNORECASE) for word in listed(forbidden_words))
+    return not any(re.search(rf"\b{re.escape(word)}\b", reply, re.IGNORECASE) for word in as_list(forbidden_words))
 
 
 def frequency(reply: str, *, keyword: str, frequency: int, relation: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a judge is asked: the scale, and the judged texts between marks that none of them can contain.
+"""The prompt of a judge: the scale, and the judged texts between marks that none of them can contain.
 
 The code in the marks is a digest of the texts themselves. So the same case is always asked in the same
 words, and nobody can write an answer that closes its own block: the code changes with every letter.
@@ -17,7 +17,7 @@ import orjson
 from context_bench.results import dump_json
 from context_bench.text.golds import gold_answers, response_text, turn_responses
 
-__all__ = ["PROMPT", "Case", "code_for", "content_text", "judge_messages", "read_case"]
+__all__ = ["PROMPT", "Case", "make_code", "read_case", "read_content", "write_judge_messages"]
 
 _OPENING = """\
 You grade the answer that somebody gave to a task.
@@ -68,7 +68,7 @@ PROMPT = blake2b(
 
 @dataclass(frozen=True)
 class Case:
-    """What is put before the judge: the task, every accepted answer, and the answer to be graded."""
+    """One case for the judge: the task, every accepted answer, and the answer to be graded."""
 
     task: str
     references: tuple[str, ...]
@@ -83,18 +83,18 @@ def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case
     letter = original.get("correct_letter")
     if letter and str(letter) not in references:
         references.append(f"Option {letter}")
-    answer = _numbered(replies) if several else response_text(processed)
+    answer = _number_replies(replies) if several else response_text(processed)
     if processed.get("tool_calls"):
         answer = f"{answer}\n\nTool calls: {dump_json(processed['tool_calls'])}".strip()
-    return Case(_task(original, conversation=several), tuple(references), answer)
+    return Case(_describe_task(original, conversation=several), tuple(references), answer)
 
 
-def _task(example: Mapping[str, Any], *, conversation: bool) -> str:
+def _describe_task(example: Mapping[str, Any], *, conversation: bool) -> str:
     """The question with its options; a conversation where there is no question, or where each turn was answered."""
     question = str(example.get("question") or example.get("prompt") or "").strip()
     turns = example.get("turns")
     if turns and (conversation or not question):
-        return "\n\n".join(f"{turn.get('role')}: {content_text(turn)}" for turn in turns)
+        return "\n\n".join(f"{turn.get('role')}: {read_content(turn)}" for turn in turns)
     choices = example.get("choices")
     if not question or not isinstance(choices, list | tuple):
         return question
@@ -102,22 +102,22 @@ def _task(example: Mapping[str, Any], *, conversation: bool) -> str:
     return "\n".join((question, "", *options))
 
 
-def content_text(turn: Mapping[str, Any]) -> str:
-    """The text of a message, which may come in parts."""
+def read_content(turn: Mapping[str, Any]) -> str:
+    """Read the text of a message, which may come in parts."""
     content = turn.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return "" if content is None else str(content)
 
 
-def _numbered(replies: Sequence[Any]) -> str:
+def _number_replies(replies: Sequence[Any]) -> str:
     return "\n\n".join(f"Reply {number}: {reply}" for number, reply in enumerate(replies, 1))
 
 
-def judge_messages(case: Case) -> list[dict[str, str]]:
-    """The messages for a case. The first is the same for all cases of a kind, so that servers can cache it."""
+def write_judge_messages(case: Case) -> list[dict[str, str]]:
+    """Write the messages for a case. The first is the same for all cases of a kind, so that servers can cache it."""
     scale = _BY_REFERENCE if case.references else _BY_TASK
-    code = code_for(case)
+    code = make_code(case)
     blocks = [("task", case.task)] if case.task else []
     blocks += [(f"reference {place}", text) for place, text in enumerate(case.references, 1)]
     blocks.append(("answer", case.answer))
@@ -128,8 +128,8 @@ def judge_messages(case: Case) -> list[dict[str, str]]:
     ]
 
 
-def code_for(case: Case) -> str:
-    """Sixteen hexadecimal digits that stand in none of the texts."""
+def make_code(case: Case) -> str:
+    """Make sixteen hexadecimal digits that occur in none of the texts."""
     texts = [case.task, *case.references, case.answer]
     joined = orjson.dumps([ascii(text) for text in texts])
     attempt = 0

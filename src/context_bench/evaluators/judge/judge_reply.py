@@ -1,8 +1,8 @@
-"""What a judge said: its rating and its rationale, or the reason why the reply gives none.
+"""Reads a judge's reply: its rating and its rationale, or the reason why the reply gives none.
 
 Read strictly. A JSON object with a `rating` counts, and so does a marked line ("Rating: 4", "[[4]]"). Text
 that only mentions a number, a rating that is not a whole number from 1 to 5, or two that differ are
-no verdict: a missing score is better than a wrong one.
+not a verdict: a missing score is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def read_verdict(reply: str) -> Verdict:
     Raises:
         ValueError: There is none, or more than one; says which in words.
     """
-    units = list(_units(_without_thoughts(reply)))
+    units = list(_split_units(_drop_thoughts(reply)))
     if len(units) == 1 and not units[0].ratings:
-        units = [_Unit(_ratings(units[0].text, _BARE), "")]
+        units = [_Unit(_find_ratings(units[0].text, _BARE), "")]
     ratings = [rating for unit in units for rating in unit.ratings]
     if not ratings:
         raise ValueError("it holds no rating")
@@ -79,15 +79,15 @@ def read_verdict(reply: str) -> Verdict:
     # A rating in the middle of other words may be quoted from the judged text.
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
-    return Verdict(int(ratings[0] or 0), _rationale(units))
+    return Verdict(int(ratings[0] or 0), _join_rationale(units))
 
 
-def _rationale(units: list[_Unit]) -> str:
+def _join_rationale(units: list[_Unit]) -> str:
     stated = [unit.text for unit in units if unit.ratings and unit.is_set_apart and unit.text]
     return "\n".join(stated or [unit.text for unit in units if unit.text]).strip()
 
 
-def _without_thoughts(reply: str) -> str:
+def _drop_thoughts(reply: str) -> str:
     """The reply after the thoughts that some models write down before it."""
     text = reply.strip()
     if not text.startswith("<think>"):
@@ -98,7 +98,7 @@ def _without_thoughts(reply: str) -> str:
     return said.strip()
 
 
-def _units(text: str) -> Iterator[_Unit]:
+def _split_units(text: str) -> Iterator[_Unit]:
     """The lines and the JSON objects of a reply in their order.
 
     A brace that opens no valid object ends it all: inside a broken object the judge may be quoting the
@@ -107,7 +107,7 @@ def _units(text: str) -> Iterator[_Unit]:
     decoder = json.JSONDecoder(object_pairs_hook=_Object, strict=False)
     place = 0
     while (start := text.find("{", place)) >= 0:
-        yield from _lines(text[place:start])
+        yield from _split_lines(text[place:start])
         fenced = text[:start].rstrip().lower().endswith(("```", "```json"))
         try:
             found, place = decoder.raw_decode(text, start)
@@ -115,20 +115,20 @@ def _units(text: str) -> Iterator[_Unit]:
             raise ValueError("it holds broken JSON") from None
         alone = start == 0 or not text[place:].strip(" \n`")
         yield _Unit(found.ratings, found.rationale, bool(found.ratings) and (fenced or alone))
-    yield from _lines(text[place:])
+    yield from _split_lines(text[place:])
 
 
-def _lines(text: str) -> Iterator[_Unit]:
+def _split_lines(text: str) -> Iterator[_Unit]:
     for line in text.replace("```json", "").replace("```", "").splitlines():
         if line.strip():
-            yield _Unit([rating for form in (_MARKED, _SAID, _BRACKETS) for rating in _ratings(line, form)], line)
+            yield _Unit([rating for form in (_MARKED, _SAID, _BRACKETS) for rating in _find_ratings(line, form)], line)
 
 
-def _ratings(line: str, form: re.Pattern[str]) -> list[int | None]:
+def _find_ratings(line: str, form: re.Pattern[str]) -> list[int | None]:
     ratings = []
     for found in form.finditer(line):
         is_clean = found["most"] in (None, str(HIGHEST)) and _CLEAN.match(line, found.end())
-        ratings.append(_in_range(float(found["value"].replace(",", "."))) if is_clean else None)
+        ratings.append(_check_range(float(found["value"].replace(",", "."))) if is_clean else None)
     return ratings
 
 
@@ -136,17 +136,17 @@ class _Object:
     """A JSON object as it was written: a key that stands twice is seen twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        self.ratings = [_rating(value) for key, value in pairs if key.strip().lower() == "rating"]
+        self.ratings = [_read_rating(value) for key, value in pairs if key.strip().lower() == "rating"]
         words = [value for key, value in pairs if key.strip().lower() == "rationale" and isinstance(value, str)]
         self.rationale = words[0] if words else ""
 
 
-def _rating(value: Any) -> int | None:
+def _read_rating(value: Any) -> int | None:
     if isinstance(value, str):
         found = _IN_TEXT.fullmatch(value)
-        return _in_range(float(found[1])) if found else None
-    return _in_range(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return _check_range(float(found[1])) if found else None
+    return _check_range(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _in_range(value: float) -> int | None:
+def _check_range(value: float) -> int | None:
     return int(value) if LOWEST <= value <= HIGHEST and value == int(value) else None

@@ -1,4 +1,4 @@
-r"""Where a reply says its final answer.
+r"""Finds where a reply says its final answer.
 
 In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer
 is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has
@@ -17,15 +17,15 @@ from context_bench.evaluators.math.mentions import (
     FORMULA,
     NUMBER,
     TAIL,
-    formula_content,
+    find_last_mention,
     is_joint,
-    last_mention,
+    read_formula,
 )
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
-from context_bench.evaluators.math.numerals import spelled_number, write_digits
+from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
 from context_bench.text.markup import split_reasoning
 
-__all__ = ["boxed", "final_answer", "gold_text", "read_parts"]
+__all__ = ["find_final_answer", "read_boxed", "read_gold_text", "read_parts"]
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")
 _MARKED = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]+)")
@@ -79,42 +79,42 @@ _GOES_ON = re.compile(
 _CHOICES = re.compile(rf"(?:{NUMBER.pattern}(?:,\s)?\s?)+(?:\b(?:or|and)\b)\s{NUMBER.pattern}")
 
 
-def gold_text(gold: str) -> str:
-    """The answer in a gold that may be a whole solution."""
-    found = boxed(gold) or (gold.rpartition("####")[2] if "####" in gold else gold)
+def read_gold_text(gold: str) -> str:
+    """Read the answer in a gold that may be a whole solution."""
+    found = read_boxed(gold) or (gold.rpartition("####")[2] if "####" in gold else gold)
     return found.strip()
 
 
-def final_answer(reply: str) -> str:
-    """The final answer as written, or an empty text when the reply has none."""
+def find_final_answer(reply: str) -> str:
+    """Find the final answer as written, or an empty text when the reply has none."""
     answer, reasoning, _ = split_reasoning(reply)
     said = bool(answer.strip())
-    text = _without_offer(unify(answer if said else reasoning).strip())
-    explicit = (_boxed_or_corrected, _marked, _in_json, _stated)
-    for find in (*explicit, _bare, _emphasised, _said_last) if said else explicit:
+    text = _drop_offer(unify(answer if said else reasoning).strip())
+    explicit = (_read_box_or_correction, _read_marked, _read_json, _read_statement)
+    for find in (*explicit, _read_bare, _read_bold, _read_last_value) if said else explicit:
         if found := find(text):
             return found
     return ""
 
 
-def _without_offer(text: str) -> str:
+def _drop_offer(text: str) -> str:
     """The text without the question or offer to the user that ends it."""
     found = _OFFER.search(text, max(0, len(text) - 400))
     return text[: found.start()].rstrip() if found and text[: found.start()].strip() else text
 
 
-def boxed(text: str) -> str:
-    r"""What the last box holds; `\boxed{1}` and `\boxed{2}`, joined by a comma or a word, are one answer."""
-    return _last_boxes(text)[0]
+def read_boxed(text: str) -> str:
+    r"""Read what the last box holds; `\boxed{1}` and `\boxed{2}`, joined by a comma or a word, are one answer."""
+    return _read_last_boxes(text)[0]
 
 
-def _last_boxes(text: str) -> tuple[str, int]:
-    """What the last boxes hold, and where they end."""
+def _read_last_boxes(text: str) -> tuple[str, int]:
+    """Read what the last boxes hold, and where they end."""
     contents: list[str] = []
     start = len(text)
     last = 0
     for box in reversed(list(_BOX.finditer(text))[-20:]):
-        content, end = _box_content(text, box.end())
+        content, end = _read_box(text, box.end())
         if end > start:  # a box around the box
             continue
         if contents and not is_joint(text[end:start][:40]):
@@ -127,22 +127,22 @@ def _last_boxes(text: str) -> tuple[str, int]:
     return ", ".join(contents), last
 
 
-def _boxed_or_corrected(text: str) -> str:
-    """What the last boxes hold, or the final answer that is stated after them."""
-    content, end = _last_boxes(text)
+def _read_box_or_correction(text: str) -> str:
+    """Read the last boxes, or the final answer that is stated after them."""
+    content, end = _read_last_boxes(text)
     if not content:
         return ""
     for found in reversed(list(_CORRECTED.finditer(text, end))[-20:]):
         rest = text[found.end() : found.end() + TAIL]
-        said = unwrap(_sentence(rest))
+        said = unwrap(_cut_sentence(rest))
         if _NUMBERED_HEADING.match(rest):
             continue
-        if said and (_plain(said) or NUMBER.match(said) or FORMULA.match(said)):
-            return _from_sentence(said)
+        if said and (_is_expression(said) or NUMBER.match(said) or FORMULA.match(said)):
+            return _read_sentence(said)
     return content
 
 
-def _box_content(text: str, start: int) -> tuple[str, int]:
+def _read_box(text: str, start: int) -> tuple[str, int]:
     """The content of a box and where it ends; without braces it is the next word."""
     if text[start : start + 1] != "{":
         word = re.compile(r"[^\s$]+").match(text, start)
@@ -156,8 +156,8 @@ def _box_content(text: str, start: int) -> tuple[str, int]:
     return text[start + 1 : start + TAIL].split("\n")[0].rstrip("$ "), len(text)  # cut off in the middle
 
 
-def _marked(text: str) -> str:
-    """What follows the last `####` that is no heading of a section."""
+def _read_marked(text: str) -> str:
+    """Read what follows the last `####` that is not the heading of a section."""
     for found in reversed(list(_MARKED.finditer(text))[-20:]):
         content = unwrap(found[1])
         if _NUMBERED_HEADING.match(content) or content.endswith(":"):
@@ -165,12 +165,12 @@ def _marked(text: str) -> str:
         if number(canonical(content)) or (content and not is_words(canonical(content))):
             return content
         if not text[found.end() :].strip() and len(content.split()) <= FEW_WORDS:
-            return _from_sentence(content)
+            return _read_sentence(content)
     return ""
 
 
-def _in_json(text: str) -> str:
-    """The field `answer` of a JSON reply."""
+def _read_json(text: str) -> str:
+    """Read the field `answer` of a JSON reply."""
     found = _IN_JSON.findall(text[-TAIL:])
     try:
         return str(json.loads(found[-1])) if found else ""
@@ -178,75 +178,75 @@ def _in_json(text: str) -> str:
         return ""
 
 
-def _stated(text: str) -> str:
-    """What follows the last "the answer is" that goes on with an answer."""
+def _read_statement(text: str) -> str:
+    """Read what follows the last "the answer is" that goes on with an answer."""
     for found in reversed(list(_STATED.finditer(text))[-20:]):
         rest = text[found.end() : found.end() + TAIL]
-        sentence = _sentence(rest)
+        sentence = _cut_sentence(rest)
         is_last = not rest[len(sentence) :].strip(" \n.*")
-        if not re.match(r"(?i)not\b", sentence) and (answer := _from_statement(sentence, is_last)):
+        if not re.match(r"(?i)not\b", sentence) and (answer := _read_stated_value(sentence, is_last)):
             return answer
     tail = text[-TAIL:]
     after = list(_STATED_AFTER.finditer(tail))
-    return last_mention(tail[: after[-1].start()].rpartition("\n")[2][-80:]) if after else ""
+    return find_last_mention(tail[: after[-1].start()].rpartition("\n")[2][-80:]) if after else ""
 
 
-def _sentence(rest: str) -> str:
+def _cut_sentence(rest: str) -> str:
     """The first sentence of a text; a formula at its start is not cut in two."""
     formula = FORMULA.match(rest)
     end = _SENTENCE_END.search(rest, formula.end() if formula else 0)
     return rest[: end.start()] if end else rest
 
 
-def _from_statement(sentence: str, is_last: bool) -> str:
+def _read_stated_value(sentence: str, is_last: bool) -> str:
     said = unwrap(sentence)
-    if _plain(said):
+    if _is_expression(said):
         return said
     # "Answer:" may head the reasoning: a long sentence with more after it is no final answer.
     if not is_last and len(said.split()) > FEW_WORDS and not NUMBER.match(said) and not FORMULA.match(said):
         return ""
-    return _from_sentence(said)
+    return _read_sentence(said)
 
 
-def _from_sentence(said: str) -> str:
+def _read_sentence(said: str) -> str:
     """The answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
-    if formulas := _leading_formulas(said):
+    if formulas := _read_leading_formulas(said):
         return ", ".join(formulas)
     if choices := _CHOICES.match(said):
         return choices.group()
     if starts := NUMBER.match(said):
         return starts.group() if is_words(canonical(said)) else said
     if re.search(r"\d|\\", said):
-        return last_mention(said)
-    return said if len(said.split()) <= FEW_WORDS else last_mention(write_digits(said))
+        return find_last_mention(said)
+    return said if len(said.split()) <= FEW_WORDS else find_last_mention(write_digits(said))
 
 
-def _leading_formulas(said: str) -> list[str]:
+def _read_leading_formulas(said: str) -> list[str]:
     """The formulas at the start of a sentence: one, or several that make a list."""
     contents: list[str] = []
     end = 0
     for found in FORMULA.finditer(said):
         if found.start() > 0 and not (contents and is_joint(said[end : found.start()])):
             break
-        contents.append(formula_content(found))
+        contents.append(read_formula(found))
         end = found.end()
     return contents
 
 
-def _plain(text: str) -> bool:
+def _is_expression(text: str) -> bool:
     """Whether a text is an expression and nothing else."""
     form = canonical(text)
     return bool(form) and (number(form) is not None or (not is_words(form) and form.isascii() and "$" not in form))
 
 
-def _bare(text: str) -> str:
+def _read_bare(text: str) -> str:
     """The whole reply, if it is an expression; several lines are one only within the marks of a formula."""
     one = "\n" not in text or bool(FORMULA.fullmatch(text))
-    return text if one and len(text) <= 400 and _plain(text) else ""
+    return text if one and len(text) <= 400 and _is_expression(text) else ""
 
 
-def _emphasised(text: str) -> str:
-    """What the last paragraph has in bold, if that is a value, or a name that ends the reply."""
+def _read_bold(text: str) -> str:
+    """Read the bold text of the last paragraph, if it is a value, or a name that ends the reply."""
     paragraph = next((part for part in text.rsplit("\n\n", 3)[::-1] if re.search(r"\d|\*\*|__", part)), "")[-TAIL:]
     spans = list(_BOLD.finditer(paragraph))
     for found in reversed(spans[-8:]):
@@ -256,16 +256,16 @@ def _emphasised(text: str) -> str:
             continue
         if _GOES_ON.search(after):
             return ""
-        if _plain(content) or re.search(r"\d|\\", content) or spelled_number(content):
-            return content if _plain(content) else _from_sentence(content)
+        if _is_expression(content) or re.search(r"\d|\\", content) or read_spelled_number(content):
+            return content if _is_expression(content) else _read_sentence(content)
         if not after.strip(" .!*_") and content[:1].isupper() and len(content.split()) <= FEW_WORDS // 2:
             return content
     return ""
 
 
-def _said_last(text: str) -> str:
-    """The value that comes last, unless the reply refuses, asks back or breaks off."""
-    return "" if _REFUSAL.search(text[-TAIL:]) or _CUT_OFF.search(text[-60:]) else last_mention(text)
+def _read_last_value(text: str) -> str:
+    """Read the value that comes last, unless the reply refuses, asks back or breaks off."""
+    return "" if _REFUSAL.search(text[-TAIL:]) or _CUT_OFF.search(text[-60:]) else find_last_mention(text)
 
 
 _ITEM = re.compile(
@@ -285,5 +285,5 @@ def read_parts(reply: str, count: int) -> list[str]:
         item = _ITEM.fullmatch(line)
         if not item:
             break
-        found.insert(0, unwrap(final_answer(item["item"])))
+        found.insert(0, unwrap(find_final_answer(item["item"])))
     return found if len(found) == count and all(found) else []

@@ -13,19 +13,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from context_bench.evaluators.math.exact import equal, number
-from context_bench.evaluators.math.intervals import as_interval, variable_of
+from context_bench.evaluators.math.intervals import find_variable, write_interval
 from context_bench.evaluators.math.notation import canonical, is_words
-from context_bench.evaluators.math.numerals import spelled_number, write_digits
+from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
 from context_bench.evaluators.math.structures import (
-    brackets,
-    items,
-    matrix_rows,
-    named_values,
-    ratio_parts,
-    same_half_of_day,
+    is_same_half_of_day,
+    read_matrix,
+    read_named_values,
+    read_ratio,
+    split_brackets,
+    split_items,
 )
 
-__all__ = ["compare", "count_parts", "readings"]
+__all__ = ["compare", "count_parts", "list_readings"]
 
 # A name, with index and arguments, or arithmetic without letters: what stands before the value.
 _ASSIGNED = re.compile(
@@ -46,42 +46,42 @@ Ratio = tuple[Fraction, ...] | None
 def compare(gold: str, answer: str) -> bool | None:
     """True or False where that can be told by reading, None where it takes algebra."""
     gold = canonical(gold)
-    verdicts = [_compare(gold, each) for each in readings(answer) if len(each) <= _LONGEST + len(gold)]
+    verdicts = [_compare(gold, each) for each in list_readings(answer) if len(each) <= _LONGEST + len(gold)]
     return True if True in verdicts else None if None in verdicts else False
 
 
-def readings(answer: str) -> list[str]:
-    r"""What an answer says, in canonical form: of `1/3 \approx 0.3` the exact value and the approximate one."""
+def list_readings(answer: str) -> list[str]:
+    r"""List the canonical readings of an answer: of `1/3 \approx 0.3` the exact value and the approximate one."""
     text = canonical(answer)
     exact, *rounded = (part.strip() for part in _APPROX.split(text))
     if not rounded or len(text) > _LONGEST:
         return [text]
-    value = _assigned(exact)
+    value = _drop_name(exact)
     return [each for each in (value if re.search(r"\d|\\", value) else "", rounded[-1]) if each] or [text]
 
 
 def count_parts(gold: str) -> tuple[str, int]:
     """Which brackets an accepted answer has, and how many parts."""
-    kind, inner = brackets(canonical(gold))
-    return kind, len(items(inner))
+    kind, inner = split_brackets(canonical(gold))
+    return kind, len(split_items(inner))
 
 
 def _compare(gold: str, answer: str) -> bool | None:
     if not answer:
         return False
-    if _compact(gold) == _compact(answer):
+    if _make_compact(gold) == _make_compact(answer):
         return True
     gold_number, answer_number = number(gold), number(answer)
     if gold_number and answer_number:
         return equal(gold_number, answer_number)
     if (verdict := _compare_shapes(gold, answer)) is not None:
         return verdict
-    gold_value, answer_value = _assigned(gold), _assigned(answer)
-    if (gold_value, answer_value) != (gold, answer) and not _two_names(gold, gold_value, answer, answer_value):
+    gold_value, answer_value = _drop_name(gold), _drop_name(answer)
+    if (gold_value, answer_value) != (gold, answer) and not _have_two_names(gold, gold_value, answer, answer_value):
         return _compare(gold_value, answer_value)
     if _CHOICE.match(answer) and not _CHOICE.match(gold):
         return _compare(gold, _CHOICE.sub("", answer, count=1))
-    if _structured(gold) or _structured(answer):
+    if _has_structure(gold) or _has_structure(answer):
         return _compare_structures(gold, answer)
     if is_words(gold) or is_words(answer) or not answer.isascii():
         return _compare_words(gold, answer)
@@ -90,26 +90,28 @@ def _compare(gold: str, answer: str) -> bool | None:
 
 def _compare_shapes(gold: str, answer: str) -> bool | None:
     """Inequalities, ratios and matrices; None where neither answer is one, or they are not to be compared as such."""
-    gold_variable, answer_variable = variable_of(gold), variable_of(answer)
+    gold_variable, answer_variable = find_variable(gold), find_variable(answer)
     if (gold_variable or answer_variable) and (
         not gold_variable or not answer_variable or gold_variable == answer_variable
     ):
         # An inequality is compared by its interval; with another one only where they bound the same variable.
-        return _compare(as_interval(gold) or _assigned(gold), as_interval(answer) or _assigned(answer))
-    gold_ratio, answer_ratio = ratio_parts(gold), ratio_parts(answer)
+        return _compare(write_interval(gold) or _drop_name(gold), write_interval(answer) or _drop_name(answer))
+    gold_ratio, answer_ratio = read_ratio(gold), read_ratio(answer)
     if gold_ratio and answer_ratio:
-        return gold_ratio == answer_ratio and same_half_of_day(gold, answer)
+        return gold_ratio == answer_ratio and is_same_half_of_day(gold, answer)
     if gold_ratio or answer_ratio:
-        return _ratio_is_quotient(gold, gold_ratio, answer, answer_ratio)
-    gold_rows, answer_rows = matrix_rows(_assigned(gold)), matrix_rows(_assigned(answer))
+        return _compare_ratio(gold, gold_ratio, answer, answer_ratio)
+    gold_rows, answer_rows = read_matrix(_drop_name(gold)), read_matrix(_drop_name(answer))
     if gold_rows and answer_rows:
         if [len(row) for row in gold_rows] != [len(row) for row in answer_rows]:
             return False
-        return _in_order([cell for row in gold_rows for cell in row], [cell for row in answer_rows for cell in row])
+        return _compare_in_order(
+            [cell for row in gold_rows for cell in row], [cell for row in answer_rows for cell in row]
+        )
     return None
 
 
-def _ratio_is_quotient(gold: str, gold_ratio: Ratio, answer: str, answer_ratio: Ratio) -> bool | None:
+def _compare_ratio(gold: str, gold_ratio: Ratio, answer: str, answer_ratio: Ratio) -> bool | None:
     """3:4 is 3/4, but neither 3 nor 4."""
     parts = gold_ratio or answer_ratio or ()
     other = number(answer if gold_ratio else gold)
@@ -118,59 +120,59 @@ def _ratio_is_quotient(gold: str, gold_ratio: Ratio, answer: str, answer_ratio: 
     return other.value.denominator != 1 and other.value == parts[0] / parts[1]
 
 
-def _compact(text: str) -> str:
+def _make_compact(text: str) -> str:
     """Without spaces, and a letter of a choice without its brackets."""
     text = re.sub(r"\s", "", text)
     return text[1] if len(text) == 3 and text[0] == "(" and text[2] == ")" else text
 
 
-def _assigned(text: str) -> str:
+def _drop_name(text: str) -> str:
     """The value in `x = 5`; several equals signs are a chain, of which the last value counts."""
     found = _ASSIGNED.match(text)
-    if not found or (items(text[found.end() :])[1:] and not brackets(text[found.end() :].strip())[0]):
+    if not found or (split_items(text[found.end() :])[1:] and not split_brackets(text[found.end() :].strip())[0]):
         return text
     return re.split(r"=|\\approx", text[found.end() :])[-1].strip() or text
 
 
-def _two_names(gold: str, gold_value: str, answer: str, answer_value: str) -> bool:
+def _have_two_names(gold: str, gold_value: str, answer: str, answer_value: str) -> bool:
     """`x = 5` and `y = 5` are different statements."""
     if gold_value == gold or answer_value == answer:
         return False
-    return _compact(gold.partition("=")[0]) != _compact(answer.partition("=")[0])
+    return _make_compact(gold.partition("=")[0]) != _make_compact(answer.partition("=")[0])
 
 
-def _structured(text: str) -> bool:
-    return "\\cup" in text or len(items(brackets(text)[1])) > 1
+def _has_structure(text: str) -> bool:
+    return "\\cup" in text or len(split_items(split_brackets(text)[1])) > 1
 
 
 def _compare_structures(gold: str, answer: str) -> bool | None:
     if "\\cup" in gold or "\\cup" in answer:
-        return _any_order(gold.split("\\cup"), answer.split("\\cup"))
-    (gold_kind, gold_inner), (answer_kind, answer_inner) = brackets(gold), brackets(answer)
-    gold_names, gold_items = named_values(items(gold_inner))
-    answer_names, answer_items = named_values(items(answer_inner))
+        return _compare_in_any_order(gold.split("\\cup"), answer.split("\\cup"))
+    (gold_kind, gold_inner), (answer_kind, answer_inner) = split_brackets(gold), split_brackets(answer)
+    gold_names, gold_items = read_named_values(split_items(gold_inner))
+    answer_names, answer_items = read_named_values(split_items(answer_inner))
     if len(gold_items) != len(answer_items):
         # 1,2 is no 12, but what \pm or a missing bracket hides takes algebra
         return False if all(map(number, (*gold_items, *answer_items))) else None
     if len({*answer_names}) > 1 and gold_names in ([], answer_names) and gold_kind in ("", "()"):
-        return _in_order(gold_items, answer_items)  # x = 3, y = 4 is the pair (3, 4)
+        return _compare_in_order(gold_items, answer_items)  # x = 3, y = 4 is the pair (3, 4)
     if {gold_kind, answer_kind} <= {"", "\\{\\}"}:
-        return _any_order(gold_items, answer_items)
+        return _compare_in_any_order(gold_items, answer_items)
     if gold_kind == answer_kind:
-        return _in_order(gold_items, answer_items)
+        return _compare_in_order(gold_items, answer_items)
     if gold_kind and answer_kind and "\\" not in gold_kind + answer_kind and len(gold_items) == 2:
         return False
     return None
 
 
-def _in_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
+def _compare_in_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
     verdicts = [_compare(one.strip(), other.strip()) for one, other in zip(gold, answer)]
     if False in verdicts:
         return False
     return None if None in verdicts else True
 
 
-def _any_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
+def _compare_in_any_order(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
     """Match each item of the gold with one of the answer; undecided as soon as a pair is."""
     left = list(answer)
     for item in gold:
@@ -189,7 +191,7 @@ def _compare_words(gold: str, answer: str) -> bool | None:
         return True
     if number(gold):
         # A number in a sentence is the answer when it is the only one.
-        found = _NUMERAL.findall(answer) or _NUMERAL.findall(spelled_number(answer) or write_digits(answer))
+        found = _NUMERAL.findall(answer) or _NUMERAL.findall(read_spelled_number(answer) or write_digits(answer))
         return len(found) == 1 and bool(_compare(gold, found[0]))
     # Short words may be products of variables, and words beside a formula may be an equation.
     words = _WORDS.findall(gold + " " + answer)

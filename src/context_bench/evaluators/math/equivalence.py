@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from context_bench.errors import MissingExtra
-from context_bench.evaluators.math.answer import final_answer, gold_text, read_parts
-from context_bench.evaluators.math.compare import compare, count_parts, readings
+from context_bench.evaluators.math.answer import find_final_answer, read_gold_text, read_parts
+from context_bench.evaluators.math.compare import compare, count_parts, list_readings
 from context_bench.evaluators.math.notation import canonical
 from context_bench.processes.worker import WorkerFailed, WorkerPool
 from context_bench.results import Scores
@@ -50,36 +50,36 @@ class MathEquivalence:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Find the final answer, and compare it with each accepted one."""
-        golds = [gold_text(", ".join(gold)) for gold in gold_answers(original)]
+        golds = [read_gold_text(", ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
         reply = response_text(processed)
-        answer = final_answer(reply)
+        answer = find_final_answer(reply)
         verdicts = {gold: compare(gold, answer) for gold in golds}
-        if True not in verdicts.values() and (parts := _answer_in_parts(reply, answer, golds)):
+        if True not in verdicts.values() and (parts := _join_parts(reply, answer, golds)):
             answer, verdicts = parts, {gold: compare(gold, parts) for gold in golds}
         details: dict[str, Any] = {"answer": answer}
         open_golds = [gold for gold, verdict in verdicts.items() if verdict is None]
         if True in verdicts.values() or not open_golds:
-            return self._scores(True in verdicts.values(), details)
+            return self._make_scores(True in verdicts.values(), details)
         if not _has_math_verify():
             reason = str(MissingExtra(f"comparing {answer!r} with {open_golds[0]!r}", "math"))
             return Scores(reason=reason, details=details, transient=True)
-        return self._scores(any(self._by_algebra(gold, answer, details) for gold in open_golds), details)
+        return self._make_scores(any(self._compare_by_algebra(gold, answer, details) for gold in open_golds), details)
 
-    def _scores(self, right: bool, details: dict[str, Any]) -> Scores:
+    def _make_scores(self, right: bool, details: dict[str, Any]) -> Scores:
         return Scores({"math_equiv": float(right)}, details=details)
 
-    def _by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:
+    def _compare_by_algebra(self, gold: str, answer: str, details: dict[str, Any]) -> bool:
         try:
-            pool = _pool(self.seconds, self.megabytes)
-            return any(bool(pool.call(canonical(gold), each)) for each in readings(answer))
+            pool = _get_pool(self.seconds, self.megabytes)
+            return any(bool(pool.call(canonical(gold), each)) for each in list_readings(answer))
         except WorkerFailed as failure:
             details["undecided"] = str(failure)
             return False
 
 
-def _answer_in_parts(reply: str, answer: str, golds: list[str]) -> str:
+def _join_parts(reply: str, answer: str, golds: list[str]) -> str:
     """The answer that a reply gives as a list of as many items as the gold has parts, where it was read as one."""
     for kind, count in map(count_parts, golds):
         if count > 1 and kind in ("", "()", "\\{\\}") and count_parts(answer)[1] == 1:
@@ -89,7 +89,7 @@ def _answer_in_parts(reply: str, answer: str, golds: list[str]) -> str:
 
 
 @cache
-def _pool(seconds: float, megabytes: int) -> WorkerPool:
+def _get_pool(seconds: float, megabytes: int) -> WorkerPool:
     """One pool for all evaluators with the same limits: a worker takes a second or two to start."""
     return WorkerPool(_EQUIVALENT, seconds=seconds, megabytes=megabytes)
 

@@ -72,32 +72,32 @@ def number(text: str) -> Number | None:
         return None
     text = _APPROXIMATELY.sub("", text).strip()
     text = _CURRENCY.sub("", text)
-    text = _UNIT.sub(_kept_unit, text).strip()
+    text = _UNIT.sub(_keep_scale, text).strip()
     factor = Fraction(1)
     if found := _PERCENT.search(text):
         text, factor = text[: found.start()], Fraction(1, 100)
     elif found := _SCALE.search(text):
         text, factor = text[: found.start()], Fraction(10 ** _SCALES[found[1].lower()])
     text = _GROUPED.sub(lambda each: re.sub("[, ]", "", each.group()), text.strip())
-    text = _MIXED.sub(_sum_of_mixed, _REPEATING.sub(_repeating_fraction, text))
+    text = _MIXED.sub(_expand_mixed, _REPEATING.sub(_expand_repeating, text))
     value = _Arithmetic(text).value()
     return None if value is None else Number(value, factor, "." in text)
 
 
-def _kept_unit(found: re.Match[str]) -> str:
+def _keep_scale(found: re.Match[str]) -> str:
     """Of a unit, what changes the number: percent, million."""
     words = found.group().split()
     return f" {words[0]}" if words and (_PERCENT.match(words[0]) or _SCALE.match(words[0])) else ""
 
 
-def _repeating_fraction(found: re.Match[str]) -> str:
+def _expand_repeating(found: re.Match[str]) -> str:
     r"""0.1\overline{6} as (16 - 1) / 90."""
     whole, fixed, period = found.groups()
     top = int(f"{whole}{fixed}{period}") - int(f"{whole}{fixed}" or "0")
     return rf"\frac{{{top}}}{{{(10 ** len(period) - 1) * 10 ** len(fixed)}}}"
 
 
-def _sum_of_mixed(found: re.Match[str]) -> str:
+def _expand_mixed(found: re.Match[str]) -> str:
     whole, top, bottom = (part for part in found.groups() if part is not None)
     return rf"({whole}+\frac{{{top}}}{{{bottom}}})"
 
@@ -151,7 +151,7 @@ class _Arithmetic:
         total = self._product()
         while self._next() in ("+", "-"):
             sign = 1 if self._take() == "+" else -1
-            total = _bounded(total + sign * self._product())
+            total = _check_bounds(total + sign * self._product())
         self._depth -= 1
         return total
 
@@ -161,9 +161,9 @@ class _Arithmetic:
             if token in ("*", "/"):
                 self._take()
                 factor = self._power()
-                total = _bounded(total * factor if token == "*" else total / factor)
+                total = _check_bounds(total * factor if token == "*" else total / factor)
             elif token in ("(", "\\frac", "\\sqrt"):  # 2(3)
-                total = _bounded(total * self._power())
+                total = _check_bounds(total * self._power())
             else:
                 break
         return total
@@ -176,7 +176,7 @@ class _Arithmetic:
         if self._next() == "^":
             self._take()
             exponent = self._group() if self._next() == "{" else Fraction(self._take_sign() * self._atom())
-            base = _raised(base, exponent)
+            base = _raise_to(base, exponent)
         return sign * base
 
     def _take_sign(self) -> int:
@@ -186,15 +186,15 @@ class _Arithmetic:
         token = self._take()
         if token == "\\frac":
             top = self._group()
-            return _bounded(top / self._group())
+            return _check_bounds(top / self._group())
         if token == "\\sqrt":
-            return _root(self._group())
+            return _take_root(self._group())
         if token in ("(", "{"):
             value = self._sum()
             self._take(")" if token == "(" else "}")
             return value
         if token and (token[0].isdigit() or token[0] == "."):
-            return _bounded(Fraction(token if token[-1] != "." else token[:-1]))
+            return _check_bounds(Fraction(token if token[-1] != "." else token[:-1]))
         raise _TooHard
 
     def _group(self) -> Fraction:
@@ -204,20 +204,20 @@ class _Arithmetic:
         return value
 
 
-def _bounded(value: Fraction) -> Fraction:
+def _check_bounds(value: Fraction) -> Fraction:
     if value.numerator.bit_length() + value.denominator.bit_length() > _MOST_BITS:
         raise _TooHard
     return value
 
 
-def _raised(base: Fraction, exponent: Fraction) -> Fraction:
+def _raise_to(base: Fraction, exponent: Fraction) -> Fraction:
     size = max(base.numerator.bit_length(), base.denominator.bit_length())
     if exponent.denominator != 1 or size * abs(exponent.numerator) > _MOST_BITS:
         raise _TooHard
     return base**exponent.numerator
 
 
-def _root(value: Fraction) -> Fraction:
+def _take_root(value: Fraction) -> Fraction:
     if value < 0:
         raise _TooHard
     top, bottom = isqrt(value.numerator), isqrt(value.denominator)

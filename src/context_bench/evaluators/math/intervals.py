@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["as_interval", "variable_of"]
+__all__ = ["find_variable", "write_interval"]
 
 _VARIABLE = r"[A-Za-z](?:_\{?\w\}?)?|\\(?:theta|alpha|beta|lambda)"
 _LESS, _GREATER = r"<|\\leq", r">|\\geq"
@@ -23,13 +23,13 @@ Range = tuple[str, str, str, str]
 """Opening bracket, lower end, upper end, closing bracket."""
 
 
-def as_interval(text: str) -> str | None:
+def write_interval(text: str) -> str | None:
     """The interval, or union of intervals, of a canonical inequality; None for anything else."""
     read = _read(text)
     return None if read is None else r"\cup".join(f"{a}{low},{high}{b}" for a, low, high, b in read[1])
 
 
-def variable_of(text: str) -> str | None:
+def find_variable(text: str) -> str | None:
     """The variable that an inequality bounds; None where the text is none."""
     read = _read(text)
     return None if read is None else read[0]
@@ -39,16 +39,16 @@ def _read(text: str) -> tuple[str, list[Range]] | None:
     if not re.search(rf"{_LESS}|{_GREATER}", text):
         return None
     inner = _SET.fullmatch(text)
-    pieces = [_piece(piece) for piece in _OR.split(inner["inner"].strip() if inner else text)]
+    pieces = [_read_piece(piece) for piece in _OR.split(inner["inner"].strip() if inner else text)]
     known = [piece for piece in pieces if piece is not None]
     if len(known) < len(pieces) or len({name for name, _ in known}) != 1:
         return None
     return known[0][0], [found for _, found in known]
 
 
-def _piece(text: str) -> tuple[str, Range] | None:
+def _read_piece(text: str) -> tuple[str, Range] | None:
     """One inequality, or two that bound the same variable from both sides."""
-    parts = [_inequality(part) for part in _AND.split(text)]
+    parts = [_read_inequality(part) for part in _AND.split(text)]
     if len(parts) == 1:
         return parts[0]
     if len(parts) != 2 or not parts[0] or not parts[1] or parts[0][0] != parts[1][0]:
@@ -59,14 +59,14 @@ def _piece(text: str) -> tuple[str, Range] | None:
     return parts[0][0], (low[0], low[1], high[2], high[3])
 
 
-def _inequality(text: str) -> tuple[str, Range] | None:
+def _read_inequality(text: str) -> tuple[str, Range] | None:
     text = text.strip()
     if found := _BETWEEN.fullmatch(text):
         if found["up"]:
             low, first, second, high = found["one"], found["up"], found["up2"], found["other"]
         else:
             low, first, second, high = found["other"], found["down2"], found["down"], found["one"]
-        return found["x"] or found["y"], (_opening(first), low.strip(), high.strip(), _closing(second))
+        return found["x"] or found["y"], (_choose_opening(first), low.strip(), high.strip(), _choose_closing(second))
     found = _ONE_SIDED.fullmatch(text)
     if not found:
         return None
@@ -78,13 +78,13 @@ def _inequality(text: str) -> tuple[str, Range] | None:
     else:
         return None
     if below:
-        return name, ("(", r"-\infty", bound, _closing(sign))
-    return name, (_opening(sign), bound, r"\infty", ")")
+        return name, ("(", r"-\infty", bound, _choose_closing(sign))
+    return name, (_choose_opening(sign), bound, r"\infty", ")")
 
 
-def _opening(sign: str) -> str:
+def _choose_opening(sign: str) -> str:
     return "[" if "eq" in sign else "("
 
 
-def _closing(sign: str) -> str:
+def _choose_closing(sign: str) -> str:
     return "]" if "eq" in sign else ")"

@@ -10,11 +10,11 @@ import re
 from typing import NamedTuple
 
 from context_bench.evaluators.math.exact import equal, number
-from context_bench.evaluators.math.intervals import variable_of
+from context_bench.evaluators.math.intervals import find_variable
 from context_bench.evaluators.math.notation import canonical, is_words, unwrap
-from context_bench.evaluators.math.numerals import spelled_numbers
+from context_bench.evaluators.math.numerals import find_spelled_numbers
 
-__all__ = ["FEW_WORDS", "FORMULA", "NUMBER", "TAIL", "formula_content", "is_joint", "last_mention"]
+__all__ = ["FEW_WORDS", "FORMULA", "NUMBER", "TAIL", "find_last_mention", "is_joint", "read_formula"]
 
 TAIL = 4000
 """How many characters from the end of a reply are searched."""
@@ -70,24 +70,24 @@ class _Mention(NamedTuple):
     text: str
 
 
-def last_mention(text: str) -> str:
+def find_last_mention(text: str) -> str:
     """The last formula or value, whichever ends last; of an equation the right-hand side."""
     tail = _ASIDE.sub(_blank_aside, text[-TAIL:])
-    formulas = [found for found in FORMULA.finditer(tail) if _tells(found)]
-    values = list(_values(tail, text))
+    formulas = [found for found in FORMULA.finditer(tail) if _may_be_answer(found)]
+    values = list(_find_values(tail, text))
     end = max((found.end for found in values), default=-1)
     if formulas and end <= formulas[-1].end():
-        return _from_formulas(formulas, tail)
+        return _join_formulas(formulas, tail)
     if values:
         # What ends together with the number in it is the whole: 1/\sqrt{2}.
         value = next(found for found in values if found.end == end)
-        return _with_exact(value, formulas, tail)
+        return _add_exact(value, formulas, tail)
     line = unwrap(tail.strip().rpartition("\n")[2])
     return line if len(line.split()) <= FEW_WORDS and not re.search(r"\d", line) else ""
 
 
-def formula_content(formula: re.Match[str]) -> str:
-    """What is between the marks of a formula."""
+def read_formula(formula: re.Match[str]) -> str:
+    """Read what is between the marks of a formula."""
     return str(next(part for part in formula.groups() if part)).strip()
 
 
@@ -96,7 +96,7 @@ def is_joint(between: str) -> bool:
     return bool(_JOINT.match(between) and _JOINING.search(between))
 
 
-def _values(tail: str, text: str) -> list[_Mention]:
+def _find_values(tail: str, text: str) -> list[_Mention]:
     """All values outside of formulas, those that hold others before what they hold."""
     found = [
         _Mention(*each.span("ratio"), each["ratio"].replace(" to ", ":")) for each in _RATIO_IN_WORDS.finditer(tail)
@@ -110,7 +110,7 @@ def _values(tail: str, text: str) -> list[_Mention]:
     any_word = not _DIGIT_OR_DENIAL.search(text)
     found += [
         _Mention(each.start, each.end, each.digits)
-        for each in spelled_numbers(tail)
+        for each in find_spelled_numbers(tail)
         if (each.compound or (any_word and each.digits != "1")) and not _SHARE.match(tail, each.end)
     ]
     return found
@@ -120,28 +120,28 @@ def _is_value(text: str, pattern: re.Pattern[str]) -> bool:
     return pattern is not _TUPLE or not is_words(canonical(text))
 
 
-def _from_formulas(formulas: list[re.Match[str]], tail: str) -> str:
+def _join_formulas(formulas: list[re.Match[str]], tail: str) -> str:
     """The value of the last formula, with those before it that say the same variable's other values."""
-    content = formula_content(formulas[-1])
+    content = read_formula(formulas[-1])
     if _LIST.search(canonical(content)):
         return content
-    if len(formulas) > 1 and variable_of(canonical(content)):
+    if len(formulas) > 1 and find_variable(canonical(content)):
         between = tail[formulas[-2].end() : formulas[-1].start()]
-        return rf"{formula_content(formulas[-2])} \text{{ or }} {content}" if between.strip() == "or" else content
+        return rf"{read_formula(formulas[-2])} \text{{ or }} {content}" if between.strip() == "or" else content
     name = _NAMED.match(content)
-    values = [_value_of(content)]
+    values = [_read_equation(content)]
     for later, earlier in zip(formulas[::-1], formulas[-2::-1]):
-        other = _NAMED.match(formula_content(earlier))
+        other = _NAMED.match(read_formula(earlier))
         if not (name and other and name[1] == other[1] and is_joint(tail[earlier.end() : later.start()])):
             break
-        values.insert(0, _value_of(formula_content(earlier)))
+        values.insert(0, _read_equation(read_formula(earlier)))
     numbers = [number(canonical(value)) for value in values]
     if len(values) > 1 and numbers[-1] and all(each and equal(numbers[-1], each) for each in numbers):
         return values[-1]  # steps of one calculation, not several values
     return ", ".join(values)
 
 
-def _value_of(equation: str) -> str:
+def _read_equation(equation: str) -> str:
     r"""The last value in a chain of equations; an approximation stays with the exact value before it."""
     exact, *rounded = _APPROX.split(equation)
     value = _EQUALS.split(exact)[-1].strip()
@@ -151,14 +151,14 @@ def _value_of(equation: str) -> str:
     return rounded[-1].strip() if is_name else rf"{value} \approx {rounded[-1].strip()}"
 
 
-def _with_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str:
+def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str:
     """A value, with the exact one before it where it is said to be about that much."""
     rounded = _ROUNDED.search(tail, max(0, value.start - 40), value.start)
     if not rounded:
         return value.text
     before = tail[: rounded.start()]
     if formulas and formulas[-1].end() >= len(before.rstrip()) > formulas[-1].start():
-        exact = _value_of(formula_content(formulas[-1]))
+        exact = _read_equation(read_formula(formulas[-1]))
     else:
         word = _WORD_BEFORE.search(before[-80:])
         exact = (
@@ -182,7 +182,7 @@ def _is_label(found: re.Match[str], text: str) -> bool:
     return bool(_LABEL.search(before) or at_start)
 
 
-def _tells(formula: re.Match[str]) -> bool:
+def _may_be_answer(formula: re.Match[str]) -> bool:
     """Whether a formula can be an answer: the mere name of a variable is none."""
-    content = formula_content(formula)
+    content = read_formula(formula)
     return len(content) > 1 and not (formula["d"] and is_words(canonical(content)) and "\\" not in content)

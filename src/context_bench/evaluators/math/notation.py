@@ -112,10 +112,10 @@ _LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 def unify(text: str) -> str:
     """The text with ASCII digits and signs, mathematical symbols as LaTeX, and numbers grouped the English way."""
     if not text.isascii():
-        text = _VULGAR.sub(_spelled_fraction, text)
+        text = _VULGAR.sub(_write_fraction, text)
         text = _FOREIGN_DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), text)
         text = _DASH_AS_SIGN.sub("-", text.translate(_SIGNS))
-        text = read_cjk_numerals(_MYRIADS.sub(_myriads, text))
+        text = read_cjk_numerals(_MYRIADS.sub(_write_myriads, text))
         text = _ROOT_SIGN.sub(lambda found: rf"\sqrt{{{found[1] or found[2]}}}", text)
         text = _SYMBOL.sub(lambda found: _SYMBOLS[found.group()], text)
     text = _EURO.sub(lambda found: found[1].replace(".", "") + (f".{found[2]}" if found[2] else ""), text)
@@ -126,11 +126,11 @@ def unify(text: str) -> str:
     if "inus" in text or "egative" in text:
         text = _SIGN_WORD.sub("-", text)
     if "..." in text or "…" in text or "dots" in text:
-        text = _REPEATED.sub(_period, text)
+        text = _REPEATED.sub(_write_period, text)
     return _ROOT_CALL.sub(r"\\sqrt{\1}", text) if "sqrt" in text else text
 
 
-def _period(found: re.Match[str]) -> str:
+def _write_period(found: re.Match[str]) -> str:
     """`0.8333...` as a repeating decimal, where its last digits repeat; else as it was."""
     digits = found[2]
     for length in range(1, len(digits) // 2 + 1):
@@ -142,11 +142,11 @@ def _period(found: re.Match[str]) -> str:
     return found.group()
 
 
-def _spelled_fraction(found: re.Match[str]) -> str:
+def _write_fraction(found: re.Match[str]) -> str:
     return " " + unicodedata.normalize("NFKD", found.group()).replace("⁄", "/")
 
 
-def _myriads(found: re.Match[str]) -> str:
+def _write_myriads(found: re.Match[str]) -> str:
     whole, _, part = found[1].replace(",", "").partition(".")
     if len(part) > 4:
         return found.group()

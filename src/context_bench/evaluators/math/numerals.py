@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Spelled", "read_cjk_numerals", "spelled_number", "spelled_numbers", "write_digits"]
+__all__ = ["Spelled", "find_spelled_numbers", "read_cjk_numerals", "read_spelled_number", "write_digits"]
 
 _ONES_IN_ORDER = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -62,11 +62,11 @@ class Spelled(NamedTuple):
     compound: bool
 
 
-def spelled_numbers(text: str) -> Iterator[Spelled]:
-    """Find the English number words of a text; what is no well-formed number ("two three") is left out."""
+def find_spelled_numbers(text: str) -> Iterator[Spelled]:
+    """Find the English number words of a text; what is not a well-formed number ("two three") is left out."""
     for found in _SPELLED.finditer(text):
         words = re.split(r"[\s-]+", found["number"].lower())
-        value = _value(words)
+        value = _read_value(words)
         if value is None:
             continue
         subtracted = found["sign"] and _MINUEND.search(text, max(0, found.start() - 12), found.start())
@@ -79,21 +79,21 @@ def spelled_numbers(text: str) -> Iterator[Spelled]:
         yield Spelled(found.start(), found.end(), digits, compound)
 
 
-def spelled_number(text: str) -> str | None:
+def read_spelled_number(text: str) -> str | None:
     """The digits of a text that is one number in words, in any of the languages, or begins with an English one."""
     word = text.strip().casefold()
     if word in _FOREIGN:
         return str(_FOREIGN[word])
-    if (cjk := _cjk_value(word)) is not None:
+    if (cjk := _read_cjk(word)) is not None:
         return str(cjk)
-    first = next(spelled_numbers(text), None)
+    first = next(find_spelled_numbers(text), None)
     return first.digits if first and not text[: first.start].strip() else None
 
 
 def write_digits(text: str) -> str:
     """The text with its English number words written in digits."""
     pieces, end = [], 0
-    for spelled in spelled_numbers(text):
+    for spelled in find_spelled_numbers(text):
         pieces += [text[end : spelled.start], spelled.digits]
         end = spelled.end
     return "".join(pieces) + text[end:]
@@ -101,10 +101,10 @@ def write_digits(text: str) -> str:
 
 def read_cjk_numerals(text: str) -> str:
     """The text with Chinese numerals of two and more characters written in digits, and 百分之 as a percent sign."""
-    return _CJK.sub(_cjk_digits, text)
+    return _CJK.sub(_write_cjk, text)
 
 
-def _value(words: list[str]) -> int | None:
+def _read_value(words: list[str]) -> int | None:
     """The value of number words in order, or None where they make no number."""
     total, current = 0, 0
     room, smallest = 100, 10**15  # what the next plain word must be below, and the next scale
@@ -128,14 +128,14 @@ def _value(words: list[str]) -> int | None:
     return total + current
 
 
-def _cjk_digits(found: re.Match[str]) -> str:
-    value = _cjk_value(found["number"]) if len(found["number"]) > 1 or found["share"] else None
+def _write_cjk(found: re.Match[str]) -> str:
+    value = _read_cjk(found["number"]) if len(found["number"]) > 1 or found["share"] else None
     if value is None:
         return found.group()
     return f"{value}{'%' if found['share'] else ''}"
 
 
-def _cjk_value(text: str) -> int | None:
+def _read_cjk(text: str) -> int | None:
     """The value of a well-formed Chinese numeral, or None."""
     if not text or not all(char in _CJK_DIGITS or char in _CJK_UNITS or char == "万" for char in text):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = ["brackets", "items", "matrix_rows", "named_values", "ratio_parts", "same_half_of_day"]
+__all__ = ["is_same_half_of_day", "read_matrix", "read_named_values", "read_ratio", "split_brackets", "split_items"]
 
 _LISTED = re.compile(r"\s*,\s*(?:and\b|or\b)?\s*|\s+(?:and|or)\s+|\s*;\s*")
 _OPENING, _CLOSING = ("(", "[", "\\{"), (")", "]", "\\}")
@@ -14,18 +14,18 @@ _RATIO = re.compile(r"(?i)(\d+(?:\.\d+)?(?:\s?(?::|\bto\b)\s?\d+(?:\.\d+)?)+)\s*
 _MATRIX = re.compile(r"\\begin\{([bpvBV]?matrix|array)\}(?:\{[clr| ]*\})?(.*)\\end\{\1\}", re.DOTALL)
 
 
-def brackets(text: str) -> tuple[str, str]:
+def split_brackets(text: str) -> tuple[str, str]:
     """The brackets around a text, if they belong together, and what is between them."""
     opening = next((mark for mark in (*_OPENING, "{") if text.startswith(mark)), "")
     closing = next((mark for mark in (*_CLOSING, "}") if text.endswith(mark)), "")
     inner = text[len(opening) : len(text) - len(closing)]
-    if not opening or not closing or _depth(inner) is None:
+    if not opening or not closing or _measure_depth(inner) is None:
         return "", text
     kind = opening + closing
     return ("\\{\\}" if kind == "{}" else kind), inner.strip()
 
 
-def _depth(text: str) -> int | None:
+def _measure_depth(text: str) -> int | None:
     """0 when all brackets close; None when one closes that was not opened."""
     depth = 0
     for char in text:
@@ -35,24 +35,24 @@ def _depth(text: str) -> int | None:
     return depth
 
 
-def items(text: str) -> list[str]:
+def split_items(text: str) -> list[str]:
     r"""The parts of a list, by the commas that stand in no bracket; `\pm 3` is two of them."""
     parts, start = [], 0
     for found in _LISTED.finditer(text):
-        if _depth(text[start : found.start()]) == 0:
+        if _measure_depth(text[start : found.start()]) == 0:
             parts.append(text[start : found.start()])
             start = found.end()
-    return [each for part in (*parts, text[start:]) for each in _both_signs(part)]
+    return [each for part in (*parts, text[start:]) for each in _split_signs(part)]
 
 
-def _both_signs(text: str) -> list[str]:
+def _split_signs(text: str) -> list[str]:
     if text.count("\\pm") != 1:
         return [text]
     before, _, after = text.partition("\\pm")
     return [f"{before}{'+' if before.strip(' (={') else ''}{after}", f"{before}-{after}"]
 
 
-def named_values(parts: list[str]) -> tuple[list[str], list[str]]:
+def read_named_values(parts: list[str]) -> tuple[list[str], list[str]]:
     """The names and the values of `x = 3, y = 4`; no names where not every part has one."""
     found = [_NAMED.match(part) for part in parts]
     if not all(found):
@@ -60,19 +60,19 @@ def named_values(parts: list[str]) -> tuple[list[str], list[str]]:
     return [each[1] for each in found if each], [part[each.end() :] for part, each in zip(parts, found) if each]
 
 
-def ratio_parts(text: str) -> tuple[Fraction, ...] | None:
+def read_ratio(text: str) -> tuple[Fraction, ...] | None:
     """The parts of a ratio or a clock time: 3:4, 2 to 1, 10:45 a.m."""
     found = _RATIO.fullmatch(text)
     return tuple(Fraction(part) for part in re.findall(r"\d+(?:\.\d+)?", found[1])) if found else None
 
 
-def same_half_of_day(one: str, other: str) -> bool:
+def is_same_half_of_day(one: str, other: str) -> bool:
     """Whether two clock times may be of the same half of the day: a.m. or p.m., where both say it."""
     halves = {found[2].lower() for text in (one, other) if (found := _RATIO.fullmatch(text)) and found[2]}
     return len(halves) < 2
 
 
-def matrix_rows(text: str) -> list[list[str]] | None:
+def read_matrix(text: str) -> list[list[str]] | None:
     """The cells of a matrix, row by row; None for anything else, determinants among it."""
     found = _MATRIX.fullmatch(text.strip())
     if not found or found[1] in ("vmatrix", "Vmatrix"):

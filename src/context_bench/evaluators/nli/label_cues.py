@@ -71,30 +71,32 @@ ALIASES = {
 """Whole labels, in small letters with nothing between them."""
 
 
-def _words(*patterns: str) -> re.Pattern[str]:
+def _compile_words(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
 _MATTER = r"(?:info|information|evidence|data|details?|context|basis|support)\b"
 
 LABELS = {
-    Verdict.NEUTRAL: _words(
+    Verdict.NEUTRAL: _compile_words(
         r"\bnot[\s_-]*mentioned\b",
         r"\bnot[\s_-]*enough[\s_-]*(?:\w+\s+)?(?:info|information|evidence|data)\b",
         r"\b(?:insufficient|inadequate)\s+(?:\w+\s+)?" + _MATTER,
         r"(?<!stay )(?<!staying )(?<!remain )(?<!remaining )(?<!keep )\bneutral\b"
         r"(?!\s+(?:observer|part(?:y|ies)|third|ground)\b)|\bNEI\b|\bno[_-]?info\b",
     ),
-    Verdict.ENTAILMENT: _words(
+    Verdict.ENTAILMENT: _compile_words(
         r"\bentail(?:s|ed|ment|ing)?\b",
         r"\bsupport(?:s|ed|ing|ive)?\b(?!\s+(?:group|team|service|staff|system|network|program|vector|worker|care)s?\b)",
     ),
-    Verdict.CONTRADICTION: _words(r"\bcontradict(?:s|ed|ion|ions|ory|ing)?\b", r"\brefut(?:e|es|ed|ation|ing)\b"),
+    Verdict.CONTRADICTION: _compile_words(
+        r"\bcontradict(?:s|ed|ion|ions|ory|ing)?\b", r"\brefut(?:e|es|ed|ation|ing)\b"
+    ),
 }
 """The labels themselves, inflected."""
 
 _NOT = r"(?:(?:does|do|did|is|are|was|were|has|have|had)(?:n't|\s+not)|never|cannot|can't)\s+(?:\w+\s+){0,3}?"
-UNDECIDED = _words(
+UNDECIDED = _compile_words(
     _NOT + r"(?:mention|address|stat|specif|discuss|cover|say|provid|contain|includ|describ|indicat|clarif|speak|touch"
     r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*",
     r"\bthere\s+(?:is|are|was|were)(?:n't|\s+not)\s+any\w*\b(?!\s+(?:\w+\s+)?(?:contradict|conflict|doubt|question|inconsisten|entail|support))",
@@ -120,11 +122,11 @@ UNDECIDED = _words(
 )
 """The text does not settle the question, said in other words than a label."""
 
-UNSUPPORTED = _words(r"\bunsupported\b|\bnon-?entailment\b|\bnot\s+(?:\w+\s+)?(?:implied|follow)\w*")
+UNSUPPORTED = _compile_words(r"\bunsupported\b|\bnon-?entailment\b|\bnot\s+(?:\w+\s+)?(?:implied|follow)\w*")
 """Not entailment, without a word on contradiction."""
 
 HINTS = {
-    Verdict.ENTAILMENT: _words(
+    Verdict.ENTAILMENT: _compile_words(
         r"\bimpl(?:y|ies|ied)\b|\bfollows\b|\bconfirm(?:s|ed)?\b|\bcorroborat(?:e|es|ed)\b|\bverified\b"
         r"|\bconsistent\s+with\b|\bagrees?\s+with\b|\bin\s+line\s+with\b|\bin\s+agreement\b|\baligns?\s+with\b"
         r"|\b(?:inferred|deduced|derived|concluded|determined|established|seen)\s+(?:directly\s+)?from\b"
@@ -133,7 +135,7 @@ HINTS = {
         r"|\b(?:ample|strong|clear|good|solid|direct|sufficient|compelling)\s+(?:\w+\s+)?evidence\b[^.;]{0,40}\bfor\b"
         r"|\bsays?\s+(?:so|as\s+much|(?:exactly|precisely|just)\s+(?:that|this|so))\b"
     ),
-    Verdict.CONTRADICTION: _words(
+    Verdict.CONTRADICTION: _compile_words(
         r"\bdisprov(?:e|es|ed|en)\b|\bconflict(?:s|ing)?\b|\binconsistent\b|\bcontrary\b|\bincompatible\b|\bopposite\b"
         r"|\bnegat(?:e|es|ed)\b|\bviolat(?:e|es|ed)\b|\bdisput(?:e|es|ed)\b|\bdisagrees?\b|\bcounter(?:s|ed)\b|\brule[sd]\s+out\b"
         r"|\bcounter\s+to\b|\bat\s+odds\s+with\b|\bclash(?:es|ed)?\s+with\b|\b(?:excluded|precluded)\s+by\b"
@@ -143,8 +145,8 @@ HINTS = {
 """Words that lean towards a verdict."""
 
 WORDS = {
-    Verdict.ENTAILMENT: _words(r"\byes\b|\btrue\b|\bcorrect\b|\baccurate\b|\bvalid\b|\bright\b"),
-    Verdict.CONTRADICTION: _words(
+    Verdict.ENTAILMENT: _compile_words(r"\byes\b|\btrue\b|\bcorrect\b|\baccurate\b|\bvalid\b|\bright\b"),
+    Verdict.CONTRADICTION: _compile_words(
         r"\bno\b(?=\s*(?:[,.!;:–—-]|$))|\bfalse\b|\bincorrect\b|\binaccurate\b|\binvalid\b|\bwrong\b|\buntrue\b"
     ),
 }
@@ -191,7 +193,7 @@ LISTED = re.compile(
 )
 """Between two labels: they are items of one list."""
 
-REFUSAL = _words(
+REFUSAL = _compile_words(
     r"\bas\s+an?\s+(?:\w+\s+)?(?:AI|assistant|model)\b|\bI(?:'m|\s+am)\s+(?:just|only|merely|simply)?\s*an?\s+"
     r"(?:\w+\s+)?(?:AI|chatbot|bot|assistant|(?:language\s+)?model|machine)\b",
     r"\bI(?:'m|\s+am)\s+(?:not\s+an?|no)\s+(?:\w+\s+)?(?:lawyer|attorney|doctor|physician|expert|professional|scientist)\b",
@@ -217,7 +219,7 @@ REFUSAL = _words(
 """The writer will not or cannot do the task, for reasons of its own and not of the text."""
 
 _INPUT = r"(?:contract|agreement|document|text|abstract|premise|hypothesis|claim|passage|article|attachment|file)s?\b"
-NO_INPUT = _words(
+NO_INPUT = _compile_words(
     rf"\b{_INPUT}(?:\s+\w+){{0,2}}?\s+(?:was|is|were|has|have|did|does)(?:n't|\s+not)\s+(?:seem\s+to\s+)?(?:have\s+)?(?:been\s+)?"
     r"(?:provided|attached|included|shared|supplied|uploaded|come\s+through|loaded|visible)\b(?!\s+(?:for|in|by|with|to|as)\b)",
     rf"\bno\s+{_INPUT}\s+(?:was|is|were|has\s+been|have\s+been)\s+(?:provided|attached|included|shared|supplied|given)\b",

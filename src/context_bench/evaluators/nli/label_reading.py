@@ -1,9 +1,9 @@
-"""Which of the three verdicts a reply gives: entailment, contradiction or neutral.
+"""Reads which of the three verdicts a reply gives: entailment, contradiction or neutral.
 
 Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough
 info: two wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the
-labels in the reasoning, and those outrank hints and a plain yes or no. A negated label is no label; what
-"neither entails nor contradicts" is neutral. That the writer cannot or will not judge is no verdict; that the
+labels in the reasoning, and those outrank hints and a plain yes or no. A negated label is not a label; what
+"neither entails nor contradicts" is neutral. That the writer cannot or will not judge is not a verdict; that the
 text does not say is neutral.
 """
 
@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from context_bench.evaluators.nli import label_cues as cues
 from context_bench.evaluators.nli.label_cues import Verdict
-from context_bench.text.markup import plain, reading_order
+from context_bench.text.markup import list_readable_parts, remove_markup
 
 __all__ = ["label_verdict", "read_verdict"]
 
@@ -33,19 +33,19 @@ def label_verdict(label: str) -> Verdict | None:
 
 def read_verdict(reply: str) -> Verdict | None:
     """The verdict that a reply gives; None when it gives none."""
-    for part in reading_order(reply):
-        text = plain(part.text).strip()
+    for part in list_readable_parts(reply):
+        text = remove_markup(part.text).strip()
         if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
             text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
-        if _several(text):
+        if _has_several_labels(text):
             return None
-        verdict = _stated(text) or (_argued(text) if part.finished else None)
+        verdict = _find_stated(text) or (_find_argued(text) if part.finished else None)
         if verdict:
             return verdict
     return None
 
 
-def _several(line: str) -> bool:
+def _has_several_labels(line: str) -> bool:
     """Whether a line is nothing but labels that differ."""
     verdicts = [label_verdict(label) for label in re.split(r",|/|\bor\b|\band\b", line, flags=re.IGNORECASE)]
     return None not in verdicts and len(set(verdicts)) > 1
@@ -54,35 +54,37 @@ def _several(line: str) -> bool:
 # ---- stated verdicts -------------------------------------------------------------------------------------------------
 
 
-def _stated(text: str) -> Verdict | None:
+def _find_stated(text: str) -> Verdict | None:
     """The last verdict that is announced, or what the writer puts in its place after a change of mind."""
     *before, rest = cues.REVISION.split(text)
-    revised = (_announced(rest) or _labelled(_readings(rest))) if before else None
-    return revised or _announced(text)
+    revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
+    return revised or _find_announced(text)
 
 
-def _announced(text: str) -> Verdict | None:
+def _find_announced(text: str) -> Verdict | None:
     """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
     found: list[tuple[int, Verdict]] = []
     reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
-    if ticked := _ticked(lines):
+    if ticked := _find_ticked(lines):
         return ticked
     if lines:
-        opening = _opening(lines[0], alone=len(lines) == 1)
-        closing = _whole_line(lines[-1])
+        opening = _read_opening(lines[0], alone=len(lines) == 1)
+        closing = _read_whole_line(lines[-1])
         found += [(0, opening)] if opening else []
         found += [(len(text), closing)] if closing else []
     for cue in list(cues.LABEL_NOUN.finditer(text))[-_MOST_CUES:]:
         rest = text[cue.end() : cue.end() + 240].lstrip()
-        sentence = next(_sentences(rest), "")
-        verdict = None if _asks(sentence) else _whole_line(sentence) or _Reading(sentence, reply).settled()
+        sentence = next(_split_sentences(rest), "")
+        verdict = (
+            None if _is_question(sentence) else _read_whole_line(sentence) or _Reading(sentence, reply).find_verdict()
+        )
         if verdict:
             found.append((cue.start(), verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _ticked(lines: Sequence[str]) -> Verdict | None:
+def _find_ticked(lines: Sequence[str]) -> Verdict | None:
     """The one label with a yes, where the lines of a list or table answer each label with yes or no."""
     rows = [row for line in lines if (row := cues.TICK.fullmatch(line))]
     verdicts = [(verdict, bool(row["yes"])) for row in rows if (verdict := label_verdict(row["label"]))]
@@ -90,11 +92,11 @@ def _ticked(lines: Sequence[str]) -> Verdict | None:
     return yes.pop() if len(verdicts) > 1 and len(yes) == 1 else None
 
 
-def _whole_line(line: str) -> Verdict | None:
+def _read_whole_line(line: str) -> Verdict | None:
     return label_verdict(_ENUMERATOR.sub("", line)) or label_verdict(line)
 
 
-def _opening(line: str, alone: bool) -> Verdict | None:
+def _read_opening(line: str, alone: bool) -> Verdict | None:
     """A label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
     line = _ENUMERATOR.sub("", line)
     head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
@@ -107,16 +109,16 @@ def _opening(line: str, alone: bool) -> Verdict | None:
 # ---- verdicts in the reasoning ---------------------------------------------------------------------------------------
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _split_sentences(text: str) -> Iterator[str]:
     return (match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip())
 
 
-def _asks(sentence: str) -> bool:
+def _is_question(sentence: str) -> bool:
     return sentence.rstrip("\"') »").endswith("?")
 
 
 class _Reply:
-    """What has to be known of a whole reply to read one sentence of it; worked out when it is asked for."""
+    """The facts of a whole reply that are needed to read one sentence of it; found when they are asked for."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -134,7 +136,7 @@ class _Reply:
 
 @dataclass
 class _Reading:
-    """What one sentence says: labels given, labels ruled out."""
+    """The reading of one sentence: labels given, labels ruled out."""
 
     sentence: str
     reply: _Reply
@@ -143,15 +145,15 @@ class _Reading:
 
     def __post_init__(self) -> None:
         self.ruled_out = set()
-        self.given = [*self._labels()]
+        self.given = [*self._find_labels()]
         if len({verdict for _, verdict in self.given}) == len(Verdict):  # the choice of labels is being repeated
             self.given = []
         if cues.UNSUPPORTED.search(self.sentence):
             self.ruled_out.add(Verdict.ENTAILMENT)
 
-    def _labels(self) -> Iterator[tuple[int, Verdict]]:
+    def _find_labels(self) -> Iterator[tuple[int, Verdict]]:
         """The labels that are given, by where they end; those that are negated are ruled out."""
-        for match, verdict in self._not_weighed():
+        for match, verdict in self._skip_weighed():
             if verdict is Verdict.NEUTRAL:
                 if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
                     yield match.end(), verdict
@@ -160,7 +162,7 @@ class _Reading:
             else:
                 yield match.end(), verdict
 
-    def _not_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
+    def _skip_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
         """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
         found = [(match, verdict) for verdict in Verdict for match in cues.LABELS[verdict].finditer(self.sentence)]
         found.sort(key=lambda pair: pair[0].start())
@@ -175,7 +177,7 @@ class _Reading:
                 yield match, verdict
 
     def clause(self, end: int) -> str:
-        """What stands in the same clause before a place."""
+        """Return the text of the same clause before a place."""
         start = max(0, end - 200)
         for stop in cues.CLAUSE_BREAK.finditer(self.sentence, start, end):
             start = stop.end()
@@ -201,17 +203,17 @@ class _Reading:
             return False
         return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
 
-    def settled(self) -> Verdict | None:
+    def find_verdict(self) -> Verdict | None:
         """All that the sentence says, its hints and yes or no included."""
-        return self.label or _hinted([self]) or _last_word(cues.WORDS, self)
+        return self.label or _find_hint([self]) or _find_last_word(cues.WORDS, self)
 
 
-def _readings(text: str) -> list[_Reading]:
+def _read_sentences(text: str) -> list[_Reading]:
     reply = _Reply(text)
-    return [_Reading(sentence, reply) for sentence in _sentences(text) if not _asks(sentence)]
+    return [_Reading(sentence, reply) for sentence in _split_sentences(text) if not _is_question(sentence)]
 
 
-def _labelled(readings: Sequence[_Reading]) -> Verdict | None:
+def _find_label(readings: Sequence[_Reading]) -> Verdict | None:
     """The last label in the reasoning, best from a sentence about the claim, and one that concludes."""
     labelled = [reading for reading in readings if reading.label]
     about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
@@ -219,9 +221,9 @@ def _labelled(readings: Sequence[_Reading]) -> Verdict | None:
     return concluding[-1].label if concluding else None
 
 
-def _argued(text: str) -> Verdict | None:
-    readings = _readings(text)
-    if label := _labelled(readings):
+def _find_argued(text: str) -> Verdict | None:
+    readings = _read_sentences(text)
+    if label := _find_label(readings):
         return label
     if len(set().union(*(reading.ruled_out for reading in readings))) > 1:
         return Verdict.NEUTRAL
@@ -230,26 +232,26 @@ def _argued(text: str) -> Verdict | None:
     first = cues.FIRST_WORD.match(text)
     if first and first[1].lower() != "no":
         return label_verdict(first[1])
-    return _hinted(readings) or (label_verdict(first[1]) if first else None) or _last_yes_or_no(readings)
+    return _find_hint(readings) or (label_verdict(first[1]) if first else None) or _find_last_yes_or_no(readings)
 
 
-def _hinted(readings: Sequence[_Reading]) -> Verdict | None:
-    """What the wording leans towards, where no label is given."""
+def _find_hint(readings: Sequence[_Reading]) -> Verdict | None:
+    """Find the verdict that the wording leans towards, where no label is given."""
     if any(reading.undecided for reading in readings):
         return Verdict.NEUTRAL
     for reading in reversed(readings):
-        verdict = _last_word(cues.HINTS, reading)
+        verdict = _find_last_word(cues.HINTS, reading)
         if verdict:
             return verdict
     return Verdict.NEUTRAL if any(Verdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
 
 
-def _last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
-    verdicts = [verdict for reading in readings if (verdict := _last_word(cues.WORDS, reading))]
+def _find_last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
+    verdicts = [verdict for reading in readings if (verdict := _find_last_word(cues.WORDS, reading))]
     return verdicts[-1] if verdicts else None
 
 
-def _last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
+def _find_last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
     """The last of some opposed words in a sentence; a negated one counts as its opposite."""
     found: list[tuple[int, Verdict]] = []
     for verdict, pattern in words.items():
@@ -258,9 +260,9 @@ def _last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> V
             if reading.is_refused(match) or cues.WHETHER.search(clause):
                 continue
             negated = bool(cues.NEGATOR.search(clause))
-            found.append((match.start(), _opposite(verdict) if negated else verdict))
+            found.append((match.start(), _turn_round(verdict) if negated else verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _opposite(verdict: Verdict) -> Verdict:
+def _turn_round(verdict: Verdict) -> Verdict:
     return Verdict.CONTRADICTION if verdict is Verdict.ENTAILMENT else Verdict.ENTAILMENT

@@ -13,9 +13,9 @@ from typing import Any
 from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
-__all__ = ["BBHScore", "stated_answer"]
+__all__ = ["BBHScore", "find_stated_answer"]
 
 _LETTER = re.compile(r"\(([A-Z])\)")
 _OPTION = re.compile(r"(?m)^\(([A-Z])\)[ \t]*(.*)$")
@@ -41,33 +41,33 @@ class BBHScore:
         reply = response_text(processed)
         letters = [found[1] for gold in golds if (found := _LETTER.fullmatch(gold.strip()))]
         if letters:
-            chosen = _chosen(reply, str(original.get("question") or original.get("context") or ""), letters[0])
+            chosen = _read_letter(reply, str(original.get("question") or original.get("context") or ""), letters[0])
             return Scores({"bbh_accuracy": float(chosen in letters)}, details={"answer": chosen})
-        said = stated_answer(reply)
-        right = _folded(said) in map(_folded, golds)
+        said = find_stated_answer(reply)
+        right = _fold_case(said) in map(_fold_case, golds)
         return Scores({"bbh_accuracy": float(right)}, details={"answer": said[:_SHOWN]})
 
 
-def _chosen(reply: str, task: str, correct: str) -> str | None:
-    """The letter that the reply chooses among the options of the task."""
+def _read_letter(reply: str, task: str, correct: str) -> str | None:
+    """Read the letter that the reply chooses among the options of the task."""
     options = dict(_OPTION.findall(task))
     letters = ascii_uppercase[: max(len(options), ascii_uppercase.index(correct) + 1)]
     texts = [options[letter] for letter in letters] if [*options] == [*letters] else []
     return read_choice(reply, letters, texts)
 
 
-def stated_answer(reply: str) -> str:
-    """What follows the last "the answer is", up to the end of the sentence; without one the last line."""
-    text = answer_text(reply).strip()
+def find_stated_answer(reply: str) -> str:
+    """Find what follows the last "the answer is", up to the end of the sentence; without one the last line."""
+    text = read_answer_text(reply).strip()
     stated = list(_STATED.finditer(text))
-    if stated and (said := _trimmed(_SENTENCE_END.split(text[stated[-1].end() :].lstrip(), maxsplit=1)[0])):
+    if stated and (said := _trim(_SENTENCE_END.split(text[stated[-1].end() :].lstrip(), maxsplit=1)[0])):
         return said.partition("}")[0] if stated[-1][0].endswith("{") else said
-    return _trimmed(text.rpartition("\n")[2])
+    return _trim(text.rpartition("\n")[2])
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     return text.strip(_AROUND).removesuffix(".").strip(_AROUND)
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return " ".join(text.casefold().split())

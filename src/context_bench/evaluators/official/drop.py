@@ -12,10 +12,10 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.evaluators.assignment import best_assignment
+from context_bench.evaluators.assignment import find_best_assignment
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, is_blank, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
 __all__ = ["DropScore", "drop_em_f1", "normalize_span"]
 
@@ -44,7 +44,7 @@ def _normalize_token(token: str) -> str:
     return _ARTICLES.sub(" ", token)
 
 
-def _pair_f1(predicted: set[str], gold: set[str]) -> float:
+def _compute_pair_f1(predicted: set[str], gold: set[str]) -> float:
     numbers = {word for word in gold if _is_number(word)}
     if numbers and not numbers & predicted:
         return 0.0
@@ -58,8 +58,8 @@ def drop_em_f1(prediction: Sequence[str], gold: Sequence[str]) -> tuple[float, f
     """Exact match and F1 of predicted against gold spans, both given raw."""
     predicted, wanted = [normalize_span(span) for span in prediction], [normalize_span(span) for span in gold]
     exact = float(set(predicted) == set(wanted) and len(predicted) == len(wanted))
-    table = [[_pair_f1(set(given.split()), set(span.split())) for given in predicted] for span in wanted]
-    total = sum(table[row][column] for row, column in best_assignment(table))
+    table = [[_compute_pair_f1(set(given.split()), set(span.split())) for given in predicted] for span in wanted]
+    total = sum(table[row][column] for row, column in find_best_assignment(table))
     # Rounded as numpy does it, which is not how Python rounds 0.225.
     return exact, round(total / max(len(predicted), len(wanted)) * 100) / 100
 
@@ -82,6 +82,6 @@ class DropScore:
         if isinstance(response, list | tuple):
             prediction = [str(span) for span in response]
         else:
-            prediction = [answer_text(response_text(processed))]
+            prediction = [read_answer_text(response_text(processed))]
         pairs = [drop_em_f1(prediction, gold) for gold in golds]
         return Scores({"drop_em": max(em for em, _ in pairs), "drop_f1": max(f1 for _, f1 in pairs)})

@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, is_blank, response_text
-from context_bench.text.markup import without_thinking
+from context_bench.text.markup import remove_thinking
 from context_bench.text.squad import normalize_answer, token_f1
 
 __all__ = ["HotpotScore"]
@@ -31,16 +31,16 @@ class HotpotScore:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        response = normalize_answer(without_thinking(response_text(processed)))
+        response = normalize_answer(remove_thinking(response_text(processed)))
         return Scores(
             {
                 "hotpot_em": float(response in golds),
-                "hotpot_f1": max(_f1(response, gold) for gold in golds),
+                "hotpot_f1": max(_compute_f1(response, gold) for gold in golds),
             }
         )
 
 
-def _f1(response: str, gold: str) -> float:
+def _compute_f1(response: str, gold: str) -> float:
     if response == gold:
         return 1.0
     return 0.0 if _VERDICTS & {response, gold} else token_f1(response.split(), gold.split())[0]

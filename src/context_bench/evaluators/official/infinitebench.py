@@ -15,7 +15,7 @@ from context_bench.evaluators.official.longbench import chinese_f1, qa_f1, task_
 from context_bench.evaluators.rouge import rouge_lsum
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
 __all__ = ["InfiniteBenchScore"]
 
@@ -23,20 +23,20 @@ _CHARACTER = re.compile(r"\S")
 _STOPS = re.compile(r"[\n:\"'.,?!{}]")
 
 
-def _first_integer(response: str, gold: str) -> float:
+def _match_first_integer(response: str, gold: str) -> float:
     number = re.search(r"[0-9]+", response)
     return float(number is not None and number[0] == gold)
 
 
-def _among_words(response: str, gold: str) -> float:
+def _find_among_words(response: str, gold: str) -> float:
     return float(gold in _STOPS.sub(" ", response).split())
 
 
-def _among_names(response: str, gold: str) -> float:
+def _find_among_names(response: str, gold: str) -> float:
     return float(gold in (word.upper() for word in _STOPS.sub(" ", response).split()))
 
 
-def _last_word_is_number(response: str, gold: str) -> float:
+def _match_last_word(response: str, gold: str) -> float:
     words = re.sub(r"[\n.`'\":]", " ", response).split()
     try:
         return float(bool(words) and int(words[-1]) == int(gold))
@@ -44,7 +44,7 @@ def _last_word_is_number(response: str, gold: str) -> float:
         return 0.0
 
 
-def _first_number(response: str, gold: str) -> float:
+def _match_first_number(response: str, gold: str) -> float:
     number = re.search(r"\d+\.\d+|\d+", response)
     try:
         return float(number is not None and float(number[0]) == float(gold))
@@ -52,17 +52,17 @@ def _first_number(response: str, gold: str) -> float:
         return 0.0
 
 
-def _correct_prefix(response: str, wanted: Sequence[str]) -> float:
+def _score_prefix(response: str, wanted: Sequence[str]) -> float:
     """How far a list of numbers is right from its start, as a share of its length."""
     right = 0
     for given, number in zip(re.findall(r"[0-9]+", response), wanted):
-        if int(given) != _integer(number):
+        if int(given) != _read_integer(number):
             break
         right += 1
     return right / len(wanted)
 
 
-def _integer(text: str) -> int | None:
+def _read_integer(text: str) -> int | None:
     try:
         return int(text)
     except ValueError:
@@ -70,15 +70,15 @@ def _integer(text: str) -> int | None:
 
 
 RULES: dict[str, Callable[[str, str], float]] = {
-    "passkey": _first_integer,
-    "number_string": _first_integer,
-    "kv_retrieval": _among_words,
-    "longdialogue_qa_eng": _among_names,
+    "passkey": _match_first_integer,
+    "number_string": _match_first_integer,
+    "kv_retrieval": _find_among_words,
+    "longdialogue_qa_eng": _find_among_names,
     "longbook_qa_eng": qa_f1,
     "longbook_qa_chn": lambda response, gold: chinese_f1(response, gold, _CHARACTER),
     "longbook_sum_eng": lambda response, gold: rouge_lsum(response, gold).f1,
-    "code_run": _last_word_is_number,
-    "math_find": _first_number,
+    "code_run": _match_last_word,
+    "math_find": _match_first_number,
 }
 _WITH_OPTIONS = ("longbook_choice_eng", "code_debug")
 
@@ -98,21 +98,21 @@ class InfiniteBenchScore:
         """Apply the rule of the task to each accepted answer."""
         task = re.sub(r"_en$", "_eng", task_of(original).lower())
         if task in _WITH_OPTIONS:
-            return _choice(original, processed)
+            return _score_choice(original, processed)
         if task not in RULES and task != "math_calc":
-            return Scores(reason=f"no task of InfiniteBench is called {task!r}: set meta.task")
+            return Scores(reason=f"{task!r} is not a task of InfiniteBench: set meta.task")
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
-        response = answer_text(response_text(processed))
+        response = read_answer_text(response_text(processed))
         if task == "math_calc":
-            value = _correct_prefix(response, [part for gold in golds for part in gold])
+            value = _score_prefix(response, [part for gold in golds for part in gold])
         else:
             value = max(RULES[task](response, " ".join(gold)) for gold in golds)
         return Scores({"infinitebench_score": value})
 
 
-def _choice(original: dict[str, Any], processed: dict[str, Any]) -> Scores:
+def _score_choice(original: dict[str, Any], processed: dict[str, Any]) -> Scores:
     scores = MultipleChoiceAccuracy().score(original, processed)
     return Scores(
         {"infinitebench_score": scores["mc_accuracy"]} if scores else {},

@@ -19,7 +19,7 @@ from rapidfuzz import fuzz
 from context_bench.evaluators.rouge import lcs_rows
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 from context_bench.text.squad import normalize_answer, token_f1
 
 __all__ = ["LongBenchScore", "chinese_f1", "qa_f1", "task_of"]
@@ -51,13 +51,13 @@ def rouge_l_sets(prediction: str, gold: str) -> float:
     predicted, wanted = sentences
     if not predicted or not wanted:
         return 0.0
-    hits = {word for line in wanted for other in predicted for word in _common_words(line, other)}
+    hits = {word for line in wanted for other in predicted for word in _find_common_words(line, other)}
     precision = len(hits) / len({word for line in predicted for word in line})
     recall = len(hits) / len({word for line in wanted for word in line})
     return 2 * precision * recall / (precision + recall + 1e-8)
 
 
-def _common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[str]:
+def _find_common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[str]:
     """The words of one longest common subsequence; a tie drops a word of the prediction, as in `rouge`."""
     rows, found = lcs_rows(reference, prediction), set()
     i, j = len(reference), len(prediction)
@@ -72,24 +72,24 @@ def _common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[st
     return found
 
 
-def _spaced(text: str) -> str:
+def _space_tokens(text: str) -> str:
     return " ".join(_CHINESE_TOKEN.findall(text))
 
 
-def _share_of_numbers(prediction: str, wanted: str) -> float:
+def _score_numbers(prediction: str, wanted: str) -> float:
     numbers = re.findall(r"\d+", prediction)
     return numbers.count(wanted) / len(numbers) if numbers else 0.0
 
 
-def _retrieval(pattern: str) -> Rule:
+def _make_retrieval_rule(pattern: str) -> Rule:
     def rule(prediction: str, gold: str, classes: Sequence[str]) -> float:  # noqa: ARG001
         wanted = re.search(pattern, gold)
-        return _share_of_numbers(prediction, wanted[1]) if wanted else 0.0
+        return _score_numbers(prediction, wanted[1]) if wanted else 0.0
 
     return rule
 
 
-def _classification(prediction: str, gold: str, classes: Sequence[str]) -> float:
+def _score_classes(prediction: str, gold: str, classes: Sequence[str]) -> float:
     found = [name for name in classes if name in prediction]
     place = 0
     while place < len(found):  # the published loop passes over the name after one that it drops; so do we
@@ -99,28 +99,28 @@ def _classification(prediction: str, gold: str, classes: Sequence[str]) -> float
     return 1 / len(found) if gold in found else 0.0
 
 
-def _code_similarity(prediction: str, gold: str) -> float:
+def _score_code(prediction: str, gold: str) -> float:
     lines = prediction.lstrip("\n").split("\n")
     first = next((line for line in lines if not any(mark in line for mark in ("`", "#", "//"))), "")
     return round(fuzz.ratio(first, gold)) / 100
 
 
-def _plain(rule: Callable[[str, str], float]) -> Rule:
+def _make_plain_rule(rule: Callable[[str, str], float]) -> Rule:
     return lambda prediction, gold, classes: rule(prediction, gold)  # noqa: ARG005
 
 
-_QA, _ROUGE, _CODE = _plain(qa_f1), _plain(rouge_l_sets), _plain(_code_similarity)
-_ROUGE_ZH = _plain(lambda prediction, gold: rouge_l_sets(_spaced(prediction), _spaced(gold)))
+_QA, _ROUGE, _CODE = _make_plain_rule(qa_f1), _make_plain_rule(rouge_l_sets), _make_plain_rule(_score_code)
+_ROUGE_ZH = _make_plain_rule(lambda prediction, gold: rouge_l_sets(_space_tokens(prediction), _space_tokens(gold)))
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("narrativeqa", "qasper", "multifieldqa_en", "hotpotqa", "2wikimqa", "musique", "triviaqa"), _QA),
-    "multifieldqa_zh": _plain(chinese_f1),
+    "multifieldqa_zh": _make_plain_rule(chinese_f1),
     **dict.fromkeys(("gov_report", "qmsum", "multi_news", "samsum"), _ROUGE),
     **dict.fromkeys(("dureader", "vcsum"), _ROUGE_ZH),
-    **dict.fromkeys(("trec", "lsht"), _classification),
-    "passage_retrieval_en": _retrieval(r"Paragraph (\d+)"),
-    "passage_retrieval_zh": _retrieval(r"段落(\d+)"),
-    "passage_count": _plain(_share_of_numbers),
+    **dict.fromkeys(("trec", "lsht"), _score_classes),
+    "passage_retrieval_en": _make_retrieval_rule(r"Paragraph (\d+)"),
+    "passage_retrieval_zh": _make_retrieval_rule(r"段落(\d+)"),
+    "passage_count": _make_plain_rule(_score_numbers),
     **dict.fromkeys(("lcc", "repobench-p"), _CODE),
 }
 _FIRST_LINE_ONLY = ("trec", "triviaqa", "samsum", "lsht")
@@ -152,12 +152,12 @@ class LongBenchScore:
         meta = original.get("meta")
         classes = (meta.get("all_classes") if isinstance(meta, Mapping) else None) or original.get("all_classes") or ()
         if rule is None:
-            return Scores(reason=f"no task of LongBench is called {task!r}: set meta.task")
+            return Scores(reason=f"{task!r} is not a task of LongBench: set meta.task")
         if not golds:
             return Scores(reason="no gold answer")
-        if rule is _classification and not classes:
+        if rule is _score_classes and not classes:
             return Scores(reason="no meta.all_classes")
-        response = answer_text(response_text(processed))
+        response = read_answer_text(response_text(processed))
         if task in _FIRST_LINE_ONLY:
             response = response.lstrip("\n").split("\n")[0]
         return Scores({"longbench_score": max(rule(response, gold, classes) for gold in golds)})

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
 __all__ = ["MRCRScore"]
 
@@ -29,7 +29,7 @@ class MRCRScore:
             return Scores(reason="no gold answer")
         if not prefix:
             return Scores(reason="no meta.prefix")
-        response = answer_text(response_text(processed))
+        response = read_answer_text(response_text(processed))
         if not response.startswith(prefix):
             return Scores({"mrcr_score": 0.0})
         given = response.removeprefix(prefix)

@@ -7,7 +7,7 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import answer_text
+from context_bench.text.markup import read_answer_text
 
 __all__ = ["NoLiMaScore"]
 
@@ -33,8 +33,8 @@ class NoLiMaScore:
         if not golds:
             return Scores(reason="no gold answer")
         if rule not in RULES:
-            return Scores(reason=f"meta.metric is one of {', '.join(RULES)}, not {rule!r}")
-        response = answer_text(response_text(processed)).strip()
+            return Scores(reason=f"meta.metric must be one of {', '.join(RULES)} (got {rule!r})")
+        response = read_answer_text(response_text(processed)).strip()
         if rule.startswith("lastline_"):
             response = response.split("\n")[-1]
         found = response in golds if rule.endswith("EM") else any(gold in response for gold in golds)

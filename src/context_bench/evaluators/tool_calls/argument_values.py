@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["OPTIONAL", "object_matches", "value_matches"]
+__all__ = ["OPTIONAL", "matches_object", "matches_value"]
 
 OPTIONAL = ""
 """Stands among the accepted values of a parameter that may be left out."""
@@ -25,7 +25,7 @@ _TYPES: dict[str, type] = {
 }  # fmt: skip
 
 
-def object_matches(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
+def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
     """Whether each value is accepted, none is unexpected, and only optional ones are missing.
 
     Args:
@@ -40,97 +40,97 @@ def object_matches(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas:
         if key not in given:
             if OPTIONAL not in choices:
                 return False
-        elif not value_matches(given[key], choices, schemas.get(key)):
+        elif not matches_value(given[key], choices, schemas.get(key)):
             return False
     return True
 
 
-def value_matches(given: Any, choices: Sequence[Any], schema: Any) -> bool:
+def matches_value(given: Any, choices: Sequence[Any], schema: Any) -> bool:
     """Whether a value is one of those accepted."""
-    declared = _declared_type(schema)
+    declared = _find_declared_type(schema)
     if declared is None:
-        return any(_same_value(given, choice) for choice in choices)
+        return any(_is_same_value(given, choice) for choice in choices)
     if declared is float and type(given) is int:
         given = float(given)
-    gold_type = _type_of(choices)
-    item_type = _declared_type(schema.get("items")) if declared is list else None
+    gold_type = _find_type(choices)
+    item_type = _find_declared_type(schema.get("items")) if declared is list else None
     if type(given) is not declared:
         # A text in place of a value, such as the name of a variable: as the gold has it.
         return type(given) is gold_type and given in choices
-    if item_type and not _items_have_type(given, choices, item_type):
+    if item_type and not _have_items_type(given, choices, item_type):
         return False
     if gold_type is not None and gold_type is not declared:
         return given in choices
-    return _declared_value_matches(given, choices, declared, item_type)
+    return _matches_declared(given, choices, declared, item_type)
 
 
-def _declared_type(schema: Any) -> type | None:
+def _find_declared_type(schema: Any) -> type | None:
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     return _TYPES.get(kind) if isinstance(kind, str) else None
 
 
-def _type_of(choices: Sequence[Any]) -> type | None:
+def _find_type(choices: Sequence[Any]) -> type | None:
     return next((type(choice) for choice in choices if choice != OPTIONAL), None)
 
 
-def _items_have_type(given: Any, choices: Sequence[Any], wanted: type) -> bool:
+def _have_items_type(given: Any, choices: Sequence[Any], wanted: type) -> bool:
     """Whether every item has the declared type, or that of the first item of an accepted list."""
     return any(
-        not isinstance(choice, list) or all(type(item) in (wanted, _type_of(choice)) for item in given)
+        not isinstance(choice, list) or all(type(item) in (wanted, _find_type(choice)) for item in given)
         for choice in choices
     )
 
 
-def _declared_value_matches(given: Any, choices: Sequence[Any], declared: type, item_type: type | None) -> bool:
+def _matches_declared(given: Any, choices: Sequence[Any], declared: type, item_type: type | None) -> bool:
     if declared is dict:
-        return any(_fields_match(given, choice) for choice in choices if isinstance(choice, Mapping))
+        return any(_matches_fields(given, choice) for choice in choices if isinstance(choice, Mapping))
     if item_type is dict:
         return any(
-            len(given) == len(choice) and all(map(_fields_match, given, choice))
+            len(given) == len(choice) and all(map(_matches_fields, given, choice))
             for choice in choices
             if isinstance(choice, list) or choice == OPTIONAL
         )
     if declared is list:
         lists = [list(choice) for choice in choices if isinstance(choice, list | str)]
-        return _standard_items(given) in map(_standard_items, lists)
+        return _standardise_items(given) in map(_standardise_items, lists)
     if declared is str:
-        return _standard(given) in (_standard(choice) for choice in choices if isinstance(choice, str))
+        return _standardise(given) in (_standardise(choice) for choice in choices if isinstance(choice, str))
     return given in choices
 
 
-def _fields_match(given: Any, wanted: Any) -> bool:
+def _matches_fields(given: Any, wanted: Any) -> bool:
     """Whether an object has accepted values only, and all that are not optional."""
     if not isinstance(given, Mapping) or not isinstance(wanted, Mapping) or not given.keys() <= wanted.keys():
         return False
     for key, accepted in wanted.items():
         choices = accepted if isinstance(accepted, list) else [accepted]
-        if key in given and _standard_item(given[key]) not in [_standard_item(choice) for choice in choices]:
+        if key in given and _standardise_item(given[key]) not in [_standardise_item(choice) for choice in choices]:
             return False
         if key not in given and OPTIONAL not in choices:
             return False
     return True
 
 
-def _same_value(given: Any, wanted: Any) -> bool:
+def _is_same_value(given: Any, wanted: Any) -> bool:
     """Whether two values are the same where no type is declared: texts loosely, an int for a float."""
     if isinstance(given, str) and isinstance(wanted, str):
-        return _standard(given) == _standard(wanted)
+        return _standardise(given) == _standardise(wanted)
     if isinstance(given, Mapping) and isinstance(wanted, Mapping):
-        return object_matches(given, wanted, {})
+        return matches_object(given, wanted, {})
     if isinstance(given, list | tuple) and isinstance(wanted, list | tuple):
-        return len(given) == len(wanted) and all(map(_same_value, given, wanted))
+        return len(given) == len(wanted) and all(map(_is_same_value, given, wanted))
     if isinstance(wanted, float) and type(given) is int:
         return given == wanted
     return type(given) is type(wanted) and bool(given == wanted)
 
 
-def _standard_items(items: Sequence[Any]) -> list[Any]:
-    return [_standard_item(item) for item in items]
+def _standardise_items(items: Sequence[Any]) -> list[Any]:
+    return [_standardise_item(item) for item in items]
 
 
-def _standard_item(item: Any) -> Any:
-    return _standard(item) if isinstance(item, str) else item
+def _standardise_item(item: Any) -> Any:
+    return _standardise(item) if isinstance(item, str) else item
 
 
-def _standard(text: str) -> str:
+def _standardise(text: str) -> str:
     return _IGNORED.sub("", text).lower().replace("'", '"')

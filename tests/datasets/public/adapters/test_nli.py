@@ -217,6 +217,6 @@ def test_two_abstracts_may_disagree(tmp_path: Path) -> None:
 
 def test_without_the_files_the_way_to_get_them_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONTEXT_BENCH_DATA", raising=False)
-    with pytest.raises(UsageError, match="on no hub: put its files under DIR/scifact/"):
+    with pytest.raises(UsageError, match="not on the hub: put its files under DIR/scifact/"):
         load("scifact")
     assert "data.tar.gz" in catalog()["scifact"].note

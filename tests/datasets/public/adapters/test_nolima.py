@@ -128,5 +128,5 @@ def test_a_book_without_a_usable_line(tmp_path: Path) -> None:
 def test_needles_are_needed(tmp_path: Path) -> None:
     build(tmp_path, [NEEDLE], "250")
     (tmp_path / "nolima" / "needlesets" / "needle_set.json").unlink()
-    with pytest.raises(DataError, match="one set of needles is needed, not 0"):
+    with pytest.raises(DataError, match=r"there must be one set of needles \(got 0\)"):
         list(load("nolima", "250", data_dir=tmp_path))

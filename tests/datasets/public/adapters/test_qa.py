@@ -325,14 +325,14 @@ def test_all_accepted_answers_are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_qasper_annotator_answered(change: dict[str, Any], wanted: str | None) -> None:
-    assert qa._qasper_answer({**QASPER_ANSWERS[0], **change}) == wanted
+    assert qa._read_qasper_answer({**QASPER_ANSWERS[0], **change}) == wanted
 
 
 def test_qasper_evidence_is_the_first_that_stands_in_the_text() -> None:
     first, second = QASPER_ANSWERS
     context = "A. We use two rivers and a lake. It was dry."
-    assert qa._qasper_evidence([second, first], context) == [{"start": 3, "end": 32, "text": context[3:32]}]
-    assert qa._qasper_evidence([second], context) == []
+    assert qa._find_qasper_evidence([second, first], context) == [{"start": 3, "end": 32, "text": context[3:32]}]
+    assert qa._find_qasper_evidence([second], context) == []
 
 
 @pytest.mark.parametrize("case", ["squad-v2", "musique"])

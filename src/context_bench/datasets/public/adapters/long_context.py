@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Page, span
-from context_bench.datasets.public.adapters.row_files import either
+from context_bench.datasets.public.adapters.page import Page, make_span
+from context_bench.datasets.public.adapters.row_files import read_either
 from context_bench.types import Example
 
 __all__ = ["babilong", "infinitebench", "longbench", "mrcr"]
 
 
 class Wording(NamedTuple):
-    """What stands before the record's own question (if it has one), and the form that the answer should have."""
+    """The text before the record's own question (if it has one), and the form that the answer should have."""
 
     ask: str
     form: str
@@ -95,7 +95,7 @@ INFINITEBENCH: dict[str, Wording] = {
 _WITH_OPTIONS = ("longbook_choice_eng", "code_debug")
 
 
-def _asked(wording: Wording, question: str) -> str:
+def _join_question(wording: Wording, question: str) -> str:
     return "\n\n".join(part for part in (wording.ask, question) if part.strip())
 
 
@@ -109,7 +109,7 @@ def longbench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     yield {
         "id": record["_id"],
         "context": record["context"],
-        "question": _asked(wording, either(record, "input", "question")),
+        "question": _join_question(wording, read_either(record, "input", "question")),
         "instruction": wording.form,
         "answer": answers[0],
         "answers": answers,
@@ -125,7 +125,7 @@ def infinitebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     example: Example = {
         "id": f"{where.config}-{record['id']}",
         "context": record["context"],
-        "question": _asked(wording, record["input"]),
+        "question": _join_question(wording, record["input"]),
         "instruction": wording.form,
         "answer": answers[0],
         "answers": answers,
@@ -159,7 +159,7 @@ def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     prefix, answer = record["random_string_to_prepend"], record["answer"]
     page, places = Page(), []
     for message in history:
-        page.paragraph(f"{message['role'].capitalize()}: ")
+        page.add_paragraph(f"{message['role'].capitalize()}: ")
         place = page.add(message["content"])
         if message["content"] == answer.removeprefix(prefix):
             places.append(place)
@@ -170,6 +170,6 @@ def mrcr(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "question": last["content"],
         "answer": answer,
         "answers": [answer],
-        "evidence": [span(context, *place) for place in places],
+        "evidence": [make_span(context, *place) for place in places],
         "meta": {"prefix": prefix, "n_needles": record["n_needles"]},
     }

@@ -39,7 +39,7 @@ _NO_COMMENT = "I have no comment."
 _MARK = re.compile(r"\s*\[(?:header|title|step|substeps)\]\s*")
 
 
-def _choice(identity: str | int, question: str, options: Sequence[str], right: int, **more: Any) -> Example:
+def _make_choice(identity: str | int, question: str, options: Sequence[str], right: int, **more: Any) -> Example:
     """A multiple-choice example; `right` is the place of the correct option."""
     if not 0 <= right < len(options) <= len(ascii_uppercase):
         raise ValueError(f"the right option is number {right + 1} of {len(options)}: there is no such letter")
@@ -59,17 +59,17 @@ def _place(label: Any, column: str, first: int = 0) -> int:
     try:
         return int(label) - first
     except (TypeError, ValueError):
-        raise _hidden(label, column) from None
+        raise _explain_hidden(label, column) from None
 
 
 def _place_of(letter: Any, column: str) -> int:
     """The place that a letter means."""
     if letter not in _PLACES:
-        raise _hidden(letter, column)
+        raise _explain_hidden(letter, column)
     return _PLACES[letter]
 
 
-def _hidden(label: Any, column: str) -> ValueError:
+def _explain_hidden(label: Any, column: str) -> ValueError:
     return ValueError(f"{column!r} is {label!r}: a split without its answers?")
 
 
@@ -77,7 +77,7 @@ def mmlu(record: Record, where: Where) -> Iterator[Example]:
     """`answer` is a number from 0."""
     meta = {"subject": record["subject"]}
     right = _place(record["answer"], "answer")
-    yield _choice(f"mmlu-{where.index}", record["question"], record["choices"], right, meta=meta)
+    yield _make_choice(f"mmlu-{where.index}", record["question"], record["choices"], right, meta=meta)
 
 
 def mmlu_csv(paths: list[Path]) -> Iterator[Record]:
@@ -94,7 +94,7 @@ def mmlu_pro(record: Record, where: Where) -> Iterator[Example]:
     """Three to ten options."""
     right = _place_of(record["answer"], "answer")
     meta = {"category": record["category"], "source": record["src"]}
-    yield _choice(record["question_id"], record["question"], record["options"], right, meta=meta)
+    yield _make_choice(record["question_id"], record["question"], record["options"], right, meta=meta)
 
 
 def arc_challenge(record: Record, where: Where) -> Iterator[Example]:
@@ -109,19 +109,19 @@ def arc_challenge(record: Record, where: Where) -> Iterator[Example]:
     key = record["answerKey"]
     if key not in labels:
         raise ValueError(f"'answerKey' is {key!r}, and the labels are {', '.join(map(str, labels))}")
-    yield _choice(record["id"], stem, texts, labels.index(key), meta={"label": key})
+    yield _make_choice(record["id"], stem, texts, labels.index(key), meta={"label": key})
 
 
 def truthfulqa(record: Record, where: Where) -> Iterator[Example]:
     """`multiple_choice`: MC1, in an order drawn from the question; `generation`: all true answers."""
     identity = f"truthfulqa-{where.index}"
     if where.config == "multiple_choice":
-        yield _truthful_choice(identity, record)
+        yield _make_truthful_choice(identity, record)
     else:
-        yield _truthful_answer(identity, record)
+        yield _make_truthful_answer(identity, record)
 
 
-def _truthful_choice(identity: str, record: Record) -> Example:
+def _make_truthful_choice(identity: str, record: Record) -> Example:
     targets = record["mc1_targets"]
     if "labels" in targets and isinstance(targets["labels"], Sequence):
         choices, labels = list(targets["choices"]), list(targets["labels"])
@@ -129,10 +129,10 @@ def _truthful_choice(identity: str, record: Record) -> Example:
         choices, labels = list(targets), list(targets.values())
     order = permutation(record["question"], len(choices))
     options, right = [choices[place] for place in order], order.index(labels.index(1))
-    return _choice(identity, record["question"], options, right, instruction=_LETTER_ONLY)
+    return _make_choice(identity, record["question"], options, right, instruction=_LETTER_ONLY)
 
 
-def _truthful_answer(identity: str, record: Record) -> Example:
+def _make_truthful_answer(identity: str, record: Record) -> Example:
     """The hub's columns, or those of the authors' table, whose answers stand in one cell each."""
     if "Question" in record:
         record = {
@@ -140,8 +140,8 @@ def _truthful_answer(identity: str, record: Record) -> Example:
             "type": record["Type"],
             "category": record["Category"],
             "best_answer": record["Best Answer"],
-            "correct_answers": _cell_items(record["Correct Answers"]),
-            "incorrect_answers": _cell_items(record["Incorrect Answers"]),
+            "correct_answers": _split_cell(record["Correct Answers"]),
+            "incorrect_answers": _split_cell(record["Incorrect Answers"]),
         }
     true = [record["best_answer"], *record["correct_answers"], _NO_COMMENT]
     return {
@@ -158,7 +158,7 @@ def _truthful_answer(identity: str, record: Record) -> Example:
     }
 
 
-def _cell_items(cell: str) -> list[str]:
+def _split_cell(cell: str) -> list[str]:
     return [item for part in cell.split(";") if (item := part.strip())]
 
 
@@ -170,19 +170,19 @@ def gpqa(record: Record, where: Where) -> Iterator[Example]:
     # By place and not by text: two options may read alike.
     options, right = [texts[place] for place in order], order.index(0)
     meta = {"domain": record["High-level domain"], "subdomain": record["Subdomain"]}
-    yield _choice(record["Record ID"], record["Question"].strip(), options, right, meta=meta)
+    yield _make_choice(record["Record ID"], record["Question"].strip(), options, right, meta=meta)
 
 
 def hellaswag(record: Record, where: Where) -> Iterator[Example]:
     """Four endings of a text; the marks of WikiHow's layout are taken out."""
-    question = f"{record['activity_label']}: {_unmarked(record['ctx'])}"
-    endings = [_unmarked(ending) for ending in record["endings"]]
+    question = f"{record['activity_label']}: {_remove_marks(record['ctx'])}"
+    endings = [_remove_marks(ending) for ending in record["endings"]]
     meta = {"source_id": record["source_id"], "split_type": record["split_type"]}
     # `ind` repeats across sources.
-    yield _choice(f"hellaswag-{where.index}", question, endings, _place(record["label"], "label"), meta=meta)
+    yield _make_choice(f"hellaswag-{where.index}", question, endings, _place(record["label"], "label"), meta=meta)
 
 
-def _unmarked(text: str) -> str:
+def _remove_marks(text: str) -> str:
     return " ".join(_MARK.sub(" ", text).split())
 
 
@@ -190,7 +190,7 @@ def winogrande(record: Record, where: Where) -> Iterator[Example]:
     """Two fillers for the blank of a sentence."""
     options = [record["option1"], record["option2"]]
     right = _place(record["answer"], "answer", first=1)
-    yield _choice(f"winogrande-{where.index}", record["sentence"], options, right)
+    yield _make_choice(f"winogrande-{where.index}", record["sentence"], options, right)
 
 
 def quality(record: Record, where: Where) -> Iterator[Example]:
@@ -199,7 +199,7 @@ def quality(record: Record, where: Where) -> Iterator[Example]:
         meta = {"title": record["title"], "article_id": record["article_id"], "difficult": bool(item["difficult"])}
         right = _place(item["gold_label"], "gold_label", first=1)
         identity, context = item["question_unique_id"], record["article"]
-        yield _choice(identity, item["question"], item["options"], right, meta=meta) | {"context": context}
+        yield _make_choice(identity, item["question"], item["options"], right, meta=meta) | {"context": context}
 
 
 def quality_lines(paths: list[Path]) -> Iterator[Record]:
@@ -214,4 +214,4 @@ def longbench_v2(record: Record, where: Where) -> Iterator[Example]:
     options = record["choices"] if "choices" in record else [record[f"choice_{letter}"] for letter in "ABCD"]
     meta = {key: record[key] for key in ("domain", "sub_domain", "difficulty", "length")}
     right = _place_of(record["answer"], "answer")
-    yield _choice(record["_id"], record["question"], options, right, meta=meta) | {"context": record["context"]}
+    yield _make_choice(record["_id"], record["question"], options, right, meta=meta) | {"context": record["context"]}

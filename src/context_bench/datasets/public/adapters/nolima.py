@@ -33,7 +33,7 @@ def nolima_books(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
     """Each book with the needles of the one set among the files."""
     sets = [path for path in paths if path.suffix == ".json"]
     if len(sets) != 1:
-        raise ValueError(f"one set of needles is needed, not {len(sets)}")
+        raise ValueError(f"there must be one set of needles (got {len(sets)})")
     needles = json.loads(sets[0].read_text(encoding="utf-8"))
     for path in paths:
         if path.suffix == ".txt":
@@ -52,7 +52,7 @@ class _Window(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _window(text: str, tokens: int) -> _Window:
+def _cut_window(text: str, tokens: int) -> _Window:
     """As many whole lines as fit."""
     count = get_tokenizer(DEFAULT_ENCODING)
     lines: list[str] = []
@@ -70,13 +70,13 @@ def _window(text: str, tokens: int) -> _Window:
 def nolima(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Every needle, question, test and depth in one book."""
     needle_set, _, length = where.config.rpartition("-")
-    window = _window(record["text"], _tokens(length))
+    window = _cut_window(record["text"], _read_length(length))
     for needle in record["needles"]:
         for kind, question in needle["questions"].items():
             for test, given in needle["tests"].items():
                 case = _Case(needle, kind, question, test, given)
                 seed = _SEED + int(needle["id"][:4]) + where.index
-                names = _characters(needle["character_set"], seed)
+                names = _draw_characters(needle["character_set"], seed)
                 for step, name in enumerate(names):
                     example = case.example(window, step / (DEPTHS - 1), name)
                     example["id"] = f"{where.config}-{record['book']}-{example['id']}-{step}"
@@ -87,11 +87,11 @@ def nolima(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
                     yield example
 
 
-def _tokens(length: str) -> int:
+def _read_length(length: str) -> int:
     return int(length[:-1]) * 1000 if length.endswith("k") else int(length)
 
 
-def _characters(names: Sequence[str], seed: int) -> list[str]:
+def _draw_characters(names: Sequence[str], seed: int) -> list[str]:
     """Whom the needle tells of, one for each depth."""
     draw = random.Random(seed).random  # the sequence of random() is the same on every version of Python
     return [names[int(draw() * len(names))] if names else "" for _ in range(DEPTHS)]
@@ -107,7 +107,7 @@ class _Case(NamedTuple):
     given: Mapping[str, Any]
 
     def example(self, window: _Window, depth: float, name: str) -> Example:
-        sentence = self._filled(self.needle["needle"], name).strip()
+        sentence = self._fill_template(self.needle["needle"], name).strip()
         place = window.boundary(depth)
         before = "".join(window.lines[:place])
         before += "\n" if before and not before.endswith("\n") else ""
@@ -115,14 +115,14 @@ class _Case(NamedTuple):
         return {
             "id": f"{self.needle['id']}-{self.kind}-{self.test}",
             "context": f"{before}{sentence}\n{''.join(window.lines[place:])}",
-            "question": self._filled(self.question, name),
+            "question": self._fill_template(self.question, name),
             "answer": answers[0],
             "answers": answers,
             "evidence": [{"start": len(before), "end": len(before) + len(sentence), "text": sentence}],
             "meta": {"kind": self.kind, "depth": depth},
         }
 
-    def _filled(self, template: str, name: str) -> str:
+    def _fill_template(self, template: str, name: str) -> str:
         for number, argument in enumerate(self.given["input_args"], 1):
             template = template.replace(f"{{{number}}}", argument)
         return template.replace(_CHARACTER, name)

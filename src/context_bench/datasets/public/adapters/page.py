@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Page", "Place", "Span", "span"]
+__all__ = ["Page", "Place", "Span", "make_span"]
 
 Place = tuple[int, int]
 Span = dict[str, Any]
@@ -18,13 +18,13 @@ class Page:
         self._length = 0
 
     def add(self, text: str) -> Place:
-        """Append a text as it is; where it stands."""
+        """Append a text as it is, and return where it stands."""
         start = self._length
         self._parts.append(text)
         self._length += len(text)
         return start, self._length
 
-    def paragraph(self, text: str, gap: str = "\n\n") -> Place:
+    def add_paragraph(self, text: str, gap: str = "\n\n") -> Place:
         """Append a text after a blank line, or another gap."""
         if self._length:
             self.add(gap)
@@ -34,8 +34,8 @@ class Page:
         return "".join(self._parts)
 
 
-def span(context: str, start: int, end: int) -> Span:
-    """A span of the context, without the white space at its ends."""
+def make_span(context: str, start: int, end: int) -> Span:
+    """Make a span of the context, without the white space at its ends."""
     inner = context[start:end]
     start += len(inner) - len(inner.lstrip())
     return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}

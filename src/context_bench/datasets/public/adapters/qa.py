@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.public.adapters import Where
+from context_bench.datasets.public.adapters.page import Page, Span, make_span
 from context_bench.types import Example
 
 __all__ = [
@@ -30,45 +31,12 @@ __all__ = [
 
 UNANSWERABLE = "unanswerable"
 
-Span = dict[str, Any]
 
-
-class _Page:
-    """A context in the making, which knows where each of its pieces stands."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._length = 0
-
-    def add(self, text: str) -> tuple[int, int]:
-        """Append a text as it is; where it stands."""
-        start = self._length
-        self._parts.append(text)
-        self._length += len(text)
-        return start, self._length
-
-    def paragraph(self, text: str) -> tuple[int, int]:
-        """Append a text after a blank line."""
-        if self._length:
-            self.add("\n\n")
-        return self.add(text)
-
-    def __str__(self) -> str:
-        return "".join(self._parts)
-
-
-def _span(text: str, start: int, end: int) -> Span:
-    """A span without the white space at its ends."""
-    inner = text[start:end]
-    start += len(inner) - len(inner.lstrip())
-    return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}
-
-
-def _unique(texts: Iterable[str | None]) -> list[str]:
+def _drop_repeats(texts: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text and text.strip()))
 
 
-def _pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
+def _read_pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
     """Pairs from a dict of two lists (the hub), or from a list of pairs (the authors' file)."""
     if isinstance(value, Mapping):
         return list(zip(value[first], value[second]))
@@ -77,10 +45,10 @@ def _pairs(value: Any, first: str, second: str) -> list[tuple[Any, Any]]:
 
 def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Ten paragraphs, two of which are needed; also the layout of 2WikiMultihopQA."""
-    facts = set(_pairs(record["supporting_facts"], "title", "sent_id"))
-    page, places = _Page(), []
-    for title, sentences in _pairs(record["context"], "title", "sentences"):
-        page.paragraph(f"{title}\n")
+    facts = set(_read_pairs(record["supporting_facts"], "title", "sent_id"))
+    page, places = Page(), []
+    for title, sentences in _read_pairs(record["context"], "title", "sentences"):
+        page.add_paragraph(f"{title}\n")
         for number, sentence in enumerate(sentences):
             place = page.add(sentence)
             if (title, number) in facts:
@@ -93,7 +61,7 @@ def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "question": record["question"],
         "answer": record["answer"],
         "answers": [record["answer"]],
-        "evidence": [span for span in (_span(context, *place) for place in places) if span["text"]],
+        "evidence": [span for span in (make_span(context, *place) for place in places) if span["text"]],
         # A retrieved context, or a wrong sentence number in the source, may leave some out.
         "meta": {**meta, "supporting_facts": len(facts), "supporting_facts_found": len(places)},
     }
@@ -101,10 +69,10 @@ def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 
 def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A search query with short answers; with the gold passage in the configuration `oracle`."""
-    page = _Page()
+    page = Page()
     if where.config == "oracle":
         for passage in record["ctxs"]:
-            page.paragraph(f"{passage['title']}\n{passage['text']}")
+            page.add_paragraph(f"{passage['title']}\n{passage['text']}")
         answers = record["answers"]
     else:
         answers = record["answer"]
@@ -113,15 +81,15 @@ def natural_questions(record: Mapping[str, Any], where: Where) -> Iterator[Examp
         "context": str(page),
         "question": record["question"],
         "answer": answers[0],
-        "answers": _unique(answers),
+        "answers": _drop_repeats(answers),
     }
 
 
 def musique(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """Twenty paragraphs and a question of two to four hops; the full set has unanswerable twins."""
-    page, places = _Page(), []
+    page, places = Page(), []
     for paragraph in record["paragraphs"]:
-        page.paragraph(f"{paragraph['title']}\n")
+        page.add_paragraph(f"{paragraph['title']}\n")
         place = page.add(paragraph["paragraph_text"])
         if paragraph["is_supporting"]:
             places.append(place)
@@ -132,8 +100,8 @@ def musique(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "context": context,
         "question": record["question"],
         "answer": answers[0],
-        "answers": _unique(answers),
-        "evidence": [_span(context, *place) for place in places],
+        "answers": _drop_repeats(answers),
+        "evidence": [make_span(context, *place) for place in places],
         "meta": {"hops": int(record["id"][0]), "answerable": answerable, "type": record["id"].partition("__")[0]},
     } | _may_be_unanswerable(where.config == "full")
 
@@ -147,7 +115,7 @@ def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A question about a story, read in its summary or in full."""
     document = record["document"]
     context = document["text"] if where.config == "full" else document["summary"]["text"]
-    answers = _unique(answer["text"] for answer in record["answers"])
+    answers = _drop_repeats(answer["text"] for answer in record["answers"])
     yield {
         "id": f"{document['id']}-{where.index}",
         "context": context,
@@ -161,7 +129,10 @@ def narrativeqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
 def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A trivia question with the pages that were found for it, and all aliases of its answer."""
     answer = record["answer"]
-    pages, found = _column(record["entity_pages"], "wiki_context"), _column(record["search_results"], "search_context")
+    pages, found = (
+        _read_column(record["entity_pages"], "wiki_context"),
+        _read_column(record["search_results"], "search_context"),
+    )
     if where.config != "rc.wikipedia":
         pages += found
     # The joint configurations hold a question once for the web and once for Wikipedia.
@@ -171,12 +142,12 @@ def triviaqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "context": "" if where.config.endswith("nocontext") else "\n\n".join(page for page in pages if page),
         "question": record["question"],
         "answer": answer["value"],
-        "answers": _unique([answer["value"], *answer["aliases"], *answer["normalized_aliases"]]),
+        "answers": _drop_repeats([answer["value"], *answer["aliases"], *answer["normalized_aliases"]]),
         "meta": {"source": record["question_source"]},
     }
 
 
-def _column(value: Any, name: str) -> list[str]:
+def _read_column(value: Any, name: str) -> list[str]:
     """One column of a nested table, which is a dict of lists or a list of dicts."""
     return list(value[name]) if isinstance(value, Mapping) else [item[name] for item in value]
 
@@ -190,13 +161,13 @@ def frames(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "answer": record["Answer"],
         "answers": [record["Answer"]],
         "meta": {
-            "links": _literal_list(record["wiki_links"]),
+            "links": _parse_list(record["wiki_links"]),
             "reasoning_types": [name.strip() for name in str(record["reasoning_types"]).split("|")],
         },
     }
 
 
-def _literal_list(text: Any) -> list[Any]:
+def _parse_list(text: Any) -> list[Any]:
     try:
         value = ast.literal_eval(text) if isinstance(text, str) else text
     except (ValueError, SyntaxError):
@@ -206,34 +177,34 @@ def _literal_list(text: Any) -> list[Any]:
 
 def qasper(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """The questions about one paper, each with the answers of all its annotators."""
-    page = _Page()
+    page = Page()
     for text in (record["title"], record["abstract"]):
-        page.paragraph(text)
-    for name, paragraphs in _sections(record["full_text"]):
+        page.add_paragraph(text)
+    for name, paragraphs in _read_sections(record["full_text"]):
         for text in (name, *paragraphs):
             if text and text.strip():
-                page.paragraph(text)
+                page.add_paragraph(text)
     context = str(page)
-    for question, identity, given in _questions(record["qas"]):
-        answers = _unique(_qasper_answer(answer) for answer in given)
+    for question, identity, given in _read_questions(record["qas"]):
+        answers = _drop_repeats(_read_qasper_answer(answer) for answer in given)
         yield {
             "id": identity,
             "context": context,
             "question": question,
             "answer": answers[0] if answers else "",
             "answers": answers,
-            "evidence": _qasper_evidence(given, context),
+            "evidence": _find_qasper_evidence(given, context),
             "meta": {"paper": record["id"]},
         }
 
 
-def _sections(full_text: Any) -> list[tuple[str | None, list[str]]]:
+def _read_sections(full_text: Any) -> list[tuple[str | None, list[str]]]:
     if isinstance(full_text, Mapping):
         return list(zip(full_text["section_name"], full_text["paragraphs"]))
     return [(section["section_name"], section["paragraphs"]) for section in full_text]
 
 
-def _questions(qas: Any) -> Iterator[tuple[str, str, list[Mapping[str, Any]]]]:
+def _read_questions(qas: Any) -> Iterator[tuple[str, str, list[Mapping[str, Any]]]]:
     """(question, id, answers): columns on the hub, objects in the authors' files."""
     if isinstance(qas, Mapping):
         for question, identity, answers in zip(qas["question"], qas["question_id"], qas["answers"]):
@@ -243,7 +214,7 @@ def _questions(qas: Any) -> Iterator[tuple[str, str, list[Mapping[str, Any]]]]:
             yield item["question"], item["question_id"], [each["answer"] for each in item["answers"]]
 
 
-def _qasper_answer(answer: Mapping[str, Any]) -> str | None:
+def _read_qasper_answer(answer: Mapping[str, Any]) -> str | None:
     if answer["unanswerable"]:
         return "Unanswerable"
     if answer["extractive_spans"]:
@@ -254,12 +225,12 @@ def _qasper_answer(answer: Mapping[str, Any]) -> str | None:
     return None if answer["yes_no"] is None else "Yes" if answer["yes_no"] else "No"
 
 
-def _qasper_evidence(answers: Sequence[Mapping[str, Any]], context: str) -> list[Span]:
+def _find_qasper_evidence(answers: Sequence[Mapping[str, Any]], context: str) -> list[Span]:
     """The sentences, or else the paragraphs, that the first annotator with any of them in the text pointed at."""
     for answer in answers:
         for texts in (answer["highlighted_evidence"], answer["evidence"]):
-            found = [(context.find(text), text) for text in _unique(texts)]
-            spans = [_span(context, start, start + len(text)) for start, text in found if start >= 0]
+            found = [(context.find(text), text) for text in _drop_repeats(texts)]
+            spans = [make_span(context, start, start + len(text)) for start, text in found if start >= 0]
             if spans:
                 return spans
     return []
@@ -275,20 +246,20 @@ def qasper_papers(paths: list[Path]) -> Iterator[Any]:
 def squad(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A question about one paragraph; in version 2 it may have no answer there."""
     given = record["answers"]
-    found = _pairs(given, "text", "answer_start") if isinstance(given, Mapping) else _texts_and_starts(given)
-    answers = _unique(text for text, _ in found) or [UNANSWERABLE]
+    found = _read_pairs(given, "text", "answer_start") if isinstance(given, Mapping) else _read_texts_and_starts(given)
+    answers = _drop_repeats(text for text, _ in found) or [UNANSWERABLE]
     yield {
         "id": record["id"],
         "context": record["context"],
         "question": record["question"],
         "answer": answers[0],
         "answers": answers,
-        "evidence": [_span(record["context"], start, start + len(text)) for text, start in found[:1]],
+        "evidence": [make_span(record["context"], start, start + len(text)) for text, start in found[:1]],
         "meta": {"title": record["title"], "answerable": bool(found)},
     } | _may_be_unanswerable(where.name == "squad-v2")
 
 
-def _texts_and_starts(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+def _read_texts_and_starts(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
     return [(answer["text"], answer["answer_start"]) for answer in answers]
 
 

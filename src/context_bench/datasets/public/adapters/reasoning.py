@@ -33,16 +33,16 @@ def gsm8k(record: Record, where: Where) -> Iterator[Example]:
     _, marks, final = record["answer"].rpartition("####")
     if not marks:
         raise ValueError("'answer' has no line that starts with ####")
-    yield _numeric(f"gsm8k-{where.index}", record["question"], final, reference=record["answer"])
+    yield _make_numeric(f"gsm8k-{where.index}", record["question"], final, reference=record["answer"])
 
 
 def mgsm(record: Record, where: Where) -> Iterator[Example]:
     """One language of eleven; the number may come as text with commas."""
     identity = f"mgsm-{where.config}-{where.index}"
-    yield _numeric(identity, record["question"], str(record["answer_number"]), meta={"language": where.config})
+    yield _make_numeric(identity, record["question"], str(record["answer_number"]), meta={"language": where.config})
 
 
-def _numeric(identity: str, question: str, number: str, **more: Any) -> Example:
+def _make_numeric(identity: str, question: str, number: str, **more: Any) -> Example:
     answer = number.replace(",", "").strip()
     return {"id": identity, "context": "", "question": question, "answer": answer, "answers": [answer], **more}
 
@@ -97,7 +97,7 @@ def drop(record: Record, where: Where) -> Iterator[Example]:
     if "answers_spans" in record:  # here all annotators' spans stand in one list: each is an answer
         golds = [[span] for span in record["answers_spans"]["spans"]]
     else:
-        given = [record["answer"], *_rows(record["validated_answers"] or [])]
+        given = [record["answer"], *_read_rows(record["validated_answers"] or [])]
         golds = [gold for gold in map(_drop_gold, given) if gold]
     answers = [list(gold) for gold in dict.fromkeys(map(tuple, golds))]
     if not answers:
@@ -120,11 +120,11 @@ def _drop_gold(answer: Mapping[str, Any]) -> list[str]:
     return [number] if number else spans or ([written] if written else [])
 
 
-def _rows(table: Sequence[Any] | Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _read_rows(table: Sequence[Any] | Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A list of records, which may also come as one record of lists, at any depth."""
     if not isinstance(table, Mapping):
         return list(table)
-    columns = {key: _rows(value) if isinstance(value, Mapping) else value for key, value in table.items()}
+    columns = {key: _read_rows(value) if isinstance(value, Mapping) else value for key, value in table.items()}
     return [dict(zip(columns, values)) for values in zip(*columns.values())]
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from context_bench.datasets.public.adapters.row_files import read_rows
 
-__all__ = ["merged", "outputs", "query_and_document"]
+__all__ = ["list_outputs", "merge_rows", "split_input"]
 
 
-def merged(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
-    """One record for each id, its `output` a list; records without an id (the authors' own layout) as they are.
+def merge_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield one record for each id, its `output` a list; records without an id (the authors' own layout) as they are.
 
     Of several files, which are copies of one another, the first is read.
     """
@@ -31,15 +31,15 @@ def merged(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
     yield from merged_rows.values()
 
 
-def query_and_document(record: Mapping[str, Any]) -> tuple[str, str]:
-    """The two parts of `input`."""
+def split_input(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Split `input` into its two parts."""
     query, blank, document = record["input"].partition("\n\n")
     if not blank:
         raise ValueError("no blank line between query and document in 'input'")
     return query.strip(), document
 
 
-def outputs(record: Mapping[str, Any]) -> list[str]:
-    """All references; the test split, whose answers are kept back, has none."""
+def list_outputs(record: Mapping[str, Any]) -> list[str]:
+    """List all references; the test split, whose answers are kept back, has none."""
     given = record["output"]
     return [text for text in (given if isinstance(given, list) else [given]) if text]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Span, span
+from context_bench.datasets.public.adapters.page import Span, make_span
 from context_bench.types import Example
 
 __all__ = ["swebench"]
@@ -29,12 +29,12 @@ def swebench(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "question": f"Resolve the issue in the repository {record['repo']}.",
         "answer": record["patch"],
         "answers": [record["patch"]],
-        "evidence": _evidence(context, _changes(record["patch"])),
+        "evidence": _find_evidence(context, _find_changes(record["patch"])),
         "meta": {key: record[key] for key in ("repo", "version", "difficulty") if key in record},
     }
 
 
-def _changes(patch: str) -> dict[str, list[str]]:
+def _find_changes(patch: str) -> dict[str, list[str]]:
     """The files that a patch changes, each with the lines that it takes away; files that it adds are not there yet."""
     _, *parts = _FILE.split(patch)
     return {
@@ -44,18 +44,18 @@ def _changes(patch: str) -> dict[str, list[str]]:
     }
 
 
-def _evidence(context: str, changes: Mapping[str, list[str]]) -> list[Span]:
+def _find_evidence(context: str, changes: Mapping[str, list[str]]) -> list[Span]:
     """Where the paths stand first, and after each the lines, in order."""
     spans: list[Span] = []
     for path, lines in changes.items():
         start = context.find(path)
         if start < 0:
             continue
-        spans.append(span(context, start, start + len(path)))
+        spans.append(make_span(context, start, start + len(path)))
         place = start + len(path)
         for line in filter(None, lines):
             found = context.find(line, place)
             if found >= 0:
                 place = found + len(line)
-                spans.append(span(context, found, place))
+                spans.append(make_span(context, found, place))
     return spans

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Page, Place, Span, span
+from context_bench.datasets.public.adapters.page import Page, Place, Span, make_span
 from context_bench.datasets.public.adapters.row_files import read_rows
-from context_bench.datasets.public.adapters.scrolls import outputs, query_and_document
+from context_bench.datasets.public.adapters.scrolls import list_outputs, split_input
 from context_bench.types import Example
 
 __all__ = [
@@ -28,7 +28,7 @@ _BETWEEN_ARTICLES = "|||||"
 _REFERENCES = ("1", "2", "3")
 
 
-def _example(identity: str | int, context: str, question: str, answers: Sequence[str]) -> Example:
+def _make_example(identity: str | int, context: str, question: str, answers: Sequence[str]) -> Example:
     return {
         "id": identity,
         "context": context,
@@ -40,13 +40,13 @@ def _example(identity: str | int, context: str, question: str, answers: Sequence
 
 def multi_news_lines(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
     """The authors' two text files, line by line: articles (`.src`) and summaries (`.tgt`)."""
-    source, target = (_one(paths, kind) for kind in (".src", ".tgt"))
+    source, target = (_find_one(paths, kind) for kind in (".src", ".tgt"))
     with source.open(encoding="utf-8", newline="\n") as articles, target.open(encoding="utf-8", newline="\n") as texts:
         for document, summary in zip(articles, texts, strict=True):
             yield {"document": document.replace("NEWLINE_CHAR", "\n").strip(), "summary": summary.strip()}
 
 
-def _one(paths: Sequence[Path], kind: str) -> Path:
+def _find_one(paths: Sequence[Path], kind: str) -> Path:
     for path in paths:
         if kind in path.suffixes:
             return path
@@ -59,7 +59,7 @@ def multi_news(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     articles = [article.strip() for article in parts if article.strip()]
     summary = record["summary"].strip().removeprefix("–").strip()
     question = "Write a summary of what these news articles report."
-    example = _example(f"multi-news-{where.index}", "\n\n".join(articles), question, [summary])
+    example = _make_example(f"multi-news-{where.index}", "\n\n".join(articles), question, [summary])
     yield {**example, "meta": {"n_docs": len(articles)}}
 
 
@@ -81,67 +81,67 @@ def dialogsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A dialogue of daily life, with all its reference summaries."""
     if "fname" in record:
         identity = record["fname"]
-        summaries, topics = _numbered(record, "summary"), _numbered(record, "topic")
+        summaries, topics = _read_column(record, "summary"), _read_column(record, "topic")
     else:
         identity = record["id"]
-        summaries, topics = _listed(record["summary"]), _listed(record["topic"])
+        summaries, topics = _make_list(record["summary"]), _make_list(record["topic"])
     question = "Write a summary of this dialogue, in the third person."
-    yield {**_example(identity, record["dialogue"], question, summaries), "meta": {"topics": topics}}
+    yield {**_make_example(identity, record["dialogue"], question, summaries), "meta": {"topics": topics}}
 
 
-def _numbered(record: Mapping[str, Any], column: str) -> list[str]:
+def _read_column(record: Mapping[str, Any], column: str) -> list[str]:
     """A column of the authors' files: one, or three in the test set."""
     return [record[column]] if column in record else [record[column + number] for number in _REFERENCES]
 
 
-def _listed(value: Any) -> list[str]:
+def _make_list(value: Any) -> list[str]:
     return list(value) if isinstance(value, list) else [value]
 
 
 def qmsum(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
-    """What a meeting said on a query; a record of the authors' file is a meeting with all its queries."""
+    """A meeting and a query about it; a record of the authors' file is a meeting with all its queries."""
     if "meeting_transcripts" in record or "general_query_list" in record:
-        yield from _meeting(record, where)
+        yield from _read_meeting(record, where)
         return
-    query, transcript = query_and_document(record)
-    yield _example(record["id"], transcript, query, outputs(record))
+    query, transcript = split_input(record)
+    yield _make_example(record["id"], transcript, query, list_outputs(record))
 
 
-def _meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     page, turns = Page(), []
     for turn in record["meeting_transcripts"]:
-        page.paragraph(f"{turn['speaker']}: ", gap="\n")
+        page.add_paragraph(f"{turn['speaker']}: ", gap="\n")
         turns.append(page.add(turn["content"]))
     transcript = str(page)
     for kind in ("general", "specific"):
         for number, query in enumerate(record[f"{kind}_query_list"]):
             identity = f"qmsum-{where.config}-{where.index}-{kind}-{number}"
-            example = _example(identity, transcript, query["query"], [query["answer"]])
-            evidence = _relevant(query["relevant_text_span"], turns, transcript) if kind == "specific" else []
+            example = _make_example(identity, transcript, query["query"], [query["answer"]])
+            evidence = _find_relevant(query["relevant_text_span"], turns, transcript) if kind == "specific" else []
             yield {**example, "evidence": evidence, "meta": {"kind": kind}}
 
 
-def _relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
+def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:
     """The turns that a query is about, each a span of its own; the ranges include their ends."""
     chosen = {number for first, last in ranges for number in range(int(first), int(last) + 1)}
-    spans = [span(transcript, *turns[number]) for number in sorted(chosen) if number < len(turns)]
+    spans = [make_span(transcript, *turns[number]) for number in sorted(chosen) if number < len(turns)]
     return [each for each in spans if each["text"]]
 
 
 def summscreenfd(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """The transcript of a television episode, with all its recaps."""
     question = "Write a recap of this television episode."
-    yield _example(record["id"], record["input"], question, outputs(record))
+    yield _make_example(record["id"], record["input"], question, list_outputs(record))
 
 
 def meetingbank(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A segment of a city council's meeting."""
     question = "Write a summary of this part of a city council's meeting, as for its minutes."
-    example = _example(record["id"], record["transcript"], question, [record["summary"]])
+    example = _make_example(record["id"], record["transcript"], question, [record["summary"]])
     yield {**example, "meta": {"uid": record["uid"]}}
 
 
 def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A long report of a government agency."""
     question = "Write a summary of this report, of about 550 words."
-    yield _example(f"govreport-{where.index}", record["report"], question, [record["summary"]])
+    yield _make_example(f"govreport-{where.index}", record["report"], question, [record["summary"]])

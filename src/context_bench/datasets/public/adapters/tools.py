@@ -30,8 +30,8 @@ GROUPS = {
     "irrelevance": "irrelevance/non-live",
     "live_irrelevance": "irrelevance/live",
 }
-"""What the leaderboard averages (bfcl-eval 2026.3.23): non-live, live and irrelevance weigh the same in its overall
-number. Live calls count by their rows, all else category by category; live_relevance is shown but not counted."""
+"""The kinds that the leaderboard averages (bfcl-eval 2026.3.23): non-live, live and irrelevance weigh the same in its
+overall number. Live calls count by their rows, all else category by category; live_relevance is shown, not counted."""
 
 
 def bfcl_files(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
@@ -51,15 +51,15 @@ def bfcl(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     example: Example = {
         "id": record["id"],
         "context": "",
-        **_asked(messages),
-        "tools": [_tool(each) for each in (functions if isinstance(functions, list) else [functions])],
+        **_read_request(messages),
+        "tools": [_make_tool(each) for each in (functions if isinstance(functions, list) else [functions])],
         "ground_truth": [] if where.config.endswith("relevance") else record["ground_truth"],
         "meta": {"category": where.config} | ({"group": GROUPS[where.config]} if where.config in GROUPS else {}),
     }
     yield example
 
 
-def _asked(messages: Sequence[Mapping[str, Any]]) -> Example:
+def _read_request(messages: Sequence[Mapping[str, Any]]) -> Example:
     """One message of the user is the question; more of them, or a system's, are a conversation with one reply."""
     if len(messages) == 1 and messages[0]["role"] == "user":
         return {"question": messages[0]["content"]}
@@ -72,26 +72,26 @@ def _asked(messages: Sequence[Mapping[str, Any]]) -> Example:
     return {"turns": turns}
 
 
-def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = _schema(function["parameters"])
-    return _declared(function["name"], function["description"], parameters)
+def _make_tool(function: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = _make_schema(function["parameters"])
+    return _declare_tool(function["name"], function["description"], parameters)
 
 
-def _declared(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _declare_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     named = {"name": name.replace(".", "_"), "description": description, "parameters": parameters}
     return {"type": "function", "function": named}
 
 
-def _schema(given: Mapping[str, Any]) -> dict[str, Any]:
+def _make_schema(given: Mapping[str, Any]) -> dict[str, Any]:
     """JSON Schema from the leaderboard's own names of types; a type that is none of its own is left open."""
     schema = {key: value for key, value in given.items() if key not in ("type", "optional")}
     kind = _TYPES.get(str(given.get("type", "")).lower())
     if kind:
         schema = {"type": kind, **schema}
     if isinstance(schema.get("properties"), Mapping):
-        schema["properties"] = {name: _schema(each) for name, each in schema["properties"].items()}
+        schema["properties"] = {name: _make_schema(each) for name, each in schema["properties"].items()}
     if isinstance(schema.get("items"), Mapping):
-        schema["items"] = _schema(schema["items"])
+        schema["items"] = _make_schema(schema["items"])
     elif kind == "array":
         schema["items"] = {}  # endpoints refuse a list that does not say of what
     return schema
@@ -103,28 +103,28 @@ def apigen(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
         "id": record["id"],
         "context": "",
         "question": record["query"],
-        "tools": [_python_tool(tool) for tool in json.loads(record["tools"])],
+        "tools": [_make_python_tool(tool) for tool in json.loads(record["tools"])],
         "ground_truth": json.loads(record["answers"]),
     }
 
 
-def _python_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _make_python_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """A function whose parameters have Python's types, such as "List[str], optional"."""
     given: Mapping[str, Mapping[str, Any]] = tool["parameters"]
-    properties = {name: _python_schema(parameter) for name, parameter in given.items()}
-    schema = {"type": "object", "properties": properties, "required": list(_required(given))}
-    return _declared(tool["name"], tool["description"], schema)
+    properties = {name: _make_python_schema(parameter) for name, parameter in given.items()}
+    schema = {"type": "object", "properties": properties, "required": list(_list_required(given))}
+    return _declare_tool(tool["name"], tool["description"], schema)
 
 
-def _required(parameters: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+def _list_required(parameters: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
     for name, parameter in parameters.items():
         if "default" not in parameter and "optional" not in str(parameter.get("type", "")).lower():
             yield name
 
 
-def _python_schema(parameter: Mapping[str, Any]) -> dict[str, Any]:
+def _make_python_schema(parameter: Mapping[str, Any]) -> dict[str, Any]:
     outer, _, inner = str(parameter.get("type", "")).partition(",")[0].partition("[")
-    schema = _schema({**parameter, "type": outer.strip()})
+    schema = _make_schema({**parameter, "type": outer.strip()})
     item = _TYPES.get(inner.rstrip("] ").lower())
     if schema.get("type") == "array" and item:
         schema["items"] = {"type": item}
