@@ -17,6 +17,7 @@ from context_bench.reporters import TableReporter
 from context_bench.results import EvalResult
 from context_bench.systems import AnthropicProxy
 from context_bench.tap.forward import Forward
+from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Tapped
 from numbered import number_of, numbered, write
 from servers import Reply, Request, Server, completion, free_port, message
@@ -201,3 +202,13 @@ def test_a_limit_on_cost_needs_no_file(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "the limit of $1 is reached" in json.loads(done.stdout)["config"]["stopped"]
     assert 3 <= asked <= 5
+
+
+def test_a_script_that_answers_is_not_paid() -> None:
+    port = free_port()
+    with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
+        proxy = OpenAIProxy(url, model="gpt-4o", name="p")
+        result = evaluate(Tapped(proxy, Scripted.from_text("text:c1"), port=port), numbered(1), progress=False)
+    assert result.summary["p"]["cost_usd"] > 0
+    said = "what it would cost with gpt-4o: it was answered on this machine, for nothing"
+    assert result.notes["p"]["cost_usd"].startswith(said)

@@ -15,6 +15,8 @@ from context_bench.summary import fold
 __all__ = ["DollarCost"]
 
 _KEYS = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+_UNPAID = ("scripted/", "local ")
+"""How the names of those begin who answer behind a tap and send no bill."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class DollarTally:
         self._known = self._unknown = self._estimated = self._passing = 0
         self._judged = self._judged_unknown = 0
         self._priced_by: Mapping[str, Any] | None = None
+        self._unpaid = False
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
@@ -84,6 +87,7 @@ class DollarTally:
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
         """Take in which entry of the prices the system has; one whose cost nobody knows has NaN."""
         self._priced_by = report.get("priced_by")
+        self._unpaid = str(report.get("answered_by", "")).startswith(_UNPAID)
         return dict.fromkeys(_KEYS, math.nan) if self._priced_by and not self._known else {}
 
     def unmeasured(self) -> dict[str, str]:
@@ -106,6 +110,10 @@ class DollarTally:
     def _explain(self) -> list[str]:
         said = []
         priced_by = self._priced_by or {}
+        if self._unpaid:
+            said.append(
+                f"what it would cost with {priced_by.get('model')}: it was answered on this machine, for nothing"
+            )
         if priced_by.get("how", "exact") != "exact":
             said.append(f"{priced_by.get('model')} priced as {priced_by.get('entry')} ({priced_by['how']})")
         if self._estimated:

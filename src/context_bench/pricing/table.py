@@ -100,11 +100,8 @@ class Prices:
         for name, how in _spell(model) if model else ():
             ending = [entry for entry in self._prices if entry.rpartition("/")[2] == name]
             if len(ending) == 1:
-                return Match(
-                    ending[0],
-                    " and ".join(filter(None, (how.replace("exact", ""), "with a provider"))),
-                    self._prices[ending[0]],
-                )
+                said = "with a provider" if how == "exact" else f"{how} and with a provider"
+                return Match(ending[0], said, self._prices[ending[0]])
         return Match("default", "default", self._prices["default"]) if "default" in self._prices else None
 
 
