@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.traits import asks_model, find_model
 from context_bench.utils.tokens import read_token_count
 
 if sys.version_info >= (3, 11):
@@ -75,7 +76,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
     """See that every model of a run has a price.
 
     Args:
-        systems: Those with a `model` are checked.
+        systems: Those that ask a model are checked.
         prices: None when no cost is to be reckoned.
         needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
     """
@@ -83,7 +84,11 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
         raise UsageError("a limit on cost needs prices: without them nothing is known to cost anything")
     if prices is None:
         return
-    unpriced = {_model(each): each.name for each in systems if hasattr(each, "model") and prices.of(each.model) is None}
+    unpriced = {
+        find_model(each) or None: each.name
+        for each in systems
+        if asks_model(each) and prices.of(find_model(each)) is None
+    }
     for model, name in unpriced.items():
         what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
         if needed:
@@ -93,10 +98,6 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
         warnings.warn(
             f"{what} not priced: what it costs is not told (add it to the prices, or `default`)", stacklevel=3
         )
-
-
-def _model(system: Any) -> str | None:
-    return str(system.model) if system.model else None
 
 
 def _price(path: Path, model: str, values: Any) -> Price:

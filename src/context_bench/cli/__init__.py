@@ -26,6 +26,7 @@ COMMANDS = {
     "systems": "list the systems that ship with the package",
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
+    "reporters": "list the forms that --output can give a result",
     "demo": "compare seven reference systems on generated data, with no key and no network",
     "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
 }
@@ -43,6 +44,7 @@ _MODULES = {
     "systems": "listings",
     "evaluators": "listings",
     "metrics": "listings",
+    "reporters": "listings",
     "demo": "demo",
     "completion": "completion",
 }

@@ -19,6 +19,7 @@ from context_bench.masking import PROMPT_FIELDS, mask_document
 from context_bench.pricing import Prices
 from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
+from context_bench.traits import find_model, system_traits
 from context_bench.utils.tokens import count_value, get_tokenizer
 
 __all__ = ["dry_run"]
@@ -86,9 +87,9 @@ def _cost(options: argparse.Namespace, endpoints: list[Any], total: _Total) -> s
     prices, reply = Prices.from_file(options.prices), options.max_tokens or _GUESSED_REPLY
     dollars = 0.0
     for system in endpoints:
-        price = prices.of(getattr(system, "model", None))
+        price = prices.of(find_model(system))
         if price is None:
-            return f"not known: no price for {getattr(system, 'model', None)!r}"
+            return f"not known: no price for {find_model(system)!r}"
         dollars += price.dollars(total.tokens, reply * total.requests)
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
@@ -105,9 +106,9 @@ def _time(options: argparse.Namespace, total: _Total) -> str:
 
 def _first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: str | None) -> Any:
     for system in endpoints:
-        sender = getattr(system, "reader", system)
-        if hasattr(sender, "request_body"):
-            body = sender.request_body(example)
+        make_body = system_traits(system).request_body
+        body = None if make_body is None else make_body(example)
+        if body is not None:
             return {
                 name: body[name] if name in PROMPT_FIELDS else mask_document({name: body[name]})[name] for name in body
             }

@@ -1,4 +1,4 @@
-"""`context-bench datasets|systems|evaluators|metrics`: what there is, from the registry and the catalog."""
+"""`context-bench datasets|systems|evaluators|metrics|reporters`: what there is, from the registry and the catalog."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from context_bench.errors import ContextBenchError
 from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.reporters.fitting import fit_listing
+from context_bench.traits import find_score_fields
 
 __all__ = ["listing_parser", "main", "print_listing"]
 
@@ -66,7 +67,7 @@ def _systems() -> Iterator[list[str]]:
 def _evaluators() -> Iterator[list[str]]:
     yield ["evaluator", "scores", "what it does"]
     for name in registry.list("evaluator"):
-        fields = getattr(_found("evaluator", name), "score_fields", ())
+        fields = find_score_fields(_found("evaluator", name)) or ()
         yield [name, ", ".join(fields), _summary("evaluator", name)]
 
 
@@ -76,7 +77,19 @@ def _metrics() -> Iterator[list[str]]:
         yield [name, _parameters("metric", name), _summary("metric", name)]
 
 
-_LISTINGS = {"datasets": _datasets, "systems": _systems, "evaluators": _evaluators, "metrics": _metrics}
+def _reporters() -> Iterator[list[str]]:
+    yield ["reporter", "parameters", "what it writes"]
+    for name in registry.list("reporter"):
+        yield [name, _parameters("reporter", name), _summary("reporter", name)]
+
+
+_LISTINGS = {
+    "datasets": _datasets,
+    "systems": _systems,
+    "evaluators": _evaluators,
+    "metrics": _metrics,
+    "reporters": _reporters,
+}
 
 
 _LONGEST = 48

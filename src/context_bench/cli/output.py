@@ -23,6 +23,7 @@ __all__ = [
     "table_width",
     "tell",
     "tell_stops",
+    "write_report",
 ]
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table"}
@@ -34,7 +35,7 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("
     named = _FORMS.get(Path(out).suffix.lower()) if out else None
     if named not in forms:
         named = None
-    if output and named and output != named:
+    if output in forms and named and output != named:
         from context_bench.errors import UsageError
 
         raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
@@ -114,13 +115,31 @@ def table_width(options: argparse.Namespace) -> int | None:
 
 
 def build_reporter(options: argparse.Namespace, name: str = "table") -> Any:
-    """The reporter of that name; one that takes a width gets that of the terminal."""
-    from inspect import signature
+    """Build the reporter that a reference names; one that takes a width gets that of the terminal."""
+    from context_bench.reporters.load import build_reporter
 
-    from context_bench.registry import registry
+    return build_reporter(name, table_width(options))
 
-    found = registry.get("reporter", name)
-    return found(width=table_width(options)) if "width" in signature(found).parameters else found()
+
+def write_report(write: Callable[[str], Any], reporter: Any, name: str, result: Any) -> None:
+    """Write a report. Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
+
+    Raises:
+        UsageError: The reporter failed; it says where the rows are.
+    """
+    try:
+        text = reporter.render(result)
+        if not isinstance(text, str):
+            raise TypeError(f"render() returned {type(text).__name__}, and must return a text")
+    except (Exception, SystemExit) as error:
+        from context_bench.errors import UsageError, describe
+
+        run = result.config.get("run")
+        if run is None:
+            _print(result.to_json() + "\n")
+        where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
+        raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error
+    write(text)
 
 
 def resume_line(options: argparse.Namespace) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli import COMMANDS
-from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, table_width
+from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, table_width, write_report
 from context_bench.cli.parser import STORE, Parser, add_report, add_store, add_wide
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
@@ -71,6 +71,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     }
     metrics = rebuild_metrics(config["metrics"])
     summary = summarize(rows, config["systems"], metrics, config)
+    config["columns"] = summary.columns
     return EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
 
 
@@ -118,9 +119,9 @@ def _text(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
+    reporter = build_reporter(options, form)
     with _open(options) as store, destination(options.out) as write:
-        result = load_result(store, store.run(options.run))
-        write(build_reporter(options, form).render(result))
+        write_report(write, reporter, form, load_result(store, store.run(options.run)))
     return 0
 
 

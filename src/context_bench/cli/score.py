@@ -13,7 +13,7 @@ from context_bench.caveats import find_unscored
 from context_bench.cli import COMMANDS
 from context_bench.cli.build import build_metrics, build_scorer
 from context_bench.cli.numbers import number
-from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings
+from context_bench.cli.output import build_reporter, choose_form, destination, show_warnings, write_report
 from context_bench.cli.parser import (
     STORE,
     Parser,
@@ -63,18 +63,21 @@ def main(arguments: Sequence[str]) -> int:
         destination(options.out) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
+            for code in options.imports:
+                import_code(code)
+            reporter = build_reporter(options, options.output)
             result = _score(options, store)
-        write(build_reporter(options, options.output).render(result))
+        write_report(write, reporter, options.output, result)
     unscored = find_unscored(result.summary, result.notes, result.config)
-    for sentence in (*unscored, f"recorded as run {result.config['run']}"):
+    failed = result.config["failed_metrics"]
+    lost = [f"the metric {name!r} failed, and its numbers are missing: {why}" for name, why in failed.items()]
+    for sentence in (*unscored, *lost, f"recorded as run {result.config['run']}"):
         print(f"context-bench: {printable(sentence)}", file=sys.stderr)
-    return 3 if unscored else 0
+    return 3 if unscored or failed else 0
 
 
 def _score(options: argparse.Namespace, store: Store) -> EvalResult:
     """Score the answers of a run anew, as the flags say."""
-    for code in options.imports:
-        import_code(code)
     before = store.run(options.run)
     config = load_result(store, before).config
     if options.score_field is None:
@@ -112,6 +115,7 @@ def _scored_again(
         rows = _collect(store, before, run, scorer, progress)
         config |= {"evaluators": scorer.names, "primary": scorer.primaries}
         summary = summarize(rows, config["systems"], metrics, config)
+        config |= {"columns": summary.columns, "failed_metrics": summary.failures}
         status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
     finally:
         store.end_run(run, status, result)

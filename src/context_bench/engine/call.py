@@ -14,11 +14,12 @@ from typing import Any
 from context_bench.datasets.examples import MAX_DEPTH, copy_example, find_deep_fields
 from context_bench.engine.threads import call_in_thread, unwrapped
 from context_bench.engine.tracebacks import list_frames
-from context_bench.errors import BadOutput, describe
+from context_bench.errors import BadOutput, SystemFailure, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
 from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import with_context
 from context_bench.systems.sampling import read_usage
+from context_bench.traits import can_answer_turns, is_endpoint, system_traits
 from context_bench.types import Example, System
 
 __all__ = ["Outcome", "call_system", "is_endpoint"]
@@ -65,11 +66,6 @@ class Outcome:
     cause: BaseException | None = None
 
 
-def is_endpoint(system: System) -> bool:
-    """Whether a system waits for somebody else, so that many of its calls can be in flight at once."""
-    return hasattr(system, "aprocess")
-
-
 async def call_system(
     system: System, example: Example, threads: Executor, clock: Callable[[], float] = time.perf_counter
 ) -> Outcome:
@@ -91,11 +87,11 @@ async def call_system(
         outcome.ended = outcome.ended or clock()
         outcome.started = outcome.started or outcome.ended
         outcome.error, outcome.cause = describe(raised), raised
-        facts = getattr(raised, "metadata", None)
-        outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
+        if isinstance(raised, SystemFailure):
+            outcome.metadata.update(raised.metadata)
         if frames := list_frames(raised):
             outcome.metadata["traceback"] = frames
-        if getattr(system, "own_client", False) and getattr(raised, "tapped", None):
+        if system_traits(system).own_client and getattr(raised, "tapped", None):
             outcome.processed = {"tapped": raised.tapped}  # type: ignore[attr-defined]
     outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
     return outcome
@@ -109,7 +105,7 @@ def _waited(metadata: Mapping[str, Any]) -> float:
 def _call_here(system: Any, example: Example, outcome: Outcome, clock: Callable[[], float]) -> Any:
     outcome.started = clock()
     try:
-        if hasattr(system, "process_conversation") and has_open_turns(example):
+        if has_open_turns(example) and can_answer_turns(system):
             return in_one(system.process_conversation(example["turns"]))
         return system.process(example)
     finally:
@@ -139,7 +135,7 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     outcome.returns = "response" if context is None else "context"
     if response is None:
         processed["response"] = context
-    own = getattr(system, "own_client", False)
+    own = system_traits(system).own_client
     if not own:
         processed.pop("tapped", None)  # what a tap saw is ours to say
     metadata = processed.pop("metadata", None)

@@ -15,6 +15,7 @@ from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
 from context_bench.tap.numbers import count_request, tapped_numbers
+from context_bench.traits import find_model, system_traits
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["RowMaker"]
@@ -86,12 +87,14 @@ class RowMaker:
             upstream_tokens=upstream if isinstance(upstream, int) else None,
         )
 
-    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int, int]:
+    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
-        system: Any = job.system
+        list_requests = system_traits(job.system).list_requests
+        if list_requests is None:  # a stored answer of a system that has no reader any more
+            return None, None
         replies = turn_responses(processed) or (processed.get("response", ""),)
         passed_on, sent = (
-            sum(count_request(body, self._count) for body in system.list_requests(each, replies))
+            sum(count_request(body, self._count) for body in list_requests(each, replies))
             for each in (merge(job.item.example, processed), job.item.example)
         )
         return passed_on, sent
@@ -117,7 +120,7 @@ class RowMaker:
         """
         if self._prices is None:
             return False
-        price = self._prices.of(getattr(job.system, "model", None))
+        price = self._prices.of(find_model(job.system))
         cost = None if price is None else price.cost(metadata)
         if cost is not None:
             metadata["cost"] = cost

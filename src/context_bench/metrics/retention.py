@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from context_bench.results import EvalRow
 from context_bench.summary import fold
+from context_bench.traits import MetricTraits
 
 __all__ = ["Retention"]
 
@@ -33,6 +34,9 @@ class Retention:
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """Nothing: one system alone has none; see `compare`."""
         return fold(self.start(), rows)
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(compare=self.compare)
 
     def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """The retention of every system that is no control."""

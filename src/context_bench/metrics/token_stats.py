@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from context_bench.results import EvalRow
 from context_bench.summary import fold
+from context_bench.traits import MetricTraits
 
 __all__ = ["CompressionRatio", "ParetoRank"]
 
@@ -84,6 +85,9 @@ class ParetoRank:
     def compute(self, rows: list[EvalRow]) -> dict[str, float]:
         """A placeholder; see `rank_systems`."""
         return fold(self.start(), rows)
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""

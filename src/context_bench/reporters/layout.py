@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-__all__ = ["display_width", "markdown", "markdown_width", "percent", "plain_table", "score", "seconds", "tokens"]
+__all__ = [
+    "display_width",
+    "format_as",
+    "markdown",
+    "markdown_width",
+    "percent",
+    "plain_table",
+    "score",
+    "seconds",
+    "tokens",
+]
 
 
 def score(value: float) -> str:
@@ -22,6 +32,18 @@ def percent(value: float) -> str:
 def tokens(value: float) -> str:
     """A number of tokens; infinity is the cost of a pass that never came."""
     return "none passed" if math.isinf(value) else f"{value:,.0f}"
+
+
+def format_as(form: str) -> Callable[[float], str]:
+    """Return what writes a number in a format of `format()`; an empty or unknown one shows four digits."""
+
+    def write(value: float) -> str:
+        try:
+            return format(value, form or ".4g")
+        except ValueError:  # from the record of a run that somebody else made
+            return f"{value:.4g}"
+
+    return write
 
 
 def seconds(value: float) -> str:

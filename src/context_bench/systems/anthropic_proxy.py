@@ -19,6 +19,7 @@ from context_bench.systems.conversation import answer_turns
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import anthropic_usage, check_settings, describe_document, settings_fingerprint
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 
 __all__ = ["AnthropicProxy"]
@@ -49,7 +50,6 @@ class AnthropicProxy:
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
 
-    own_client = True
     sends_elsewhere = True
     reads_gold = False
 
@@ -98,6 +98,15 @@ class AnthropicProxy:
         self.extra_body = dict(extra_body or {})
         self._path = path
         self._asked = Asked(model, key, "ANTHROPIC_API_KEY", list(self._headers))
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(
+            own_client=True,
+            max_workers=self.max_workers,
+            asks_model=True,
+            request_body=self.request_body,
+            stop_reason=self.stop_reason,
+        )
 
     def __repr__(self) -> str:
         return f"AnthropicProxy({mask_command(self.endpoint.base_url)!r}, model={self.model!r}, name={self.name!r})"

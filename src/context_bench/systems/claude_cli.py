@@ -14,6 +14,7 @@ from context_bench.systems.echo import Echo
 from context_bench.systems.programs import end, start
 from context_bench.systems.prompts import task_text, text_of
 from context_bench.systems.sampling import anthropic_usage, check_settings, settings_fingerprint
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 
 __all__ = ["ClaudeCLI"]
@@ -58,6 +59,9 @@ class ClaudeCLI:
         self._flags = {flag: str(value) for flag, value in flags.items() if value is not None}
         self._build_prompt = build_prompt
         self._running: set[subprocess.Popen[bytes]] = set()
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(asks_model=True)  # which one, is the program's choice where none is given
 
     @property
     def fingerprint(self) -> str | None:

@@ -18,6 +18,7 @@ from context_bench.systems.conversation import answer_turns
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message, build_messages, text_of
 from context_bench.systems.sampling import check_settings, describe_document, settings_fingerprint, usage_numbers
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 
 __all__ = ["OpenAIProxy"]
@@ -47,7 +48,6 @@ class OpenAIProxy:
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
 
-    own_client = True
     sends_elsewhere = True
 
     def __init__(
@@ -99,6 +99,15 @@ class OpenAIProxy:
         self._limit_field = "max_tokens"
         self._path = path
         self._asked = Asked(model, key, "OPENAI_API_KEY", list(self._headers))
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(
+            own_client=True,
+            max_workers=self.max_workers,
+            asks_model=True,
+            request_body=self.request_body,
+            stop_reason=self.stop_reason,
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIProxy({mask_command(self.endpoint.base_url)!r}, model={self.model!r}, name={self.name!r})"

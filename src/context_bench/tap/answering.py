@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from context_bench.tap.prompt import read_document
+from context_bench.traits import find_label, find_secrets
 
 __all__ = ["Answerer", "Dialect", "Incoming", "Outgoing", "Shared", "dialect_of"]
 
@@ -54,6 +55,10 @@ class Answerer(Protocol):
     """Whoever answers for the tap: a model elsewhere, a local one, or a script.
 
     `fingerprint` tells what makes its answers differ, and holds no secret.
+
+    Optional members:
+        secrets: Values that must be shown and kept nowhere, such as a key in the URL that it asks.
+        label: A text that is said of every result that it has a part in.
     """
 
     @property
@@ -83,12 +88,12 @@ class Shared:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must be shown and kept nowhere, such as a key in the URL that it asks."""
-        return getattr(self._answerer, "secrets", ())
+        return find_secrets(self._answerer)
 
     @property
     def label(self) -> str | None:
         """What is to be said of every result that it has a part in."""
-        return getattr(self._answerer, "label", None)
+        return find_label(self._answerer)
 
     async def open(self) -> None:
         """One more tap."""
