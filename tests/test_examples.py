@@ -10,7 +10,7 @@ import pytest
 
 from command import environment
 
-EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").rglob("*.py") if path.name[0] != "_")
+EXAMPLES = sorted(path for path in (Path(__file__).parents[1] / "examples").glob("*.py") if path.name[0] != "_")
 
 
 def test_there_are_examples() -> None:

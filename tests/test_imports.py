@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("summary", "text", "types")
+    *("summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -33,10 +33,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"_lazy", "errors"},
     "text": set(),
     "registry": {"errors"},
-    "refs": {"errors", "registry"},
+    "traits": set(),
+    "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
-    "summary": {"caveats", "errors", "registry", "types", "results"},
+    "tallies": {"errors", "traits", "types", "results"},
+    "summary": {"caveats", "registry", "tallies", "traits", "types", "results"},
     "results": {"errors", "registry", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
@@ -67,12 +69,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
+    # what checks a part as a run would use it
+    "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
     | {"wire", "traffic", "processes", "tap", "local", "conformance"},
     # the front door
-    "__init__": BASE | TOKENS | {"systems", "runner"},
+    "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},
     "__main__": {"cli"},
 }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -13,22 +16,49 @@ import pytest
 import context_bench
 
 PUBLIC = {
+    "AnthropicProxy",
+    "BadOutput",
     "ClaudeCLI",
+    "Command",
+    "ConnectionFailed",
     "ContextBenchError",
+    "Control",
     "DataError",
+    "Dataset",
     "EvalResult",
     "EvalRow",
     "Evaluator",
+    "Example",
+    "Forward",
+    "Interrupted",
+    "Launch",
+    "Limits",
+    "LocalModel",
+    "LocalShortage",
     "MemorySystem",
     "Metric",
     "MissingExtra",
     "OpenAIProxy",
+    "Price",
+    "Prices",
     "Reporter",
+    "RequestFailed",
+    "ScoreClash",
+    "Scorer",
     "Scores",
+    "Scripted",
+    "StartFailed",
+    "Store",
+    "StoreError",
     "System",
     "SystemFailure",
+    "Tally",
+    "Tapped",
+    "TimedOut",
+    "Tokenizer",
     "UnknownName",
     "UsageError",
+    "WithReader",
     "__version__",
     "aevaluate",
     "count_tokens",
@@ -36,7 +66,10 @@ PUBLIC = {
     "get_metric",
     "load_dataset",
     "register_dataset",
+    "register_evaluator",
     "register_metric",
+    "register_reporter",
+    "register_system",
     "set_tokenizer",
 }
 """Taking a name away breaks users: it has to be taken away here too."""
@@ -50,6 +83,7 @@ PACKAGES = (
     "http",
     "registry",
     "results",
+    "testing",
     "types",
     "errors",
 )
@@ -74,6 +108,32 @@ def test_no_public_name_is_a_module_as_well() -> None:
     # `from context_bench import x` would give the one or the other, depending on what was imported before.
     modules = {module.name for module in pkgutil.iter_modules(context_bench.__path__)}
     assert not modules & set(context_bench.__all__)
+
+
+def test_every_error_that_a_run_can_raise_can_be_imported_from_the_top() -> None:
+    errors = importlib.import_module("context_bench.errors")
+    kinds = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
+    assert kinds <= set(context_bench.__all__)
+
+
+def test_whatever_evaluate_takes_or_returns_can_be_imported_from_the_top() -> None:
+    signature = inspect.signature(context_bench.evaluate)
+    texts = [str(each.annotation) for each in signature.parameters.values()] + [str(signature.return_annotation)]
+    named = {name for text in texts for name in re.findall(r"\b[A-Z]\w+", text)}
+    assert named - {"Any", "Sequence", "Mapping", "Path", "None"} <= set(context_bench.__all__)
+
+
+def test_evaluate_and_its_asynchronous_twin_take_the_same_and_pass_it_on() -> None:
+    both = [inspect.signature(function) for function in (context_bench.evaluate, context_bench.aevaluate)]
+    assert both[0] == both[1]
+    (call,) = (
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(context_bench.evaluate)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "aevaluate"
+    )
+    passed = [ast.unparse(each) for each in call.args] + [str(each.arg) for each in call.keywords]
+    assert passed == list(both[0].parameters)
+    assert all(each.arg == ast.unparse(each.value) for each in call.keywords)
 
 
 def test_dir_shows_every_public_name() -> None:

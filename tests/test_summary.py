@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.errors import UsageError
 from context_bench.metrics import CostOfPass, MeanScore, ParetoRank, PassRate, default_metrics
 from context_bench.registry import register_metric
 from context_bench.results import EvalRow
@@ -117,8 +116,9 @@ def test_a_metric_that_returns_no_dict_is_named() -> None:
         def compute(self, rows: list[EvalRow]) -> float:
             return 1.0
 
-    with pytest.raises(UsageError, match="metric 'broken' returned float"):
-        summarize([], ["a"], [Broken()])  # type: ignore[list-item]
+    summary = summarize([], ["a"], [Broken()])  # type: ignore[list-item]
+    assert summary.failures == {"broken": "TypeError: it returned float, and must return a dict of numbers"}
+    assert math.isnan(summary.numbers["a"]["broken"])
 
 
 class _Fragile:
@@ -151,9 +151,10 @@ def test_a_tally_that_raises_ends_the_run_at_once() -> None:
         calls.append(example["id"])
         return str(example["context"])
 
-    with pytest.raises(ZeroDivisionError, match="the third row"):
+    with pytest.raises(ZeroDivisionError, match="the third row") as caught:
         evaluate(system, numbered(*range(100)), metrics=[_Fragile()])
     assert calls == [0, 1, 2]
+    assert [row.example_id for row in caught.value.result.rows] == [0, 1, 2]  # type: ignore[attr-defined]
 
 
 def test_a_tally_that_raises_does_not_wait_for_requests_in_flight() -> None:

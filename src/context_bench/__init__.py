@@ -2,7 +2,8 @@
 
     from context_bench import evaluate
 
-Names are imported when they are first used, so that the command line starts fast.
+Everything that `evaluate()` takes, returns or raises can be imported from here. Names are imported when they are first
+used, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -13,60 +14,163 @@ from context_bench._lazy import lazy_names
 from context_bench._version import __version__
 
 if TYPE_CHECKING:
+    from context_bench.engine.limits import Limits
+    from context_bench.engine.scoring import Scorer
     from context_bench.errors import (
+        BadOutput,
+        ConnectionFailed,
         ContextBenchError,
         DataError,
+        Interrupted,
+        LocalShortage,
         MissingExtra,
+        RequestFailed,
+        ScoreClash,
+        StartFailed,
+        StoreError,
         SystemFailure,
+        TimedOut,
         UnknownName,
         UsageError,
     )
+    from context_bench.local.model import LocalModel
+    from context_bench.pricing import Price, Prices
     from context_bench.registry import (
         get_metric,
         load_dataset,
         register_dataset,
+        register_evaluator,
         register_metric,
+        register_reporter,
+        register_system,
     )
     from context_bench.results import EvalResult, EvalRow, Scores
     from context_bench.runner import aevaluate, evaluate
-    from context_bench.systems import ClaudeCLI, OpenAIProxy
-    from context_bench.types import Evaluator, MemorySystem, Metric, Reporter, System
-    from context_bench.utils.tokens import count_tokens, set_tokenizer
+    from context_bench.store import Store
+    from context_bench.systems import AnthropicProxy, ClaudeCLI, Command, OpenAIProxy, WithReader
+    from context_bench.tap import Control, Forward, Launch, Scripted, Tapped
+    from context_bench.types import Dataset, Evaluator, Example, MemorySystem, Metric, Reporter, System, Tally
+    from context_bench.utils.tokens import Tokenizer, count_tokens, set_tokenizer
 
 _HOMES = {
+    "engine.limits": ("Limits",),
+    "engine.scoring": ("Scorer",),
     "errors": (
+        "BadOutput",
+        "ConnectionFailed",
         "ContextBenchError",
         "DataError",
+        "Interrupted",
+        "LocalShortage",
         "MissingExtra",
+        "RequestFailed",
+        "ScoreClash",
+        "StartFailed",
+        "StoreError",
         "SystemFailure",
+        "TimedOut",
         "UnknownName",
         "UsageError",
     ),
-    "registry": ("get_metric", "load_dataset", "register_dataset", "register_metric"),
-    "results": ("EvalResult", "EvalRow", "Scores"),
-    "runner": ("aevaluate", "evaluate"),
-    "systems": ("ClaudeCLI", "OpenAIProxy"),
-    "types": ("Evaluator", "MemorySystem", "Metric", "Reporter", "System"),
-    "utils.tokens": ("count_tokens", "set_tokenizer"),
+    "local.model": ("LocalModel",),
+    "pricing": (
+        "Price",
+        "Prices",
+    ),
+    "registry": (
+        "get_metric",
+        "load_dataset",
+        "register_dataset",
+        "register_evaluator",
+        "register_metric",
+        "register_reporter",
+        "register_system",
+    ),
+    "results": (
+        "EvalResult",
+        "EvalRow",
+        "Scores",
+    ),
+    "runner": (
+        "aevaluate",
+        "evaluate",
+    ),
+    "store": ("Store",),
+    "systems": (
+        "AnthropicProxy",
+        "ClaudeCLI",
+        "Command",
+        "OpenAIProxy",
+        "WithReader",
+    ),
+    "tap": (
+        "Control",
+        "Forward",
+        "Launch",
+        "Scripted",
+        "Tapped",
+    ),
+    "types": (
+        "Dataset",
+        "Evaluator",
+        "Example",
+        "MemorySystem",
+        "Metric",
+        "Reporter",
+        "System",
+        "Tally",
+    ),
+    "utils.tokens": (
+        "Tokenizer",
+        "count_tokens",
+        "set_tokenizer",
+    ),
 }
 
 __all__ = [
+    "AnthropicProxy",
+    "BadOutput",
     "ClaudeCLI",
+    "Command",
+    "ConnectionFailed",
     "ContextBenchError",
+    "Control",
     "DataError",
+    "Dataset",
     "EvalResult",
     "EvalRow",
     "Evaluator",
+    "Example",
+    "Forward",
+    "Interrupted",
+    "Launch",
+    "Limits",
+    "LocalModel",
+    "LocalShortage",
     "MemorySystem",
     "Metric",
     "MissingExtra",
     "OpenAIProxy",
+    "Price",
+    "Prices",
     "Reporter",
+    "RequestFailed",
+    "ScoreClash",
+    "Scorer",
     "Scores",
+    "Scripted",
+    "StartFailed",
+    "Store",
+    "StoreError",
     "System",
     "SystemFailure",
+    "Tally",
+    "Tapped",
+    "TimedOut",
+    "Tokenizer",
     "UnknownName",
     "UsageError",
+    "WithReader",
     "__version__",
     "aevaluate",
     "count_tokens",
@@ -74,7 +178,10 @@ __all__ = [
     "get_metric",
     "load_dataset",
     "register_dataset",
+    "register_evaluator",
     "register_metric",
+    "register_reporter",
+    "register_system",
     "set_tokenizer",
 ]
 

@@ -43,7 +43,9 @@ __all__ = [
     "TimedOut",
     "UnknownName",
     "UsageError",
+    "attach_result",
     "describe",
+    "find_result",
     "printable",
     "suggest",
 ]
@@ -160,6 +162,17 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("interrupted")
         self.result = result
         self.advice = ""
+
+
+def attach_result(error: Exception, result: Any) -> Exception:
+    """Put what was finished before an error into its `result`, for whoever catches it."""
+    error.result = result  # type: ignore[attr-defined]
+    return error
+
+
+def find_result(error: BaseException) -> Any:
+    """Return what was finished before an error ended a run; None when nothing is known of that."""
+    return getattr(error, "result", None)
 
 
 def describe(error: BaseException) -> str:

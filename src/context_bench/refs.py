@@ -23,6 +23,7 @@ from typing import Any
 
 from context_bench.errors import UsageError, describe, suggest
 from context_bench.registry import registry
+from context_bench.traits import reference_traits
 
 __all__ = ["Ref", "call_with", "check_arguments", "checked_parameters", "import_code", "parse", "resolve"]
 
@@ -42,8 +43,11 @@ class Ref:
 def parse(kind: str, text: str) -> list[Ref]:
     """Split a reference into target and parameters; several when it is a sweep."""
     target, arguments = _split(kind, text)
-    if arguments and ":" not in target and getattr(registry.get(kind, target), "verbatim", False):
-        return [_verbatim(kind, text, target, arguments)]
+    if arguments and ":" not in target:
+        factory = registry.get(kind, target)
+        traits = reference_traits(factory)
+        if traits is not None and traits.verbatim:
+            return [_parse_verbatim(factory, traits.argument, text, target, arguments)]
     positional, swept = _arguments(text, arguments)
     refs: list[Ref] = []
     for values in itertools.product(*swept.values()):
@@ -55,13 +59,13 @@ def parse(kind: str, text: str) -> list[Ref]:
     return refs
 
 
-def _verbatim(kind: str, text: str, target: str, arguments: str) -> Ref:
-    """A reference whose argument is taken as it is: a command line has commas and equals signs of its own.
+def _parse_verbatim(factory: Any, argument: str, text: str, target: str, arguments: str) -> Ref:
+    """Parse a reference whose argument is taken as it is: a command line has commas and equals signs of its own.
 
     Parameters may stand before it, as in `command:name=mine,./program --fast a=1,b=2`.
     """
-    factory, parameters = registry.get(kind, target), {}
-    known = set(_known_parameters(factory, 0) or ()) - {factory.argument}
+    parameters: dict[str, Any] = {}
+    known = set(_known_parameters(factory, 0) or ()) - {argument}
     while (item := arguments.partition(","))[1] and item[0].partition("=")[0] in known and "=" in item[0]:
         key, _, value = item[0].partition("=")
         parameters[key], arguments = _value(value), item[2]

@@ -22,7 +22,10 @@ __all__ = [
     "import_object",
     "load_dataset",
     "register_dataset",
+    "register_evaluator",
     "register_metric",
+    "register_reporter",
+    "register_system",
     "registry",
 ]
 
@@ -195,6 +198,21 @@ def load_dataset(name: str, **parameters: Any) -> Any:
     else:
         loaded = registry.get("dataset", name)(**parameters)
     return loaded if hasattr(loaded, "__add__") else import_object("context_bench.datasets.joined:Joined")([loaded])
+
+
+def register_system(name: str, system: Any) -> None:
+    """Register a system: a class, an object with `process`, or a function of an example."""
+    registry.register("system", name, system)
+
+
+def register_evaluator(name: str, evaluator: Any) -> None:
+    """Register an evaluator: a class, an object with `score`, or a function of the original and the processed."""
+    registry.register("evaluator", name, evaluator)
+
+
+def register_reporter(name: str, reporter: Any) -> None:
+    """Register a reporter: a class, an object with `render`, or a function of a result."""
+    registry.register("reporter", name, reporter)
 
 
 def register_metric(name: str, metric: Any) -> None:

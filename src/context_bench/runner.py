@@ -22,7 +22,16 @@ from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.engine.tracebacks import open_debugger
-from context_bench.errors import ContextBenchError, DataError, Interrupted, StoreError, UsageError
+from context_bench.errors import (
+    ContextBenchError,
+    DataError,
+    Interrupted,
+    StoreError,
+    UsageError,
+    attach_result,
+    describe,
+    find_result,
+)
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
@@ -32,6 +41,8 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
 from context_bench.systems.load import build_systems
+from context_bench.tallies import check_metric_members
+from context_bench.traits import can_start, find_score_field, find_threshold, sends_elsewhere, system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
@@ -81,13 +92,14 @@ def evaluate(
             line every 30 seconds or 10%, after the first 10 seconds.
         text_fields: The fields that count as the prompt, on both sides.
         max_workers: Examples in flight at once for each system (1 by default).
-        cache_dir: Answers and scores are kept there, and reused when nothing that they depend on changed.
+        cache_dir: A folder in which answers and scores are cached; they are reused when nothing that they depend on
+            changed.
         tokenizer: An encoding name or a callable; cl100k_base by default.
         repeats: How often each example is run.
         keep_rows: False keeps rows in the store only, so that memory stays flat.
         store: An open store, instead of `cache_dir`.
         reuse: False asks everything again, and keeps the new answers.
-        cache_tag: Sets answers apart: "the same name, a new version".
+        cache_tag: A label for cached answers; change it when a server changed behind the same URL.
         limits: Stop at so many errors, tokens or dollars; the reason is then in `config["stopped"]`.
         prices: For the cost of requests; None takes the dated table that ships with the package.
         config: Recorded in the result's `config`.
@@ -102,10 +114,35 @@ def evaluate(
         UsageError: Something cannot be right, before anything was sent.
         DataError: An example cannot be used. What was finished before it is in the error's `result`.
         StoreError: The store cannot be used, or not any more. What was finished is in `result`, if anything was.
+        ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
-    arguments = {name: value for name, value in locals().items() if name not in ("systems", "dataset")}
-    return _run_to_end(lambda: aevaluate(systems, dataset, **arguments))
+    return _run_to_end(
+        lambda: aevaluate(
+            systems,
+            dataset,
+            evaluators=evaluators,
+            metrics=metrics,
+            max_examples=max_examples,
+            progress=progress,
+            text_fields=text_fields,
+            max_workers=max_workers,
+            cache_dir=cache_dir,
+            tokenizer=tokenizer,
+            repeats=repeats,
+            keep_rows=keep_rows,
+            store=store,
+            reuse=reuse,
+            cache_tag=cache_tag,
+            limits=limits,
+            prices=prices,
+            config=config,
+            score_field=score_field,
+            threshold=threshold,
+            preflight=preflight,
+            debug=debug,
+        )
+    )
 
 
 def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
@@ -163,31 +200,28 @@ async def aevaluate(
     preflight: bool = True,
     debug: bool = False,
 ) -> EvalResult:
-    """The same as `evaluate`, to be awaited."""
+    """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
         warnings.warn(namesake, stacklevel=2)
-    _at_least(1, repeats=repeats, max_workers=max_workers)
-    _at_least(0, max_examples=max_examples)
+    _check_integers(1, repeats=repeats, max_workers=max_workers)
+    _check_integers(0, max_examples=max_examples)
     if isinstance(text_fields, str):
-        raise UsageError(f"text_fields is a list of field names: write [{text_fields!r}]")
-    members = _systems(systems)
+        raise UsageError(f"text_fields must be a list of field names: write [{text_fields!r}]")
+    members = _build_systems(systems)
     examples, datasets = gather_datasets(dataset, max_examples)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
     if threshold is not None:
         check_threshold(threshold, scorer, score_field or "score")
     if metrics is None:
         metrics = _default_metrics(members, scorer, datasets, threshold)
-    metrics = _check_metrics(metrics)
-    if not keep_rows:
-        _need_tallies(metrics)
+    metrics = _check_metrics(metrics, keep_rows=keep_rows)
     prices = check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
     expected = count_examples(examples, max_examples, progress)
     plan = Plan(
         systems=members,
         scorer=scorer,
         metrics=metrics,
-        score_field=score_field
-        or next((each.score_field for each in metrics if hasattr(each, "score_field")), "score"),
+        score_field=score_field or next(filter(None, map(find_score_field, metrics)), "score"),
         count=get_tokenizer(tokenizer),
         text_fields=text_fields,
         repeats=repeats,
@@ -200,25 +234,30 @@ async def aevaluate(
         preflight=preflight,
         debug=debug,
     )
-    described = {
-        **_described(plan),
+    record = {
+        **_describe_plan(plan),
         "max_examples": max_examples,
-        "tokenizer": _tokenizer_name(tokenizer),
+        "tokenizer": _name_tokenizer(tokenizer),
         "cache_tag": cache_tag,
-        "threshold": next((each.threshold for each in metrics if hasattr(each, "threshold")), None),
+        "threshold": next((found for each in metrics if (found := find_threshold(each)) is not None), None),
         "threshold_given": threshold is not None,
         **(config or {}),
     }
-    return await _kept(plan, read_examples(examples, max_examples), described, store or cache_dir, reuse, cache_tag)
+    source = read_examples(examples, max_examples)
+    if store is not None:
+        return await _run_and_record(plan, source, record, store, reuse, cache_tag)
+    if cache_dir is not None:
+        return await _run_in_folder(plan, source, record, cache_dir, reuse, cache_tag)
+    return await _run(plan, source, record, None)
 
 
-def _described(plan: Plan) -> dict[str, Any]:
-    """A run as its record tells it."""
+def _describe_plan(plan: Plan) -> dict[str, Any]:
+    """Describe a run for its record."""
     return {
         "version": __version__,
         "python": platform.python_version(),
         "systems": {system.name: fingerprint_of(system) for system in plan.systems},
-        "sends_elsewhere": [each.name for each in plan.systems if getattr(each, "sends_elsewhere", False) is True],
+        "sends_elsewhere": [each.name for each in plan.systems if sends_elsewhere(each)],
         "metrics": [describe_metric(metric) for metric in plan.metrics],
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
@@ -228,32 +267,28 @@ def _described(plan: Plan) -> dict[str, Any]:
     }
 
 
-async def _kept(
+async def _run_in_folder(
     plan: Plan,
     examples: Iterator[Example],
     config: dict[str, Any],
-    where: Store | str | Path | None,
+    folder: str | Path,
     reuse: bool,
     cache_tag: str | None,
 ) -> EvalResult:
-    """The run with an open store, with one in a directory, or with none."""
-    if where is None:
-        return await _executed(plan, examples, config, None)
-    if isinstance(where, Store):
-        return await _recorded(plan, examples, config, where, reuse, cache_tag)
+    """Run with the store in a folder; what cannot be written down when that is closed costs no row."""
     result = None
     try:
-        with Store(where) as opened:
-            result = await _recorded(plan, examples, config, opened, reuse, cache_tag)
+        with Store(folder) as opened:
+            result = await _run_and_record(plan, examples, config, opened, reuse, cache_tag)
     except StoreError as error:
         raise (error if result is None else _with_result(error, result)) from None
     return result
 
 
-async def _recorded(
+async def _run_and_record(
     plan: Plan, examples: Iterator[Example], config: dict[str, Any], store: Store, reuse: bool, cache_tag: str | None
 ) -> EvalResult:
-    """The run with a store: what is known is reused, what is new is kept, and the run is listed."""
+    """Run with a store: what is known is reused, what is new is kept, and the run is listed."""
     record = store.start_run(config)
     config["run"] = record.id
     counting = None if config["tokenizer"] is None else f"{config['tokenizer']} {config['text_fields']}"
@@ -261,40 +296,61 @@ async def _recorded(
     try:
         recorder = Recorder(store, record, plan.scorer, counting, reuse=reuse, tag=cache_tag)
         recorder.announce(plan.systems)
-        result = await _executed(plan, examples, config, recorder)
+        result = await _run(plan, examples, config, recorder)
         status = "stopped" if result.config.get("stopped") or result.config.get("stopped_systems") else "done"
-    except (ContextBenchError, Interrupted) as error:
+    except BaseException as error:
         status = "interrupted" if isinstance(error, Interrupted) else "failed"
-        result = getattr(error, "result", result)
+        result = find_result(error) or result
+        _end_record(plan.systems, store, record, status, result)
         raise
-    finally:
-        _keep_unmatched(plan.systems, store, record)
-        store.end_run(record, status, result)
+    try:
+        _end_record(plan.systems, store, record, status, result)
+    except StoreError as error:
+        raise _with_result(error, result) from None
     return result
 
 
-def _keep_unmatched(systems: Sequence[System], store: Store, record: RunInfo) -> None:
-    """What a tap saw and nobody can be told to have sent."""
+def _end_record(systems: Sequence[System], store: Store, record: RunInfo, status: str, result: EvalResult) -> None:
+    """Write down what a tap saw and nobody can be said to have sent, and close the record of the run."""
     place = 0
     for system in systems:
-        for call in getattr(system, "unmatched", ()) if getattr(system, "own_client", False) is True else ():
+        list_unmatched = system_traits(system).list_unmatched
+        for call in list_unmatched() if list_unmatched is not None else ():
             store.put_request(record, place, {"system": system.name, **call.as_dict(since=call.started)})
             place += 1
+    store.end_run(record, status, result)
 
 
-def _reports(systems: Sequence[System], count: Tokenizer) -> dict[str, Any]:
-    """What our own wrappers have to say of the run beside their rows."""
-    members: list[Any] = [each for each in systems if getattr(each, "own_client", False) is True]
-    return {each.name: each.report(count) for each in members if hasattr(each, "report")}
+def _collect_reports(systems: Sequence[System], count: Tokenizer) -> dict[str, Any]:
+    """Collect what our own systems have to say of the run beside their rows."""
+    reports = {each.name: system_traits(each).report for each in systems}
+    return {name: report(count) for name, report in reports.items() if report is not None}
 
 
-async def _executed(
+async def _run(
     plan: Plan, examples: Iterator[Example], config: dict[str, Any], recorder: Recorder | None
 ) -> EvalResult:
+    """Run every system on every example and sum up; an error carries what was finished before it."""
     run = Run(plan, recorder)
     await run.execute(examples)
     if run.bug is not None:
         open_debugger(run.bug)
+    result = _summarize(run, plan, config)
+    if run.failure is not None:
+        raise attach_result(run.failure, result)
+    for name, failure in result.config["failed_metrics"].items():
+        warnings.warn(f"the metric {name!r} failed, and its numbers are missing: {failure}", stacklevel=2)
+    for sentence in find_unscored(result.summary, result.notes, result.config):
+        warnings.warn(sentence, stacklevel=2)
+    if run.interrupted:
+        raise Interrupted(result)
+    if run.error is not None:
+        raise _with_result(run.error, result)
+    return result
+
+
+def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
+    """Make the result of a run that has come to its end, or to as much of it as there is."""
     config = {
         **config,
         "evaluators": plan.scorer.names,
@@ -306,20 +362,15 @@ async def _executed(
         "stopped": run.stopped,
         "stopped_systems": run.stopped_systems,
         "reused": run.reused,
-        "reports": _reports(plan.systems, plan.count),
+        "reports": _collect_reports(plan.systems, plan.count),
     }
     summary = run.summarizer.result(config)
-    result = EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)
-    for sentence in find_unscored(result.summary, result.notes, config):
-        warnings.warn(sentence, stacklevel=2)
-    if run.interrupted:
-        raise Interrupted(result)
-    if run.error is not None:
-        raise _with_result(run.error, result)
-    return result
+    config |= {"columns": summary.columns, "failed_metrics": summary.failures}
+    return EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)
 
 
-def _systems(given: Any) -> list[System]:
+def _build_systems(given: Any) -> list[System]:
+    """Make systems of what the caller gave, each with a name of its own."""
     listed = given if isinstance(given, list | tuple) else [given]
     members = [
         system for each in listed for system in (build_systems(each) if isinstance(each, str) else [adapt(each)])
@@ -337,8 +388,9 @@ def _systems(given: Any) -> list[System]:
 def _default_metrics(
     systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None
 ) -> Sequence[Metric]:
-    """The metrics of a run whose caller chose none."""
-    known = [hasattr(each, "tap") or hasattr(each, "reader") for each in systems]
+    """Choose the metrics of a run whose caller chose none."""
+    traits = [system_traits(each) for each in systems]
+    known = [each.sees_upstream for each in traits]
     threshold = DEFAULT_THRESHOLD if threshold is None else threshold
     metrics = default_metrics(
         scorer.score_field,
@@ -346,7 +398,7 @@ def _default_metrics(
         datasets=datasets,
         systems=len(systems),
         tapped=any(known),
-        controls=[each.name for each in systems if not getattr(each, "competes", True)],
+        controls=[system.name for system, own in zip(systems, traits) if not own.competes],
         cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
         judged=scorer.has_judge,
     )
@@ -354,38 +406,36 @@ def _default_metrics(
     return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]
 
 
-def _check_metrics(given: Sequence[Metric]) -> list[Metric]:
+def _check_metrics(given: Sequence[Metric], *, keep_rows: bool) -> list[Metric]:
+    """Refuse what is not a metric, or cannot work in this run."""
     metrics = list(given)
     for metric in metrics:
         if isinstance(metric, type) or not isinstance(metric, Metric):
             kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__
             raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows)")
+        check_metric_members(metric)
+        if not keep_rows and not can_start(metric):
+            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
     return metrics
 
 
-def _tokenizer_name(tokenizer: str | Tokenizer | None) -> str | None:
-    """What token counts depend on: a name, or a callable by its source; None when that cannot be told."""
+def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
+    """Name what token counts depend on: an encoding, or a callable by its source; None when that cannot be told."""
     if tokenizer is None:
         tokenizer = current_tokenizer()
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
 
 
-def _need_tallies(metrics: Sequence[Metric]) -> None:
-    for metric in metrics:
-        if not hasattr(metric, "start"):
-            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
-
-
-def _at_least(least: int, **values: int | None) -> None:
+def _check_integers(least: int, **values: int | None) -> None:
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise UsageError(f"{name} is a whole number from {least} on, not {value!r}")
+            raise UsageError(f"{name} must be an integer of at least {least} (got {value!r})")
 
 
-def _with_result(error: Exception, result: EvalResult) -> ContextBenchError:
-    """The error that ended the input, carrying what was finished before it."""
+def _with_result(error: BaseException, result: EvalResult) -> ContextBenchError:
+    """Make the error that ended the input one of ours, which carries what was finished before it."""
     known = error
     if not isinstance(known, ContextBenchError):
-        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {type(error).__name__}: {error}")
-    known.result = result  # type: ignore[attr-defined]
+        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {describe(error)}")
+    attach_result(known, result)
     return known

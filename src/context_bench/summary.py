@@ -1,8 +1,8 @@
 """From rows to a summary: every metric for every system, the counts behind each number, and notes on what it means.
 
 Rows are added as they come. A metric with `start()` gives a tally (`add(row)`, `result()`) and needs no row twice; any
-other gets the list of all rows at the end. A metric with `rank(summary)` or `compare(summary)` holds systems against
-each other: its values are put in once all systems are summarised.
+other gets the list of all rows at the end. Our metrics that hold systems against each other get their values once all
+systems are summarised. A metric of a user's that fails costs its own numbers, and nothing else.
 
 A value that stands on no row is NaN, and its note says why; so is one that means nothing for the system that it is said
 of. A number that means less than its name suggests keeps its value, and has a note too.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
-from context_bench.errors import UnknownName, UsageError
 from context_bench.registry import registry
-from context_bench.types import Metric
+from context_bench.tallies import GuardedTally, list_columns, read_tally, start_tally
+from context_bench.traits import list_by_dataset, metric_traits
+from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -31,7 +31,6 @@ __all__ = [
     "Numbers",
     "Summarizer",
     "Summary",
-    "Tally",
     "describe_metric",
     "fold",
     "rebuild_metrics",
@@ -46,23 +45,17 @@ Notes = dict[str, dict[str, str]]
 
 
 class Summary(NamedTuple):
-    """The numbers of a run, and the notes on them."""
+    """The numbers of a run, and the notes on them.
+
+    Attributes:
+        columns: The numbers of metrics that are not ours which the table shows, each with its format.
+        failures: Metrics that failed, and how.
+    """
 
     numbers: Numbers
     notes: Notes
-
-
-class Tally(Protocol):
-    """A number in the making.
-
-    Optional members: `unmeasured()` gives the keys of `result()` that stand on no row, each with the reason; their
-    value becomes NaN. `notes()` gives a sentence for keys whose value needs one. `bound(report)` gives numbers that
-    depend on what a system reports at the end of a run.
-    """
-
-    def add(self, row: EvalRow) -> None: ...
-
-    def result(self) -> dict[str, float]: ...
+    columns: dict[str, str]
+    failures: dict[str, str]
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
@@ -72,40 +65,17 @@ def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
     return tally.result()
 
 
-class _ListTally:
-    """For a metric that wants all rows at once."""
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-        self._rows: list[EvalRow] = []
-
-    def add(self, row: EvalRow) -> None:
-        self._rows.append(row)
-
-    def result(self) -> dict[str, float]:
-        try:
-            values = self._metric.compute(self._rows)
-        except Exception as error:
-            raise UsageError(f"metric {self._metric.name!r} fails: {type(error).__name__}: {error}") from error
-        if not isinstance(values, Mapping):
-            raise UsageError(
-                f"metric {self._metric.name!r} returned {type(values).__name__}: compute() must return a dict"
-            )
-        return dict(values)
-
-
 class _SystemTallies:
     """All tallies of one system: over all its rows and, from the second dataset on, for each dataset too."""
 
     def __init__(self, metrics: Sequence[Metric], score_field: str) -> None:
         self._metrics, self._score_field = metrics, score_field
-        self.tallies: list[Tally] = [
-            metric.start() if hasattr(metric, "start") else _ListTally(metric) for metric in metrics
-        ]
+        self.tallies: list[Tally] = [start_tally(metric) for metric in metrics]
         self.census = Census(score_field)
+        self.columns: dict[str, str] = {}
         self._first: str | None = None
         self._by_dataset: dict[str, tuple[Census, list[Tally]]] = {}
-        self._broken_down = [place for place, metric in enumerate(metrics) if getattr(metric, "by_dataset", ())]
+        self._broken_down = [place for place, metric in enumerate(metrics) if list_by_dataset(metric)]
 
     def add(self, rows: Sequence[EvalRow]) -> None:
         tags = {row.dataset for row in rows}
@@ -128,8 +98,8 @@ class _SystemTallies:
     def _add_by_dataset(self, rows: Sequence[EvalRow]) -> None:
         for row in rows:
             if row.dataset not in self._by_dataset:
-                metrics: list[Any] = [self._metrics[place] for place in self._broken_down]
-                self._by_dataset[row.dataset] = (Census(self._score_field), [metric.start() for metric in metrics])
+                tallies = [start_tally(self._metrics[place]) for place in self._broken_down]
+                self._by_dataset[row.dataset] = (Census(self._score_field), tallies)
             census, tallies = self._by_dataset[row.dataset]
             census.add(row)
             for tally in tallies:
@@ -141,13 +111,14 @@ class _SystemTallies:
         """The numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
-        for tally, suffix in zip(self.tallies, suffixes):
+        for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
             if suffix is None:
                 continue
-            own, said = _read(tally, report)
+            own, said = read_tally(metric, tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
             values |= {taken.get(key, key): value for key, value in own.items()}
             notes |= {taken.get(key, key): note for key, note in said.items()}
+            self.columns |= {taken.get(key, key): form for key, form in list_columns(metric, own).items()}
         values |= self.census.counts()
         for tag in sorted(self._by_dataset):
             more, said = self._read_dataset(tag)
@@ -160,8 +131,9 @@ class _SystemTallies:
         values: dict[str, float] = census.counts()
         notes: dict[str, str] = {}
         for place, tally in zip(self._broken_down, tallies):
-            shown: Sequence[str] = self._metrics[place].by_dataset  # type: ignore[attr-defined]
-            own, said = _read(tally, {})
+            metric = self._metrics[place]
+            shown = list_by_dataset(metric)
+            own, said = read_tally(metric, tally, {})
             values |= {key: own[key] for key in shown if key in own}
             notes |= {key: said[key] for key in shown if key in said}
         return values, notes
@@ -170,19 +142,6 @@ class _SystemTallies:
     def datasets(self) -> dict[str, Census]:
         """The census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
-
-
-def _read(tally: Any, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """What a tally says, NaN where that stands on nothing."""
-    values = tally.result()
-    if report and hasattr(tally, "bound"):
-        values |= tally.bound(report)
-    notes = dict(tally.notes()) if hasattr(tally, "notes") else {}
-    if hasattr(tally, "unmeasured"):
-        reasons = tally.unmeasured()
-        values |= {key: math.nan for key in reasons if key in values}
-        notes |= {key: f"not measured: {reason}" for key, reason in reasons.items()}
-    return values, notes
 
 
 class Summarizer:
@@ -205,25 +164,38 @@ class Summarizer:
         config = {"score_field": self._score_field, **(config or {})}
         numbers: Numbers = {}
         notes: Notes = {}
+        columns: dict[str, str] = {}
+        failures: dict[str, str] = {}
         for name, system in self._systems.items():
             report = dict((config.get("reports") or {}).get(name) or {})
             if priced_by := ((config.get("prices") or {}).get("models") or {}).get(name):
                 report["priced_by"] = priced_by
             numbers[name], notes[name] = system.read(self._suffixes, report)
+            columns |= system.columns
+            for metric, tally in zip(self._metrics, system.tallies):
+                if isinstance(tally, GuardedTally) and tally.failure:
+                    failures.setdefault(metric.name, tally.failure)
             add_caveats(name, numbers[name], notes[name], system.census, system.datasets, config)
         if len(numbers) > 1:
             for metric in self._metrics:
-                if hasattr(metric, "rank"):
-                    self._put_ranks(metric, numbers, notes, config)
-                if hasattr(metric, "compare"):
-                    for name, values in metric.compare(numbers).items():
+                traits = metric_traits(metric)
+                if traits.rank is not None:
+                    self._put_ranks(traits.rank, traits.cost_field, numbers, notes, config)
+                if traits.compare is not None:
+                    for name, values in traits.compare(numbers).items():
                         numbers[name].update(values)
-        return Summary(numbers, {name: own for name, own in notes.items() if own})
+        return Summary(numbers, {name: own for name, own in notes.items() if own}, columns, failures)
 
-    def _put_ranks(self, metric: Any, numbers: Numbers, notes: Notes, config: Mapping[str, Any]) -> None:
-        cost = getattr(metric, "cost_field", "cost_of_pass")
+    def _put_ranks(
+        self,
+        rank: Callable[[Numbers], dict[str, int]],
+        cost: str,
+        numbers: Numbers,
+        notes: Notes,
+        config: Mapping[str, Any],
+    ) -> None:
         reasons = {name: can_be_ranked(self._systems[name].census, cost, config) for name in numbers}
-        ranks = metric.rank({name: values for name, values in numbers.items() if not reasons[name]})
+        ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
         for name, values in numbers.items():
             if name in ranks:
                 values["pareto_rank"] = float(ranks[name])
@@ -282,7 +254,7 @@ def summarize(
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
-    """A metric as data, from which `rebuild_metrics` makes it again."""
+    """Describe a metric as data, from which `rebuild_metrics` makes it again."""
     parameters: Any = metric
     if dataclasses.is_dataclass(parameters):
         params = dataclasses.asdict(parameters)  # type: ignore[arg-type]
@@ -293,12 +265,12 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
 
 
 def rebuild_metrics(described: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Metrics from what `describe_metric` said of them; those that this process does not know are left out."""
+    """Make metrics from what `describe_metric` said of them; those that cannot be made here are left out."""
     metrics: list[Metric] = []
     for item in described:
         try:
             known = registry.get("metric", item["name"])
             metrics.append(known(**item.get("params", {})) if callable(known) else known)
-        except (UnknownName, TypeError):
+        except Exception:  # noqa: BLE001 - not installed here, or changed since: the values that it gave are kept
             continue
     return metrics

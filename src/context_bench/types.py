@@ -1,18 +1,19 @@
-"""The Protocols that components satisfy, and nothing else.
+"""The Protocols that parts satisfy, and nothing else.
 
-Implement the methods on any class: nothing has to be imported or subclassed. Optional members are
-named in the docstrings; the engine uses them where they are there.
+Implement the methods on any class: nothing has to be imported or subclassed. Optional members are named in the
+docstrings, all of them: no other attribute of a part is looked at. `context_bench.testing` checks a part against its
+Protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Evaluator", "Example", "MemorySystem", "Metric", "Reporter", "System"]
+__all__ = ["Dataset", "Evaluator", "Example", "MemorySystem", "Metric", "Reporter", "System", "Tally"]
 
 Example = dict[str, Any]
 
@@ -23,11 +24,22 @@ class System(Protocol):
 
     The returned dict carries a `response`, a new `context` (a compressor) or `documents` (a reranker);
     `metadata` in it is kept on the row, and so are the token counts of `api_usage`; `turn_responses` has the reply to
-    each turn of a conversation. Optional members: `aprocess(example)`, awaited instead of
-    `process`; `process_conversation(turns)`; `fingerprint`, what makes its answers differ; `reads_gold`,
-    False when its answers do not depend on the gold, which is in the example that it is given; `sends_elsewhere`,
-    true when it sends its prompt to a server and returns the answer alone, so that its output tokens say nothing
-    about compression.
+    each turn of a conversation.
+
+    Optional members:
+        aprocess(example): Awaited instead of `process`; many calls may be in flight at once.
+        process_conversation(turns): Called instead of `process` for an example whose `turns` ask for several replies;
+            returns one `{role, content}` for each of them.
+        aprocess_conversation(turns): The same, awaited, for a system with `aprocess`.
+        prepare(): Awaited before the first example. It must be `async`, and take no arguments.
+        finish(): Called, and awaited if it is `async`, after the last example. It must take no arguments. Whatever it
+            does, the rows are kept; after 60 seconds the run ends without it.
+        fingerprint: A text: what makes its answers differ (model, prompt, parameters). It is the cache key; without
+            it, the code and the state of the system are. None says that its answers must not be reused.
+        reads_gold: False when its answers do not depend on the gold, which is in the example that it is given.
+        sends_elsewhere: True when it sends its prompt to a server and returns the answer alone, so that its output
+            tokens say nothing about compression.
+        model: A text: the model that it asks, by which `prices` finds the cost of its `api_usage`.
     """
 
     @property
@@ -36,12 +48,34 @@ class System(Protocol):
     def process(self, example: Example) -> Example: ...
 
 
+class Dataset(Protocol):
+    """Gives examples: any iterable of dicts with `id` and `context`, such as a list or a generator.
+
+    It is read lazily, once, and never further than needed. A loader is a function that returns one; what follows its
+    name in a reference are its parameters, and a parameter `n` or `seed` gets what `-n` and `--seed` say.
+
+    Optional members:
+        __len__(): How many examples there are, for the progress line.
+    """
+
+    def __iter__(self) -> Iterator[Example]: ...
+
+
 @runtime_checkable
 class Evaluator(Protocol):
     """Compares an example before and after a system, and returns named scores.
 
-    Optional members: `score_fields`, the keys that it can emit; `ascore`, awaited instead of `score`;
-    `version`, changed whenever its verdicts change.
+    An empty dict, or `Scores(reason=...)`, says that there is nothing to judge.
+
+    Optional members:
+        score_fields: The keys that it can emit, as a tuple.
+        ascore(original, processed): Awaited instead of `score`.
+        slow: True when it works long: it then runs in a thread, beside the systems.
+        needs_answer: True when it judges answers alone: a system that returns a context gets no score of it.
+        version: Changed whenever its verdicts change; with its attributes it is the cache key.
+        fingerprint: A text that is the cache key instead.
+        prepare(): As for a system, when the evaluator was chosen by the user.
+        finish(): As for a system, when the evaluator was chosen by the user.
     """
 
     @property
@@ -54,8 +88,14 @@ class Evaluator(Protocol):
 class Metric(Protocol):
     """Turns all the rows of one system into summary numbers.
 
-    Optional members: `start()`, which returns a tally (`add(row)`, `result()`), so that no row has to be kept;
-    `by_dataset`, the keys that a run over several datasets also gives as `<key>@<dataset>` (needs `start`).
+    Optional members:
+        start(): Returns a `Tally`, so that no row has to be kept. It must take no arguments.
+        by_dataset: The keys that a run over several datasets also gives as `<key>@<dataset>`; needs `start`.
+        columns: The keys that the table shows, each with the format of its value (as `format()` takes it):
+            `{"worst": ".2f", "share": ".1%"}`. Without it every key of a metric of one's own has a column.
+        score_field: A text: the score that it is made of. The first metric that has one tells which score counts,
+            where the run does not say.
+        threshold: A number: the score from which on an example passes; recorded with the run.
     """
 
     @property
@@ -65,8 +105,25 @@ class Metric(Protocol):
 
 
 @runtime_checkable
+class Tally(Protocol):
+    """A number in the making: takes rows one by one.
+
+    Optional members:
+        unmeasured(): The keys of `result()` that stand on no row, each with the reason; their value becomes NaN.
+        notes(): A sentence for each key whose value needs one.
+    """
+
+    def add(self, row: EvalRow) -> None: ...
+
+    def result(self) -> dict[str, float]: ...
+
+
+@runtime_checkable
 class Reporter(Protocol):
-    """Renders a finished result as text."""
+    """Renders a finished result as text, which ends with a line end.
+
+    A class whose constructor takes `width` gets the columns of the terminal that it writes to, or None.
+    """
 
     @property
     def name(self) -> str: ...

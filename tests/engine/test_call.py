@@ -13,6 +13,7 @@ from context_bench import evaluate
 from context_bench.engine.call import Outcome, call_system, is_endpoint
 from context_bench.errors import RequestFailed
 from context_bench.systems.adapt import adapt
+from context_bench.traits import SystemTraits
 
 EXAMPLE = {"id": 1, "context": "one two", "question": "which?"}
 
@@ -202,13 +203,19 @@ def test_strange_metadata_does_no_harm(metadata: Any) -> None:
     assert 0 <= outcome.latency < 2
 
 
+class Ours(Async):
+    """One whose requests our own client makes."""
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(own_client=True)
+
+
 def test_what_our_own_client_waited_is_no_latency() -> None:
     ticks = iter([10.0, 15.0])
 
     async def main() -> Outcome:
         with ThreadPoolExecutor(1) as threads:
-            system = Async(lambda item: {"response": "r", "metadata": {"waited": 3.5}})
-            system.own_client = True
+            system = Ours(lambda item: {"response": "r", "metadata": {"waited": 3.5}})
             return await call_system(system, EXAMPLE, threads, clock=lambda: next(ticks))
 
     outcome = asyncio.run(main())

@@ -9,7 +9,7 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.metrics import CompressionRatio
-from context_bench.systems import adapt
+from context_bench.traits import SystemTraits
 
 
 def words(text: str) -> int:
@@ -143,9 +143,14 @@ def test_upstream_tokens_are_kept_where_we_measured_them() -> None:
     def claims(_item: dict[str, Any]) -> dict[str, Any]:
         return {"response": "x", "metadata": {"upstream_tokens": 7, "waited": 99.0, "seen": 1}}
 
-    ours = adapt(claims)
-    ours.own_client = True  # type: ignore[attr-defined]
-    (row,) = evaluate(ours, [example(1)]).rows
+    class Ours:
+        name = "ours"
+        process = staticmethod(claims)
+
+        def __context_bench_traits__(self) -> SystemTraits:
+            return SystemTraits(own_client=True)
+
+    (row,) = evaluate(Ours(), [example(1)]).rows
     assert row.upstream_tokens == 7
     (row,) = evaluate(claims, [example(1)]).rows  # a system under test does not measure itself
     assert row.upstream_tokens is None

@@ -27,6 +27,7 @@ COMMANDS = {
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
     "prices": "list what tokens cost, by model: what a run is priced by",
+    "reporters": "list the forms that --output can give a result",
     "demo": "compare seven reference systems on generated data, with no key and no network",
     "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
 }

@@ -106,8 +106,11 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
     for text in options.metrics:
         for ref in parse("metric", text):
             found = resolve("metric", ref)
-            metric: Metric = call_with(found, ref) if callable(found) else found
-            if getattr(metric, "name", None) in {each.name for each in metrics}:
+            made = isinstance(found, Metric) and not isinstance(found, type)
+            metric = found if made else call_with(found, ref) if callable(found) else None
+            if not isinstance(metric, Metric):
+                raise UsageError(f"--metric {text!r} is not a metric: it needs .name and .compute(rows)")
+            if metric.name in {each.name for each in metrics}:
                 raise UsageError(
                     f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"
                 )

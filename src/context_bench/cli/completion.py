@@ -43,6 +43,7 @@ _REGISTERED = {
     "datasets": "dataset",
     "evaluator": "evaluator",
     "metric": "metric",
+    "output": "reporter",
 }
 """What a flag or argument takes by name, and how the registry calls that."""
 

@@ -18,6 +18,7 @@ from context_bench.pricing import Prices, shipped_prices
 from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
+from context_bench.traits import find_model, system_traits
 from context_bench.utils.tokens import count_value, get_tokenizer
 
 __all__ = ["dry_run"]
@@ -85,9 +86,9 @@ def _cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     reply = options.max_tokens or _GUESSED_REPLY
     dollars = 0.0
     for system in endpoints:
-        price = prices.of(getattr(system, "model", None))
+        price = prices.of(find_model(system))
         if price is None:
-            return f"not priced: no price for {getattr(system, 'model', None)!r} (--prices FILE)"
+            return f"not priced: no price for {find_model(system)!r} (--prices FILE)"
         dollars += total.requests * price.dollars(total.tokens / max(1, total.requests), reply)
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
@@ -104,9 +105,9 @@ def _time(options: RunOptions, total: _Total) -> str:
 
 def _first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: str | None) -> Any:
     for system in endpoints:
-        sender = getattr(system, "reader", system)
-        if hasattr(sender, "request_body"):
-            body = sender.request_body(example)
+        make_body = system_traits(system).request_body
+        body = None if make_body is None else make_body(example)
+        if body is not None:
             return {
                 name: body[name] if name in PROMPT_FIELDS else mask_document({name: body[name]})[name] for name in body
             }

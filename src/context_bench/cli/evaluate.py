@@ -107,9 +107,9 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
 def _measure(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
-    from context_bench.cli.output import build_reporter, open_destination, table_width
+    from context_bench.cli.output import build_reporter, open_destination, table_width, write_report
     from context_bench.engine.limits import Limits
-    from context_bench.errors import DataError, Interrupted, StoreError
+    from context_bench.errors import ContextBenchError, Interrupted, find_result
 
     reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out))
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
@@ -117,17 +117,18 @@ def _measure(options: RunOptions, systems: list[Any], datasets: Any, scorer: Sco
     with open_destination(options.out, quiet=options.quiet) as write:
         try:
             result = _evaluate(options, systems, datasets, scorer, metrics, limits)
-        except (DataError, Interrupted, StoreError) as error:
-            if not hasattr(error, "result"):
+        except (ContextBenchError, Interrupted) as error:
+            failure, result = error, find_result(error)
+            if result is None:
                 raise
-            failure, result = error, error.result
         if failure is not None and not any(values.get("num_examples") for values in result.summary.values()):
             raise failure  # nothing was done: there is nothing to report
-        write(reporter.render(result))
+        write_report(write, reporter, options.output, result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
     stopped = result.config.get("stopped") or result.config.get("stopped_systems")
     unscored = find_unscored(result.summary, result.notes, result.config)
-    code = 3 if stopped or unscored or tolerated.exceeded(result.summary) else 0
+    unmeasured = result.config.get("failed_metrics")
+    code = 3 if stopped or unscored or unmeasured or tolerated.exceeded(result.summary) else 0
     if options.quiet:
         tell_stops(result, systems=True)
     else:
@@ -183,5 +184,7 @@ def _evaluate(
 
 def _list_models(systems: Sequence[Any]) -> str | None:
     """Return the model that the systems ask for; several in their order."""
-    names = dict.fromkeys(name for each in systems if isinstance(name := getattr(each, "model", None), str))
+    from context_bench.traits import find_model
+
+    names = dict.fromkeys(name for each in systems if (name := find_model(each)) is not None)
     return ", ".join(names) or None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from context_bench.cli.listings import find_component, listing_parser, print_listing, summarize_component
 from context_bench.refs import import_code
 from context_bench.registry import registry
+from context_bench.traits import find_score_fields
 
 __all__ = ["main"]
 
@@ -18,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
         import_code(code)
     lines = [["evaluator", "scores", "what it does"]]
     for name in registry.list("evaluator"):
-        fields = getattr(find_component("evaluator", name), "score_fields", ())
+        fields = find_score_fields(find_component("evaluator", name)) or ()
         lines.append([name, ", ".join(fields), summarize_component("evaluator", name)])
     print_listing(lines, options)
     return 0

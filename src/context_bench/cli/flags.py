@@ -99,8 +99,9 @@ def add_report(group: Any) -> None:
     """The form of a report, and where it goes."""
     group.add_argument(
         "--output",
-        choices=("table", "json", "csv"),
-        help="form of the result (default: what the ending of --out names, else table)",
+        metavar="REF",
+        help="form of the result: table, json, csv, or a reporter of your own by NAME, module:object or file.py:object "
+        "(default: what the ending of --out names, else table)",
     )
     group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout: .json, .csv or .md")
     add_wide(group)

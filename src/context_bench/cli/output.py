@@ -13,7 +13,7 @@ from typing import Any
 
 from context_bench.cli.messages import say
 
-__all__ = ["build_reporter", "choose_form", "open_destination", "table_width"]
+__all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "write_report"]
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table"}
 """The form of a report by the ending of its file."""
@@ -24,7 +24,7 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("
     named = _FORMS.get(Path(out).suffix.lower()) if out else None
     if named not in forms:
         named = None
-    if output and named and output != named:
+    if output in forms and named and output != named:
         from context_bench.errors import UsageError
 
         raise UsageError(f"--out {out} names the form {named}, and --output says {output}: leave one of them out")
@@ -107,10 +107,28 @@ def table_width(*, wide: bool, out: str | None = None) -> int | None:
 
 
 def build_reporter(name: str, width: int | None) -> Any:
-    """Build the reporter of that name; one that takes a width gets it."""
-    from inspect import signature
+    """Build the reporter that a reference names; one that takes a width gets it."""
+    from context_bench.reporters.load import build_reporter
 
-    from context_bench.registry import registry
+    return build_reporter(name, width)
 
-    found = registry.get("reporter", name)
-    return found(width=width) if "width" in signature(found).parameters else found()
+
+def write_report(write: Callable[[str], Any], reporter: Any, name: str, result: Any) -> None:
+    """Write a report. Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
+
+    Raises:
+        UsageError: The reporter failed; it says where the rows are.
+    """
+    try:
+        text = reporter.render(result)
+        if not isinstance(text, str):
+            raise TypeError(f"render() returned {type(text).__name__}, and must return a text")
+    except (Exception, SystemExit) as error:
+        from context_bench.errors import UsageError, describe
+
+        run = result.config.get("run")
+        if run is None:
+            _print(result.to_json() + "\n")
+        where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
+        raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error
+    write(text)

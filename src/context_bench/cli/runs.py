@@ -11,7 +11,7 @@ from typing import Any
 from context_bench.cli import COMMANDS
 from context_bench.cli.flags import STORE, add_report, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width
+from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.scoring import Scorer
@@ -76,6 +76,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     }
     metrics = rebuild_metrics(config["metrics"])
     summary = summarize(rows, config["systems"], metrics, config)
+    config["columns"] = summary.columns
     return EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
 
 
@@ -124,9 +125,9 @@ def _text(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
+    reporter = build_reporter(form, table_width(wide=options.wide, out=options.out))
     with _open(options) as store, open_destination(options.out) as write:
-        result = load_result(store, store.run(options.run))
-        write(build_reporter(form, table_width(wide=options.wide, out=options.out)).render(result))
+        write_report(write, reporter, form, load_result(store, store.run(options.run)))
     return 0
 
 

@@ -16,7 +16,7 @@ from context_bench.cli.flag_types import number
 from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.options import JudgeOptions, ScoringOptions
-from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width
+from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
@@ -57,18 +57,21 @@ def main(arguments: Sequence[str]) -> int:
         open_destination(options.out, quiet=options.quiet) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
+            for code in options.imports:
+                import_code(code)
+            reporter = build_reporter(form, table_width(wide=options.wide, out=options.out))
             result = _score(options, store)
-        write(build_reporter(form, table_width(wide=options.wide, out=options.out)).render(result))
+        write_report(write, reporter, form, result)
     unscored = find_unscored(result.summary, result.notes, result.config)
-    for sentence in (*unscored, f"recorded as run {result.config['run']}"):
+    failed = result.config["failed_metrics"]
+    lost = [f"the metric {name!r} failed, and its numbers are missing: {why}" for name, why in failed.items()]
+    for sentence in (*unscored, *lost, f"recorded as run {result.config['run']}"):
         say(sentence)
-    return 3 if unscored else 0
+    return 3 if unscored or failed else 0
 
 
 def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     """Score the answers of a run anew, as the flags say."""
-    for code in flags.imports:
-        import_code(code)
     before = store.run(flags.run)
     config = load_result(store, before).config
     options = _plan_scoring(flags, config)
@@ -119,6 +122,7 @@ def _score_again(
         rows = _collect(store, before, run, scorer, progress)
         config |= {"evaluators": scorer.names, "primary": scorer.primaries}
         summary = summarize(rows, config["systems"], metrics, config)
+        config |= {"columns": summary.columns, "failed_metrics": summary.failures}
         status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
     finally:
         store.end_run(run, status, result)

@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     from context_bench.http.loop import new_event_loop
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
+    from context_bench.traits import find_secrets
     from context_bench.utils.tokens import set_tokenizer
 
     if options.tokenizer:
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             show_warnings(),
             closing(Log(_open_store(options), shown=options.verbose or sys.stderr.isatty())) as log,
         ):
-            secrets = getattr(answerer, "secrets", ())
+            secrets = find_secrets(answerer)
             tap = Tap(answerer, host=host, port=port, on_end=log.take, secrets=secrets, hosts=options.tap_host)
             loop.run_until_complete(_serve(tap, answerer, log, arguments))
     finally:

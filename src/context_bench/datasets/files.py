@@ -16,6 +16,7 @@ import orjson
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
 from context_bench.errors import DataError, UsageError, suggest
+from context_bench.traits import DatasetTraits
 
 __all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
 
@@ -60,6 +61,9 @@ class FileDataset:
             raise DataError(f"{self.path} is a directory: name a file in it")
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file")
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        return DatasetTraits(check=self.check, count_checked=lambda: self.checked)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line, example in self._read_examples():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
 __all__ = ["Joined"]
@@ -19,6 +20,10 @@ class Joined:
 
     def __init__(self, parts: Sequence[Iterable[Example]]) -> None:
         self.parts = list(parts)
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        source = dataset_traits(self.parts[0]).source if len(self.parts) == 1 else None
+        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, source=source)
 
     def __iter__(self) -> Iterator[Example]:
         return chain.from_iterable(self.parts)
@@ -39,14 +44,14 @@ class Joined:
     def check(self) -> None:
         """Check the parts that can check themselves."""
         for part in self.parts:
-            check = getattr(part, "check", None)
-            if callable(check):
+            check = dataset_traits(part).check
+            if check is not None:
                 check()
 
     @property
     def checked(self) -> int:
         """How many examples have been checked so far."""
-        return sum(getattr(part, "checked", 0) for part in self.parts)
+        return sum(dataset_traits(part).count_checked() for part in self.parts)
 
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__.get("parts", ())

@@ -16,6 +16,7 @@ from context_bench.datasets.public.raw_files import digest
 from context_bench.datasets.sample import sample
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
 __all__ = ["Choices", "Datasets", "Source", "gather_datasets", "open_datasets"]
@@ -73,7 +74,8 @@ class Source:
         """Where the examples come from, as far as that is known: files with digests, repository and revision."""
         if self._file is not None:
             return [{"files": {str(self._file.path): digest(self._file.path)}}]
-        return [dict(examples.source) for examples in self._opened if hasattr(examples, "source")]
+        sources = [dataset_traits(examples).source for examples in self._opened]
+        return [dict(source()) for source in sources if source is not None]
 
     def __iter__(self) -> Iterator[Example]:
         for example in chain.from_iterable(self._opened):
@@ -103,6 +105,9 @@ class Datasets:
     def checked(self) -> int:
         """How many examples have been checked so far, for whoever waits."""
         return sum(source.checked for source in self.sources)
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        return DatasetTraits(check=self.check, count_checked=lambda: self.checked)
 
     def facts(self) -> dict[str, Any]:
         """Where each dataset comes from, for the record of a run; what is on the hub is asked for there."""

@@ -15,6 +15,7 @@ from context_bench.engine.estimates import RequestSize, measure_request
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.pricing import Price, Prices
+from context_bench.traits import asks_model, find_model
 from context_bench.utils.tokens import Tokenizer, read_token_count
 
 __all__ = ["Budget"]
@@ -109,9 +110,9 @@ class Budget:
 
     def _price(self, job: Job) -> Price | None:
         """The price of what a system asks; None for one that asks nobody."""
-        if self._prices is None or not (is_endpoint(job.system) or hasattr(job.system, "model")):
+        if self._prices is None or not (is_endpoint(job.system) or asks_model(job.system)):
             return None
-        return self._prices.of(getattr(job.system, "model", None))
+        return self._prices.of(find_model(job.system))
 
     def _estimate(self, job: Job, size: RequestSize) -> _Amount | None:
         """The most that a request is expected to cost; None when nothing is known about its reply yet."""

@@ -14,10 +14,11 @@ from typing import Any
 from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
 from context_bench.engine.threads import call_in_thread
 from context_bench.engine.tracebacks import list_frames
-from context_bench.errors import BadOutput, describe
+from context_bench.errors import BadOutput, SystemFailure, describe
 from context_bench.systems.conversation import ask, has_open_turns, in_one
 from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import with_context
+from context_bench.traits import can_answer_turns, is_endpoint, system_traits
 from context_bench.types import Example, System
 from context_bench.wire.usage import read_usage
 
@@ -72,11 +73,6 @@ class Outcome:
     cause: BaseException | None = None
 
 
-def is_endpoint(system: System) -> bool:
-    """Whether a system waits for somebody else, so that many of its calls can be in flight at once."""
-    return hasattr(system, "aprocess")
-
-
 async def call_system(
     system: System, example: Example, threads: Executor, clock: Callable[[], float] = time.perf_counter
 ) -> Outcome:
@@ -105,7 +101,7 @@ def call_here(system: Any, example: Example, clock: Callable[[], float] = time.p
         given = _copy_for_system(example)
         outcome.started = clock()
         try:
-            if hasattr(system, "process_conversation") and has_open_turns(given):
+            if has_open_turns(given) and can_answer_turns(system):
                 raw = in_one(system.process_conversation(given["turns"]))
             else:
                 raw = system.process(given)
@@ -140,11 +136,11 @@ def _fail(outcome: Outcome, system: System, error: BaseException, clock: Callabl
     outcome.ended = outcome.ended or clock()
     outcome.started = outcome.started or outcome.ended
     outcome.error, outcome.cause = describe(error), error
-    facts = getattr(error, "metadata", None)
-    outcome.metadata.update(facts if isinstance(facts, Mapping) else {})
+    if isinstance(error, SystemFailure):
+        outcome.metadata.update(error.metadata)
     if frames := list_frames(error):
         outcome.metadata["traceback"] = frames
-    if getattr(system, "own_client", False) and getattr(error, "tapped", None):
+    if system_traits(system).own_client and getattr(error, "tapped", None):
         outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
 
 
@@ -176,7 +172,7 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     outcome.returns = "response" if context is None else "context"
     if response is None:
         processed["response"] = context
-    own = getattr(system, "own_client", False)
+    own = system_traits(system).own_client
     if not own:
         processed.pop("tapped", None)  # what a tap saw is ours to say
     metadata = processed.pop("metadata", None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.systems.prompts import open_turns
+from context_bench.traits import system_traits
 from context_bench.types import Example, System
 from context_bench.utils.tokens import Tokenizer, count_prompt, count_value, read_token_count
 
@@ -38,10 +39,11 @@ def measure_request(system: System, example: Example, count: Tokenizer) -> Reque
 
 
 def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:
-    if not getattr(system, "own_client", False) or not hasattr(system, "request_body"):
+    make_body = system_traits(system).request_body
+    if make_body is None:
         return None
     try:
-        body = system.request_body(example)
+        body = make_body(example)
     except Exception:  # noqa: BLE001 - an example that no request can be made of is an error of its row, not of the estimate
         return None
     return body if isinstance(body, Mapping) else None

@@ -9,6 +9,7 @@ from itertools import islice
 from context_bench.datasets.catalog import card_for
 from context_bench.datasets.example_check import ExampleCheck, with_context_field
 from context_bench.engine.status import StatusLine
+from context_bench.traits import dataset_traits
 from context_bench.types import Example
 
 __all__ = ["count_examples", "read_examples"]
@@ -33,12 +34,10 @@ def _find_instruction(tag: str) -> str:
 
 def count_examples(dataset: Iterable[Example], max_examples: int | None, progress: bool) -> int | None:
     """Count the examples that there will be, if that can be told; a dataset that can check itself does so first."""
-    check = getattr(dataset, "check", None)
-    if callable(check):
-        with StatusLine(
-            lambda _: f"checking the data: {getattr(dataset, 'checked', 0):,} examples so far", enabled=progress
-        ):
-            check()
+    traits = dataset_traits(dataset)
+    if traits.check is not None:
+        with StatusLine(lambda _: f"checking the data: {traits.count_checked():,} examples so far", enabled=progress):
+            traits.check()
     try:
         total = len(dataset)  # type: ignore[arg-type]
     except TypeError:

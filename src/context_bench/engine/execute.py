@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.finish import finish_parts
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Done, Pipeline
@@ -27,12 +26,12 @@ from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.engine.tracebacks import find_bug
-from context_bench.errors import describe
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.summary import Summarizer
 from context_bench.text.golds import has_gold
+from context_bench.traits import find_prepare, system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
@@ -74,8 +73,8 @@ class Run:
 
     After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
     anything to be scored against), `returns` (what each system puts out), `seconds` of each system, `error` of the
-    input, `stopped` with the reason when it did not come to its end, and `stopped_systems` with the reason for each
-    system that alone did not.
+    input, `failure` of the run itself, `stopped` with the reason when it did not come to its end, and `stopped_systems`
+    with the reason for each system that alone did not.
     """
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
@@ -92,7 +91,8 @@ class Run:
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
         self.reused = 0
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
+        self.failure: Exception | None = None
         self.bug: BaseException | None = None
         self.stopped: str | None = None
         self.interrupted = self._prepared = False
@@ -143,31 +143,34 @@ class Run:
         join_shared_transport()
         plan.progress.start()
         try:
-            with _interrupts(self._interrupt), _fewer_collections(), _quick_switches():
-                await asyncio.gather(
-                    *(prepare() for prepare in map(_preparation, (*plan.systems, *plan.scorer.chosen)) if prepare)
-                )
-                self._prepared = True
-                one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
-                await pipeline.complete(
-                    run_lanes(feed, lanes, self._preflight.work, None if one_by_one else pipeline.run_here)
-                )
+            with _interrupts(self._interrupt):
+                parts = (*plan.systems, *plan.scorer.chosen)
+                try:
+                    with _fewer_collections(), _quick_switches():
+                        await asyncio.gather(*(prepare() for prepare in map(find_prepare, parts) if prepare))
+                        self._prepared = True
+                        one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
+                        await pipeline.complete(
+                            run_lanes(feed, lanes, self._preflight.work, None if one_by_one else pipeline.run_here)
+                        )
+                finally:
+                    pipeline.close()
+                    await finish_parts(parts)
         except asyncio.CancelledError:
             if not self.interrupted:
                 raise
+        except Exception as error:  # noqa: BLE001 - the caller raises it, with the rows that there are
+            self.failure = error
         finally:
-            pipeline.close()
-            for system in plan.systems:
-                await _finish(system)
             threads.shutdown(cancel_futures=True)
             await leave_shared_transport()
             plan.progress.close()
         self.error = feed.error
 
     def _take(self, done: list[Done]) -> None:
-        self.summarizer.add([row for _, row, _ in done])
         for job, row, outcome in done:
             self._take_one(job, row, outcome)
+        self.summarizer.add([row for _, row, _ in done])  # a metric may raise: the rows are there by then
         failure = self._recorder.store.failure if self._recorder is not None else None
         if failure is not None:
             self.stop(str(failure))
@@ -223,30 +226,14 @@ class Run:
         self.stop("interrupted")
 
 
-def _preparation(system: Any) -> Callable[[], Coroutine[Any, Any, None]] | None:
-    """What a system wants to do first; a method of that name that is not asynchronous is the user's own."""
-    prepare = getattr(system, "prepare", None)
-    return prepare if inspect.iscoroutinefunction(prepare) else None
-
-
-async def _finish(system: Any) -> None:
-    """Let a system end what it keeps running; one that fails keeps neither others from it nor the result from us."""
-    finish = getattr(system, "finish", None)
-    try:
-        ended = finish() if callable(finish) else None
-        if inspect.isawaitable(ended):
-            await ended
-    except Exception as error:  # noqa: BLE001 - whatever a system does at its end, the rows are there
-        warnings.warn(f"{system.name} did not end well: {describe(error)}", stacklevel=2)
-
-
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
     """One lane for each endpoint, and one for all systems whose work is done on this machine."""
     lanes: list[Lane] = []
     here = Lane(max_workers or 1)
     for place, system in enumerate(systems):
-        if is_endpoint(system) and not getattr(system, "local", False):
-            lanes.append(Lane(max_workers or getattr(system, "max_workers", None) or 1, [(place, system)]))
+        traits = system_traits(system)
+        if is_endpoint(system) and not traits.takes_turns:
+            lanes.append(Lane(max_workers or traits.max_workers or 1, [(place, system)]))
         else:
             here.systems.append((place, system))
     here.here = not any(is_endpoint(system) for _, system in here.systems)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Job
 from context_bench.errors import printable
+from context_bench.traits import system_traits
 from context_bench.types import System
 
 __all__ = ["Preflight"]
@@ -62,14 +62,14 @@ class Preflight:
                 self._judge(job.system, outcome)
             return False
 
-    def _judge(self, system: Any, outcome: Outcome) -> None:
-        reason = system.stop_reason(outcome.cause, outcome.processed)
+    def _judge(self, system: System, outcome: Outcome) -> None:
+        explain = system_traits(system).stop_reason
+        reason = None if explain is None else explain(outcome.cause, outcome.processed)
         if reason is not None:
             self.stopped[system.name] = printable(reason)
             self._stop(system)
             warnings.warn(f"{system.name} was stopped after its first request: {printable(reason)}", stacklevel=2)
 
 
-def _can_explain(system: Any) -> bool:
-    own = is_endpoint(system) and getattr(system, "own_client", False)
-    return bool(own) and callable(getattr(system, "stop_reason", None))
+def _can_explain(system: System) -> bool:
+    return is_endpoint(system) and system_traits(system).stop_reason is not None

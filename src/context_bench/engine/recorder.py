@@ -211,5 +211,5 @@ class ScoreMemory:
         """Remember what it said now."""
         key = self._key(evaluator)
         if key:
-            reason, details = getattr(scores, "reason", None), getattr(scores, "details", {})
-            self._store.put_scores(key, {"scores": dict(scores), "reason": reason, "details": details})
+            own = scores if isinstance(scores, Scores) else Scores(scores)
+            self._store.put_scores(key, {"scores": dict(scores), "reason": own.reason, "details": own.details})

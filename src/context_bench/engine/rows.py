@@ -16,6 +16,7 @@ from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import count_request, measure_row
+from context_bench.traits import find_model, system_traits
 from context_bench.utils.tokens import Tokenizer, count_prompt
 
 __all__ = ["RowMaker"]
@@ -89,12 +90,14 @@ class RowMaker:
             upstream_tokens=upstream_tokens,
         )
 
-    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int, int]:
+    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
-        system: Any = job.system
+        list_requests = system_traits(job.system).list_requests
+        if list_requests is None:  # a stored answer of a system that has no reader any more
+            return None, None
         replies = turn_responses(processed) or (processed.get("response", ""),)
         passed_on, sent = (
-            sum(count_request(body, self._count) for body in system.list_requests(each, replies))
+            sum(count_request(body, self._count) for body in list_requests(each, replies))
             for each in (merge(job.item.example, processed), job.item.example)
         )
         return passed_on, sent
@@ -124,7 +127,7 @@ class RowMaker:
         """
         if self._prices is None:
             return False
-        costs = price_row(self._prices, getattr(job.system, "model", None), metadata, upstream_tokens)
+        costs = price_row(self._prices, find_model(job.system), metadata, upstream_tokens)
         if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
@@ -137,11 +140,7 @@ class RowMaker:
     def _warn_of_missing_usage(self, job: Job) -> None:
         """Say once for each system whose model has a price that its server reports no usage."""
         name = job.system.name
-        if (
-            self._prices is not None
-            and name not in self._unpriced
-            and self._prices.of(getattr(job.system, "model", None))
-        ):
+        if self._prices is not None and name not in self._unpriced and self._prices.of(find_model(job.system)):
             self._unpriced.add(name)
             warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 

@@ -68,7 +68,7 @@ class Feed:
         self._first = 0
         self._ended = self._stopped = False
         self._moved = asyncio.Event()
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def stop(self) -> None:
         """Hand out nothing more; what was handed out goes on."""
@@ -150,7 +150,7 @@ class Feed:
         try:
             for example in islice(self._source, wanted):
                 items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
-        except Exception as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
             self.error = error
         self._held.extend(items)
         if len(items) < wanted:

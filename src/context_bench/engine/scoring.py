@@ -14,6 +14,7 @@ from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
 from context_bench.registry import registry
 from context_bench.results import Scores
+from context_bench.traits import find_score_fields, is_slow, needs_answer, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
 __all__ = ["Judgement", "Memory", "Scorer", "Wiring", "check_threshold"]
@@ -67,7 +68,7 @@ class Wiring:
 
     def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
         self.evaluators, self.card = evaluators, card
-        self.slow = any(map(_is_slow, evaluators))
+        self.slow = any(map(is_slow, evaluators))
 
 
 class Scorer:
@@ -132,7 +133,7 @@ class Scorer:
     @property
     def has_judge(self) -> bool:
         """Whether a model judges the answers beside the other evaluators."""
-        return any("judge_score" in getattr(each, "score_fields", ()) for each in self.chosen)
+        return any("judge_score" in (find_score_fields(each) or ()) for each in self.chosen)
 
     @property
     def names(self) -> list[str]:
@@ -155,7 +156,7 @@ class Scorer:
         for tag in tags:
             # One's own data may turn out to have any of these fields.
             for evaluator in (*self._wire(tag, list(BY_FIELD)), *self._extra):
-                emitted = getattr(evaluator, "score_fields", None)
+                emitted = find_score_fields(evaluator)
                 if emitted is None:
                     return None
                 fields.update(emitted)
@@ -182,7 +183,7 @@ class Scorer:
         """
         judgement, wiring = Judgement(), self.wiring(tag, example)
         for evaluator in wiring.evaluators:
-            if not _is_slow(evaluator):
+            if not is_slow(evaluator):
                 await call_beside(long, _judge, judgement, evaluator, example, processed)
             elif not _lacks_answer(judgement, evaluator, processed):
                 try:
@@ -259,7 +260,7 @@ def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
         key
         for evaluator in scorer.chosen
         if isinstance(evaluator, FunctionEvaluator) or not type(evaluator).__module__.startswith("context_bench.")
-        for key in getattr(evaluator, "score_fields", (score_field,))
+        for key in find_score_fields(evaluator) or (score_field,)
     }
     if not 0 <= threshold <= 1 and score_field not in own:
         hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
@@ -287,7 +288,7 @@ def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, process
 
 def _lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
     """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not getattr(evaluator, "needs_answer", False) or not _is_context(processed):
+    if not needs_answer(evaluator) or not _is_context(processed):
         return False
     judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
     return True
@@ -306,21 +307,17 @@ class Memory(Protocol):
     def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
 
 
-def _is_slow(evaluator: Any) -> bool:
-    return bool(getattr(evaluator, "slow", False)) or hasattr(evaluator, "ascore")
-
-
 async def _slow_scores(
     evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
 ) -> Mapping[str, float]:
     """Ask an evaluator that waits or works long, unless it is remembered what it said."""
     scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
     if scores is None:
-        if hasattr(evaluator, "ascore"):
+        if scores_asynchronously(evaluator):
             scores = await evaluator.ascore(example, processed)
         else:
             scores = await call_in_thread(threads, evaluator.score, example, processed)
-        if memory and scores and isinstance(scores, Mapping) and not getattr(scores, "transient", False):
+        if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
             memory.keep(evaluator, scores)
     return {} if scores is None else scores
 
@@ -334,15 +331,15 @@ def _all_checked(evaluators: Any) -> list[Evaluator]:
 def _no_repeats(evaluators: Sequence[Evaluator]) -> None:
     owners: dict[str, str] = {}
     for evaluator in evaluators:
-        for key in getattr(evaluator, "score_fields", ()):
+        for key in find_score_fields(evaluator) or ():
             if key in owners:
                 raise ScoreClash(f"{owners[key]!r} and {evaluator.name!r} both emit the score {key!r}")
             owners[key] = evaluator.name
 
 
-def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
+def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
     if type(scores) is not dict and not isinstance(scores, Mapping):
-        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it returns a dict")
+        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
     own = judgement.scores
     for key, value in scores.items():
         if key in own:
@@ -353,14 +350,16 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Mapping[str, float]
         else:
             judgement.unscored[evaluator.name] = f"{key} is no number: {value!r}"
     if not scores:
-        reason = getattr(scores, "reason", None) or "returned no score"
-        judgement.unscored.setdefault(evaluator.name, reason)
-    if type(scores) is dict:
-        return
-    judgement.transient |= bool(getattr(scores, "transient", False))
-    details = getattr(scores, "details", None)
-    if details:
-        judgement.details[evaluator.name] = details
+        reason = scores.reason if isinstance(scores, Scores) else None
+        judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
+    if isinstance(scores, Scores):
+        judgement.transient |= scores.transient
+        if scores.details:
+            judgement.details[evaluator.name] = scores.details
+
+
+def _is_transient(scores: Mapping[str, float]) -> bool:
+    return isinstance(scores, Scores) and scores.transient
 
 
 def _number(value: Any) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.refs import check_arguments
 from context_bench.registry import registry
+from context_bench.traits import SystemTraits
 from context_bench.types import Evaluator, Example
 
 __all__ = ["FunctionEvaluator", "adapt_evaluator"]
@@ -20,10 +21,8 @@ class FunctionEvaluator:
         self.function = function
         self.name = str(getattr(function, "__name__", type(function).__name__))
 
-    @property
-    def parts(self) -> list[Any]:
-        """The function, on which its scores depend."""
-        return [self.function]
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(parts=[self.function])
 
     def score(self, original: Example, processed: Example) -> dict[str, float]:
         """Call the function; None is no score."""

@@ -9,6 +9,7 @@ from typing import Any
 from context_bench.metrics.facts import read_fact, read_sides
 from context_bench.metrics.running import RunningMetric
 from context_bench.results import EvalRow
+from context_bench.traits import MetricTraits
 
 __all__ = ["PromptSavings", "SavingsTally"]
 
@@ -24,6 +25,9 @@ class PromptSavings(RunningMetric):
 
     name = "prompt-savings"
     by_dataset = ("prompt_savings", "prompt_savings_best", "prompt_savings_worst", "untouched_share")
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(bound=SavingsTally.bound)
 
     def start(self) -> SavingsTally:
         """Start the sums."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from context_bench.metrics.running import NoTally, RunningMetric
+from context_bench.traits import MetricTraits
 
 __all__ = ["Retention"]
 
@@ -28,6 +29,9 @@ class Retention(RunningMetric):
     def start(self) -> NoTally:
         """Collect nothing: one system alone has no retention; see `compare`."""
         return NoTally()
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(compare=self.compare)
 
     def compare(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """Compute the retention of every system that is not a control."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from context_bench.results import EvalRow
-from context_bench.summary import Tally, fold
+from context_bench.summary import fold
+from context_bench.types import Tally
 
 __all__ = ["NoTally", "RunningMetric"]
 

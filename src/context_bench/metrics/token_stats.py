@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from context_bench.metrics.running import NoTally, RunningMetric
 from context_bench.results import EvalRow
+from context_bench.traits import MetricTraits
 
 __all__ = ["CompressionRatio", "ParetoRank"]
 
@@ -77,6 +78,9 @@ class ParetoRank(RunningMetric):
     def start(self) -> NoTally:
         """Collect nothing: a rank does not come from the rows of one system; see `rank`."""
         return NoTally(pareto_rank=0.0)
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.pricing.table import Prices, shipped_prices
+from context_bench.traits import asks_model, find_model
 
 __all__ = ["check_prices", "describe_prices"]
 
@@ -16,7 +17,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
     """See that every model of a run has a price.
 
     Args:
-        systems: Those with a `model` are checked.
+        systems: Those that ask a model are checked.
         prices: None takes the table that ships with the package; a model that it does not list is then noted in the
             summary, and nothing is warned of.
         needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
@@ -25,7 +26,11 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
         The prices that the run has.
     """
     chosen = shipped_prices() if prices is None else prices
-    unpriced = {_model(each): each.name for each in systems if hasattr(each, "model") and chosen.of(each.model) is None}
+    unpriced = {
+        find_model(each) or None: each.name
+        for each in systems
+        if asks_model(each) and chosen.of(find_model(each)) is None
+    }
     for model, name in unpriced.items():
         what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
         if needed:
@@ -44,13 +49,10 @@ def describe_prices(prices: Prices, members: Iterable[Any]) -> dict[str, Any]:
     """Say by which entry each system or judge with a model is priced, for the record of a run."""
     entries: dict[str, Any] = {}
     for member in members:
-        if not hasattr(member, "model"):
+        if not asks_model(member):
             continue
-        match = prices.find(_model(member))
+        model = find_model(member) or None
+        match = prices.find(model)
         entry = {"entry": match.entry, "how": match.how, "price": match.price.to_dict()} if match else {"entry": None}
-        entries[member.name] = {"model": _model(member), **entry}
+        entries[member.name] = {"model": model, **entry}
     return {"source": prices.source, "date": prices.date, "models": entries}
-
-
-def _model(member: Any) -> str | None:
-    return str(member.model) if member.model else None

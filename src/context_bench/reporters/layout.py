@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __all__ = [
     "display_width",
     "dollars",
+    "format_as",
     "markdown",
     "markdown_width",
     "percent",
@@ -39,6 +40,18 @@ def dollars(value: float) -> str:
     if math.isinf(value):
         return "none passed"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
+
+
+def format_as(form: str) -> Callable[[float], str]:
+    """Return what writes a number in a format of `format()`; an empty or unknown one shows four digits."""
+
+    def write(value: float) -> str:
+        try:
+            return format(value, form or ".4g")
+        except ValueError:  # from the record of a run that somebody else made
+            return f"{value:.4g}"
+
+    return write
 
 
 def seconds(value: float) -> str:

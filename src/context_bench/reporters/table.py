@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
-from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
+from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
 from context_bench.reporters.upstream import evidence, meters, upstream_notes
 from context_bench.results import EvalResult
 
@@ -122,7 +122,8 @@ class TableReporter:
     def _datasets(self, result: EvalResult) -> list[str]:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
         tables = [_lines_by_dataset(result, "score by dataset", scores, score)] if len(scores) > 1 else []
-        for title, key, show in _BY_DATASET:
+        own = [(f"{key} by dataset", key, show) for key, show in _own_columns(result).items()]
+        for title, key, show in (*_BY_DATASET, *own):
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
             shown = key not in _LESS_THAN_THE_TAP or not _all_metered(result)
             if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
@@ -157,7 +158,15 @@ def _choose_columns(result: EvalResult) -> list[Column]:
         for plain, show in [(key.partition(":")[0], _format_of(key.partition(":")[0]))]
         if ":" in key and key not in first and plain in first and show is not None
     ]
-    return [*columns, *dict.fromkeys(further)]
+    known = {key for _, key, _ in (*columns, *further)}
+    own = [(key, key, show) for key, show in _own_columns(result).items() if key not in known]
+    return [*columns, *dict.fromkeys(further), *own]
+
+
+def _own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
+    """The numbers of metrics that do not ship with the package, with how each is written."""
+    columns: dict[str, str] = result.config.get("columns") or {}
+    return {key: format_as(form) for key, form in columns.items() if _is_shown(key, result.summary)}
 
 
 def _order_to_give_way(columns: Sequence[Column]) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.refs import check_arguments
+from context_bench.traits import SystemTraits, may_read_gold, system_traits
 from context_bench.types import Example, MemorySystem, System
 
 __all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "named"]
@@ -21,15 +23,13 @@ class FunctionSystem:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
-    @property
-    def parts(self) -> list[Any]:
-        """What its answers depend on."""
-        return [self.function]
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(parts=[self.function])
 
     @property
     def reads_gold(self) -> bool:
         """True unless the function says otherwise by an attribute of that name."""
-        return getattr(self.function, "reads_gold", True) is not False
+        return may_read_gold(self.function)
 
     def process(self, example: Example) -> Example:
         """Call the function."""
@@ -62,10 +62,8 @@ class Named:
             raise AttributeError(attribute)
         return getattr(self._system, attribute)
 
-    @property
-    def parts(self) -> list[Any]:
-        """What its answers depend on."""
-        return [self._system]
+    def __context_bench_traits__(self) -> SystemTraits:
+        return replace(system_traits(self._system), parts=[self._system])
 
     def process(self, example: Example) -> Example:
         """Call the system."""

@@ -19,6 +19,7 @@ from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import Message
 from context_bench.systems.settings import check_settings, settings_fingerprint
 from context_bench.text.masking import find_secrets, mask_command
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 from context_bench.wire.dialects import Dialect
 from context_bench.wire.model_reply import ModelReply, NotAReply
@@ -103,7 +104,6 @@ def open_connection(
 class ChatProxy(ABC):
     """A system that sends each example to a chat API and returns the reply; its subclasses know the API's form."""
 
-    own_client = True
     sends_elsewhere = True
 
     def __init__(
@@ -130,6 +130,15 @@ class ChatProxy(ABC):
     def __repr__(self) -> str:
         url = mask_command(self.endpoint.base_url)
         return f"{type(self).__name__}({url!r}, model={self.model!r}, name={self.name!r})"
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(
+            own_client=True,
+            max_workers=self.max_workers,
+            asks_model=True,
+            request_body=self.request_body,
+            stop_reason=self.stop_reason,
+        )
 
     @abstractmethod
     def request_body(self, example: Example) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from context_bench.processes.child import kill_group, start_child
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import task_text
 from context_bench.systems.settings import check_settings, settings_fingerprint
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 from context_bench.wire.requests import read_text
 from context_bench.wire.usage import read_anthropic_usage
@@ -60,6 +61,9 @@ class ClaudeCLI:
         self._flags = {flag: str(value) for flag, value in flags.items() if value is not None}
         self._build_prompt = build_prompt
         self._running: set[subprocess.Popen[bytes]] = set()
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(asks_model=True)  # which one, is the program's choice where none is given
 
     @property
     def fingerprint(self) -> str | None:

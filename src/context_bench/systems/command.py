@@ -17,6 +17,7 @@ from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
 from context_bench.processes.child import kill_group, start_child, wait_for_end
 from context_bench.results import dump_json
 from context_bench.systems.settings import check_settings, settings_fingerprint
+from context_bench.traits import ReferenceTraits
 from context_bench.types import Example
 
 __all__ = ["Command"]
@@ -37,8 +38,7 @@ class Command:
         name: The program's name by default.
     """
 
-    argument = "command"
-    verbatim = True
+    __context_bench_reference__ = ReferenceTraits(argument="command", verbatim=True)
 
     def __init__(self, command: str | Sequence[str], timeout: float = 60.0, name: str | None = None) -> None:
         check_settings(may_be_zero=False, timeout=timeout)

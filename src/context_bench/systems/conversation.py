@@ -7,6 +7,7 @@ from typing import Any
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.systems.prompts import Message, is_open, open_turns
+from context_bench.traits import can_await_turns
 from context_bench.types import Example
 
 __all__ = ["answer_turns", "ask", "has_open_turns", "in_one", "list_turn_prompts"]
@@ -27,7 +28,7 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
 
 def ask(system: Any, example: Example) -> Awaitable[Any]:
     """What an asynchronous system makes of an example: one reply, or one for each open turn if it can do that."""
-    if has_open_turns(example) and hasattr(system, "aprocess_conversation"):
+    if has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
     reply: Awaitable[Any] = system.aprocess(example)
     return reply

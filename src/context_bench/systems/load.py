@@ -11,6 +11,7 @@ from context_bench.errors import UsageError
 from context_bench.refs import Ref, call_with, checked_parameters, parse, resolve
 from context_bench.systems.adapt import adapt, named
 from context_bench.text.masking import mask_reference
+from context_bench.traits import reference_traits
 from context_bench.types import System
 
 __all__ = ["build_systems"]
@@ -29,8 +30,9 @@ def _built(ref: Ref, found: Any, seed: int | None) -> Any:
     if isinstance(found, type):
         if seed is not None and "seed" in inspect.signature(found).parameters:
             ref = Ref(ref.text, ref.target, ref.argument, {"seed": seed, **ref.parameters})
-        return call_with(found, ref, getattr(found, "argument", None))
-    if hasattr(found, "process"):
+        traits = reference_traits(found)
+        return call_with(found, ref, None if traits is None else traits.argument)
+    if isinstance(found, System):
         if ref.parameters or ref.argument:
             raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
         return found

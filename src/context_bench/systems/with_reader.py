@@ -16,6 +16,16 @@ from context_bench.systems.adapt import adapt
 from context_bench.systems.conversation import ask, has_open_turns, list_turn_prompts
 from context_bench.systems.echo import drop_echo
 from context_bench.systems.prompts import build_messages, merge, with_context
+from context_bench.traits import (
+    SystemTraits,
+    can_await_turns,
+    find_finish,
+    find_model,
+    find_prepare,
+    is_endpoint,
+    may_read_gold,
+    system_traits,
+)
 from context_bench.types import Example
 
 __all__ = ["WithReader"]
@@ -35,48 +45,48 @@ class WithReader:
         name: The compressor's by default.
     """
 
-    own_client = True
-
     def __init__(self, compressor: Any, reader: Any, name: str | None = None) -> None:
-        if not hasattr(reader, "aprocess"):
+        if not is_endpoint(reader):
             raise UsageError(f"a {type(reader).__name__} is no reader: it has no .aprocess, as an OpenAIProxy has")
         self.compressor, self.reader = adapt(compressor), reader
         self.name = name or self.compressor.name
-        self.model = getattr(reader, "model", None)
-        self.max_workers: int | None = getattr(reader, "max_workers", None)
+        self.model = find_model(reader)
+        self.max_workers: int | None = system_traits(reader).max_workers
+        self.local = False
         self._lock = threading.Lock()
 
-    @property
-    def parts(self) -> list[Any]:
-        """What its answers depend on."""
-        return [self.compressor, self.reader]
+    def __context_bench_traits__(self) -> SystemTraits:
+        reader = system_traits(self.reader)
+        return SystemTraits(
+            own_client=True,
+            parts=[self.compressor, self.reader],
+            max_workers=self.max_workers,
+            takes_turns=self.local,
+            sees_upstream=True,
+            asks_model=True,
+            # The most that the reader is sent: it is asked with what the compressor leaves of an example.
+            request_body=reader.request_body,
+            list_requests=self.list_requests,
+            stop_reason=reader.stop_reason,
+        )
 
     @property
     def reads_gold(self) -> bool:
         """Whether the compressor or the reader may look at the gold, which both are given."""
-        return any(getattr(part, "reads_gold", True) is not False for part in self.parts)
-
-    def request_body(self, example: Example) -> Any:
-        """The most that the reader is sent for an example: it is asked with what the compressor leaves of it."""
-        return self.reader.request_body(example) if hasattr(self.reader, "request_body") else None
-
-    def stop_reason(self, failure: BaseException | None, answer: Mapping[str, Any]) -> str | None:
-        """Why the reader need not be asked again, if that is so and the reader is one of ours."""
-        own = getattr(self.reader, "own_client", False)
-        reason: str | None = self.reader.stop_reason(failure, answer) if own else None
-        return reason
+        return may_read_gold(self.compressor) or may_read_gold(self.reader)
 
     async def prepare(self) -> None:
-        """Find out whether the reader is there."""
-        if hasattr(self.reader, "prepare"):
-            await self.reader.prepare()
+        """Let the compressor get ready, and find out whether the reader is there."""
+        for prepare in map(find_prepare, (self.compressor, self.reader)):
+            if prepare is not None:
+                await prepare()
 
     async def finish(self) -> None:
-        """End what the compressor and the reader keep running."""
-        for part in self.parts:
-            ended = part.finish() if hasattr(part, "finish") else None
-            if inspect.isawaitable(ended):
-                await ended
+        """End what the compressor and the reader keep running, the reader also where the compressor fails at that."""
+        try:
+            await _finish(self.compressor)
+        finally:
+            await _finish(self.reader)
 
     async def aprocess(self, example: Example) -> Example:
         """Compress, then ask."""
@@ -93,13 +103,14 @@ class WithReader:
 
     def list_requests(self, example: Example, replies: Sequence[str]) -> list[Mapping[str, Any]]:
         """The bodies that the reader is sent for an example, one for each of its replies."""
-        conversation = has_open_turns(example) and hasattr(self.reader, "aprocess_conversation")
+        conversation = has_open_turns(example) and can_await_turns(self.reader)
         examples = list_turn_prompts(example["turns"], replies) if conversation else [example]
         return [self._request(each) for each in examples]
 
     def _request(self, example: Example) -> Mapping[str, Any]:
-        if hasattr(self.reader, "request_body"):
-            body: Mapping[str, Any] = self.reader.request_body(example)
+        make_body = system_traits(self.reader).request_body
+        body = None if make_body is None else make_body(example)
+        if body is not None:
             return body
         return {"messages": build_messages(example), "tools": example.get("tools") or []}
 
@@ -118,6 +129,15 @@ class WithReader:
     def process(self, example: Example) -> Example:
         """The same, for callers without an event loop."""
         return run_sync(self.aprocess(example))
+
+
+async def _finish(part: Any) -> None:
+    """Let a part end what it keeps running, in a thread where that may block."""
+    finish = find_finish(part)
+    if finish is not None:
+        ended = finish() if inspect.iscoroutinefunction(finish) else await asyncio.to_thread(finish)
+        if inspect.isawaitable(ended):
+            await ended
 
 
 def _checked(made: Any, example: Example, name: str) -> Example:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from context_bench.traits import find_label, find_secrets
 from context_bench.wire.dialects import Dialect, find_dialect
 from context_bench.wire.event_streams import write_events
 from context_bench.wire.replies import Answer, dump_body, error_document, make_reply
@@ -81,6 +82,10 @@ class Answerer(Protocol):
     """Whoever answers for the tap: a model elsewhere, a local one, or a script.
 
     `fingerprint` tells what makes its answers differ, and holds no secret.
+
+    Optional members:
+        secrets: Values that must be shown and kept nowhere, such as a key in the URL that it asks.
+        label: A text that is said of every result that it has a part in.
     """
 
     @property
@@ -110,12 +115,12 @@ class Shared:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must be shown and kept nowhere, such as a key in the URL that it asks."""
-        return getattr(self._answerer, "secrets", ())
+        return find_secrets(self._answerer)
 
     @property
     def label(self) -> str | None:
         """What is to be said of every result that it has a part in."""
-        return getattr(self._answerer, "label", None)
+        return find_label(self._answerer)
 
     async def open(self) -> None:
         """One more tap."""

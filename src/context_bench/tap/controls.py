@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from context_bench.http.loop import run_sync
@@ -10,9 +10,8 @@ from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
 from context_bench.systems.conversation import ask
 from context_bench.systems.prompts import merge
 from context_bench.tap.system import Tapped
-from context_bench.traffic.call import Call
+from context_bench.traits import SystemTraits, system_traits
 from context_bench.types import Example
-from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["CONTROLS", "Control"]
 
@@ -28,9 +27,7 @@ class Control:
         reader: A server whose address is that of its own tap.
     """
 
-    own_client = True
     sends_elsewhere = True
-    competes = False
     reads_gold = True
     """The ceiling needs to know what the evidence is."""
 
@@ -39,21 +36,15 @@ class Control:
         self._maker = CONTROLS[name]()
         self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
         self.prepare, self.finish = reader.prepare, reader.finish
-        self.stop_reason, self.request_body = reader.stop_reason, reader.request_body
 
-    def report(self, count: Tokenizer) -> dict[str, Any]:
-        """What is to be said of the run beside its rows."""
-        return self.reader.report(count)
-
-    @property
-    def unmatched(self) -> Sequence[Call]:
-        """Requests at its tap that fit no single example."""
-        return self.reader.unmatched
-
-    @property
-    def parts(self) -> list[Any]:
-        """What its answers depend on."""
-        return [self._maker, self.reader]
+    def __context_bench_traits__(self) -> SystemTraits:
+        return replace(
+            system_traits(self.reader),
+            parts=[self._maker, self.reader],
+            max_workers=self.max_workers,
+            takes_turns=self.local,
+            competes=False,
+        )
 
     async def aprocess(self, example: Example) -> Example:
         """Make the prompt, and ask."""

@@ -20,6 +20,7 @@ from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
 from context_bench.text.masking import mask_command
 from context_bench.traffic.call import Call
+from context_bench.traits import SystemTraits, find_label, find_model, find_secrets, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
@@ -68,7 +69,6 @@ class Tapped:
         hosts: Names by which the proxy may call the tap, beside addresses and localhost.
     """
 
-    own_client = True
     sends_elsewhere = True
 
     def __init__(
@@ -88,13 +88,27 @@ class Tapped:
         self._matcher = Matcher()
         # A proxy that we start is the same one at whatever port it gets.
         known_as = known_as or (launch.known_as if launch else None)
-        system.endpoint.add_secrets(getattr(answerer, "secrets", ()))
+        system.endpoint.add_secrets(find_secrets(answerer))
         self._secrets = secrets = system.endpoint.reveal_secrets()
         self._watched = system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
         self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets, hosts=hosts)
-        self.max_workers: int | None = getattr(system, "max_workers", None)
+        self.max_workers: int | None = system_traits(system).max_workers
         self.local = False
         self._proxy: StartedProxy | None = None
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(
+            own_client=True,
+            parts=[self.system],
+            max_workers=self.max_workers,
+            takes_turns=self.local,
+            sees_upstream=True,
+            asks_model=True,
+            request_body=self.request_body,
+            stop_reason=self.stop_reason,
+            report=self.report,
+            list_unmatched=lambda: self.unmatched,
+        )
 
     def __repr__(self) -> str:
         return f"Tapped({self.system!r})"
@@ -107,13 +121,12 @@ class Tapped:
     @property
     def model(self) -> str | None:
         """What is asked for."""
-        model: str | None = getattr(self.system, "model", None)
-        return model
+        return find_model(self.system)
 
     @property
     def label(self) -> str | None:
         """What is to be said of every result that this answerer has a part in."""
-        return getattr(self.answerer, "label", None)
+        return find_label(self.answerer)
 
     @property
     def fingerprint(self) -> str | None:

@@ -17,6 +17,7 @@ from context_bench.datasets.public.sources import Records, open_records
 from context_bench.datasets.sample import SAMPLES, sample
 from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.registry import import_object
+from context_bench.traits import DatasetTraits
 from context_bench.types import Example
 
 __all__ = ["PublicDataset", "list_loaders", "load"]
@@ -70,6 +71,9 @@ class PublicDataset:
         self.card, self._parts, self._split = card, parts, split
         self._sample, self._seed, self._n = sample, seed, n
         self._find_adapter = _find_adapter(card.adapter)
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        return DatasetTraits(source=lambda: self.source)
 
     @property
     def source(self) -> Mapping[str, Any]:

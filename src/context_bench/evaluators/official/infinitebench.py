@@ -116,6 +116,6 @@ def _score_choice(original: dict[str, Any], processed: dict[str, Any]) -> Scores
     scores = MultipleChoiceAccuracy().score(original, processed)
     return Scores(
         {"infinitebench_score": scores["mc_accuracy"]} if scores else {},
-        reason=getattr(scores, "reason", None),
-        details=getattr(scores, "details", None),
+        reason=scores.reason if isinstance(scores, Scores) else None,
+        details=scores.details if isinstance(scores, Scores) else None,
     )

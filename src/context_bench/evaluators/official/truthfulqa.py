@@ -34,8 +34,8 @@ class TruthfulQAScore:
         """Judge by the form of the example."""
         if original.get("choices"):
             chosen = MultipleChoiceAccuracy().score(original, processed)
-            reason, details = getattr(chosen, "reason", None), getattr(chosen, "details", None)
-            return Scores(zip(self.score_fields, chosen.values()), reason=reason, details=details)
+            own = chosen if isinstance(chosen, Scores) else Scores(chosen)
+            return Scores(zip(self.score_fields, chosen.values()), reason=own.reason, details=own.details)
         true = [" ".join(gold) for gold in gold_answers(original)]
         meta = original.get("meta")
         false = meta.get("incorrect") if isinstance(meta, Mapping) else None

@@ -37,6 +37,7 @@ from context_bench.store.fingerprints.origin import (
 )
 from context_bench.store.fingerprints.unknown import Unknown
 from context_bench.store.keys import digest
+from context_bench.traits import declares_fingerprint, find_fingerprint, find_parts, is_versioned
 
 __all__ = ["Describer", "find_declared", "is_extended"]
 
@@ -66,13 +67,13 @@ _ARRAY = 32_000_000
 
 def find_declared(component: Any) -> Any:
     """The component's own `fingerprint`; () when it has none."""
-    parts = getattr(component, "parts", None)
-    if is_ours(type(component)) and isinstance(parts, list):  # one of our wrappers
+    parts = find_parts(component)
+    if parts and is_ours(type(component)) and not declares_fingerprint(type(component)):  # one of our wrappers
         from context_bench.store.fingerprints import fingerprint_of
 
         found = [fingerprint_of(part) for part in parts]
         return None if None in found else "\n".join(filter(None, found))
-    return getattr(component, "fingerprint", ())
+    return find_fingerprint(component)
 
 
 def is_extended(component: Any) -> bool:
@@ -161,7 +162,7 @@ class Describer:
             raise Unknown
         if isinstance(own, str) and not extended:
             return ("fingerprint", own)
-        if hasattr(value, "score") and hasattr(value, "version") and (is_ours(kind) or "version" in vars(kind)):
+        if is_versioned(value) and (is_ours(kind) or "version" in vars(kind)):
             public = {name: item for name, item in find_state(value) if not name.startswith("_")}
             module = name_in_keys(kind.__module__) if is_ours(kind) else ""
             return ("version", module, kind.__qualname__, repr(value.version), self.describe(public))

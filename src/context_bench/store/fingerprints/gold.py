@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from context_bench import traits
 from context_bench.store.fingerprints.origin import is_ours
 
 __all__ = ["may_read_gold"]
@@ -16,12 +17,11 @@ def may_read_gold(system: Any) -> bool:
     """
     kind = type(system)
     if is_ours(kind):
-        parts = getattr(system, "parts", None)
-        inner = parts if isinstance(parts, list) else [system.system] if hasattr(system, "system") else []
-        if inner:
-            return any(may_read_gold(part) for part in inner)
+        parts = traits.find_parts(system)
+        if parts:
+            return any(may_read_gold(part) for part in parts)
     elif "reads_gold" not in getattr(system, "__dict__", {}):
         declaring = next((base for base in kind.__mro__ if "reads_gold" in vars(base)), None)
         if declaring is not None and is_ours(declaring):
             return True
-    return getattr(system, "reads_gold", True) is not False
+    return traits.may_read_gold(system)

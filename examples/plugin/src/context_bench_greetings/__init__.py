@@ -1,0 +1,60 @@
+"""Five parts for context-bench, one of each kind; nothing of it has to be imported."""
+
+
+class NoGreetings:
+    """Drops everything from the greeting on."""
+
+    name = "no-greetings"
+    fingerprint = "no-greetings/1"
+    reads_gold = False
+
+    def process(self, example):
+        return {"context": example["context"].partition("Best regards")[0]}
+
+
+def tickets(n: int = 10):
+    """Tickets about printers, each with a greeting."""
+    for number in range(n):
+        yield {
+            "id": number,
+            "context": f"Printer {number} is on fire. Best regards, the third floor.",
+            "question": f"What is wrong with printer {number}?",
+            "answer": "on fire",
+        }
+
+
+class Politeness:
+    """Whether the greeting is still there."""
+
+    name = "politeness"
+    version = 1
+    score_fields = ("polite",)
+
+    def score(self, original, processed):
+        if "regards" not in original["context"]:
+            return {}
+        return {"polite": float("regards" in (processed.get("response") or ""))}
+
+
+class Worst:
+    """The lowest score of all."""
+
+    name = "worst"
+    columns = {"worst": ".1%"}  # noqa: RUF012 - the format of its column in the table
+
+    def __init__(self, score_field: str = "score"):
+        self.score_field = score_field
+
+    def compute(self, rows):
+        scores = [row.scores.get(self.score_field, 0.0) for row in rows]
+        return {"worst": min(scores, default=0.0)}
+
+
+class OneLine:
+    """One line for each system, for a chat or a commit message."""
+
+    name = "one-line"
+
+    def render(self, result):
+        lines = [f"{name!a}: {values.get('mean_score', 0.0):.2f}" for name, values in result.summary.items()]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,70 @@
+"""The end of a run for its parts: each is told, and whatever it does then, the rows are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from context_bench.engine.threads import Threads, call_in_thread, unwrapped
+from context_bench.errors import describe
+from context_bench.traits import find_finish
+
+__all__ = ["MAX_FINISH_SECONDS", "finish_parts"]
+
+MAX_FINISH_SECONDS = 60.0
+"""A part that needs longer is left alone: our own need at most about 15, to end a program that does not want to."""
+
+
+async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> None:
+    """Call `finish()` of every part that has one, one after the other; one that fails or hangs is warned about.
+
+    Raises:
+        CancelledError: The run was cancelled meanwhile. All parts have been told by then.
+    """
+    limit = MAX_FINISH_SECONDS if seconds is None else seconds
+    cancelled = False
+    for part in parts:
+        finish = find_finish(part)
+        if finish is None:
+            continue
+        try:
+            problem = await _finish_within(finish, limit)
+        except asyncio.CancelledError:
+            cancelled, problem = True, "interrupted"
+        if problem:
+            warnings.warn(f"{part.name} did not end well: {problem}", stacklevel=2)
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
+    """Call it and say what went wrong; empty when nothing did."""
+    threads = Threads(1, "context-bench-finish")
+    task = asyncio.ensure_future(_call(finish, threads))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=1.0)
+            return f"finish() did not return within {seconds:g} s"
+        error = task.result()
+        return "" if error is None else describe(error)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    finally:
+        threads.shutdown()
+
+
+async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | None:
+    """Call it, in a thread where it may block, and return what it raised: the event loop must not get that."""
+    try:
+        ended = finish() if inspect.iscoroutinefunction(finish) else await call_in_thread(threads, finish)
+        if inspect.isawaitable(ended):
+            await ended
+    except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt would end the loop, and the run with it
+        return unwrapped(error)
+    return None

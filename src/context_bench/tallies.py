@@ -1,0 +1,177 @@
+"""The tally of one metric: built in, or a user's, which is guarded.
+
+Our own metrics are called as they are. A metric of a user's may raise, or return what is not a number: it then has no
+value, with a note that says why, and all other numbers and every row are kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from context_bench.errors import UsageError, describe
+from context_bench.traits import can_start, find_columns, metric_traits, read_notes, read_unmeasured
+from context_bench.types import Metric, Tally
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalRow
+
+__all__ = ["GuardedTally", "check_metric_members", "is_built_in", "list_columns", "read_tally", "start_tally"]
+
+
+def is_built_in(metric: Metric) -> bool:
+    """Whether a metric ships with the package; a user's class that extends one of ours does not."""
+    return type(metric).__module__.startswith("context_bench.")
+
+
+def start_tally(metric: Metric) -> Tally:
+    """Start the tally of a metric, for the rows of one system."""
+    if is_built_in(metric):
+        tally: Tally = metric.start()  # type: ignore[attr-defined]
+        return tally
+    return GuardedTally(metric)
+
+
+class _ListTally:
+    """Keeps all rows, for a metric that wants them at once."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._rows: list[EvalRow] = []
+
+    def add(self, row: EvalRow) -> None:
+        self._rows.append(row)
+
+    def result(self) -> dict[str, float]:
+        return self._metric.compute(self._rows)
+
+
+class GuardedTally:
+    """The tally of a metric that is not ours.
+
+    Attributes:
+        failure: What it raised, or how it broke its contract; None while all is well.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self.failure: str | None = None
+        self._tally: Any = None
+        try:
+            self._tally = metric.start() if can_start(metric) else _ListTally(metric)  # type: ignore[attr-defined]
+        except Exception as error:  # noqa: BLE001 - whatever it raises is its own
+            self.failure = describe(error)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GuardedTally:
+        same = object.__new__(type(self))
+        same._metric, same.failure, same._tally = self._metric, self.failure, None
+        try:
+            same._tally = copy.deepcopy(self._tally, memo)
+        except Exception as error:  # noqa: BLE001
+            same.failure = f"its tally cannot be copied ({describe(error)})"
+        return same
+
+    def add(self, row: EvalRow) -> None:
+        """Take one row in, unless the metric has failed before.
+
+        Raises:
+            Exception: What the metric raised. The run ends there, before more is paid for a number that is missing.
+        """
+        if self.failure is None:
+            try:
+                self._tally.add(row)
+            except Exception as error:
+                self.failure = describe(error)
+                raise
+
+    def result(self) -> dict[str, float]:
+        """Give its numbers; not-a-number for each that it declares when it failed."""
+        return self.read()[0]
+
+    def read(self) -> tuple[dict[str, float], dict[str, str]]:
+        """Give its numbers, and the notes on them."""
+        values: dict[str, float] = {}
+        notes: dict[str, str] = {}
+        if self.failure is None:
+            try:
+                values, notes = _check_numbers(self._tally.result())
+                notes |= {str(key): str(note) for key, note in read_notes(self._tally).items()}
+                _add_unmeasured(values, notes, read_unmeasured(self._tally))
+            except Exception as error:  # noqa: BLE001
+                self.failure = describe(error)
+        if self.failure is not None:
+            keys = find_columns(self._metric) or {self._metric.name: ""}
+            values = dict.fromkeys(keys, math.nan)
+            notes = dict.fromkeys(keys, f"not measured: the metric {self._metric.name!r} failed: {self.failure}")
+        return values, notes
+
+
+def _check_numbers(given: Any) -> tuple[dict[str, float], dict[str, str]]:
+    """Take what a metric returned as numbers; one that is none becomes NaN, with a note."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"it returned {type(given).__name__}, and must return a dict of numbers")
+    values: dict[str, float] = {}
+    notes: dict[str, str] = {}
+    for key, value in given.items():
+        try:
+            values[str(key)] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            values[str(key)] = math.nan
+        if math.isnan(values[str(key)]):
+            notes[str(key)] = f"not measured: the metric gave {repr(value)[:80]}"
+    return values, notes
+
+
+def _add_unmeasured(values: dict[str, float], notes: dict[str, str], reasons: Mapping[str, str]) -> None:
+    values |= {key: math.nan for key in reasons if key in values}
+    notes |= {key: f"not measured: {reason}" for key, reason in reasons.items()}
+
+
+def read_tally(metric: Metric, tally: Tally, report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+    """Read the numbers of a tally with their notes, NaN where one stands on nothing.
+
+    `report` is what the system said at the end of the run.
+    """
+    if isinstance(tally, GuardedTally):
+        return tally.read()
+    values = tally.result()
+    bound = metric_traits(metric).bound if report else None
+    if bound is not None:
+        values |= bound(tally, report)
+    notes = read_notes(tally)
+    _add_unmeasured(values, notes, read_unmeasured(tally))
+    return values, notes
+
+
+def list_columns(metric: Metric, values: Mapping[str, float]) -> dict[str, str]:
+    """List the columns that the table has for a metric that is not ours, each with the format of its value."""
+    if is_built_in(metric):
+        return {}
+    declared = find_columns(metric)
+    return dict.fromkeys(values, "") if declared is None else {key: declared[key] for key in declared if key in values}
+
+
+def check_metric_members(metric: Metric) -> None:
+    """Refuse a metric whose optional members cannot work, before anything is sent.
+
+    Raises:
+        UsageError: With the member and what it must be.
+    """
+    if is_built_in(metric):
+        return
+    if can_start(metric):
+        try:
+            tally = metric.start()  # type: ignore[attr-defined]
+        except Exception as error:
+            raise UsageError(f"metric {metric.name!r}: start() failed: {describe(error)}") from error
+        if not isinstance(tally, Tally):
+            raise UsageError(f"metric {metric.name!r}: start() must return an object with add(row) and result()")
+    for key, form in (find_columns(metric) or {}).items():
+        try:
+            format(0.5, form)
+        except ValueError:
+            raise UsageError(
+                f"metric {metric.name!r}: the format {form!r} of column {key!r} is not one of format()"
+            ) from None

@@ -1,0 +1,339 @@
+"""What a part can do beyond what its Protocol asks for: the one place that looks.
+
+A part of a user's is asked for the optional members that `types.py` documents, and for nothing else: any other
+attribute is its author's own. Our own parts tell the engine more, through one typed interface: a class hands it out by
+the method `__context_bench_traits__`, a name that nobody uses by chance. It is looked for on the class, so that an
+object that answers to every name (a stub, a proxy of a remote object) has no traits.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "DatasetTraits",
+    "MetricTraits",
+    "ReferenceTraits",
+    "SystemTraits",
+    "asks_model",
+    "can_answer_turns",
+    "can_await_turns",
+    "can_start",
+    "dataset_traits",
+    "declares_fingerprint",
+    "find_columns",
+    "find_fingerprint",
+    "find_finish",
+    "find_label",
+    "find_model",
+    "find_parts",
+    "find_prepare",
+    "find_score_field",
+    "find_score_fields",
+    "find_secrets",
+    "find_threshold",
+    "is_endpoint",
+    "is_slow",
+    "is_versioned",
+    "list_by_dataset",
+    "may_read_gold",
+    "metric_traits",
+    "needs_answer",
+    "read_notes",
+    "read_unmeasured",
+    "reference_traits",
+    "scores_asynchronously",
+    "sends_elsewhere",
+    "system_traits",
+]
+
+_METHOD = "__context_bench_traits__"
+_REFERENCE = "__context_bench_reference__"
+
+
+# -- what our own parts tell
+
+
+@dataclass(slots=True)
+class SystemTraits:
+    """What one of our own systems tells the engine of itself; a system of a user's has the defaults.
+
+    Attributes:
+        own_client: Its requests are made by our client, so that what it says of them is taken at its word.
+        parts: The components that its answers depend on, and that may read the gold for it.
+        max_workers: Requests in flight at once, unless the run says otherwise.
+        takes_turns: Its answers are made on this machine: it does not run beside other systems that are.
+        competes: False for a control, which is not ranked.
+        sees_upstream: It knows what the model behind it was sent.
+        asks_model: It asks a model, also where it does not know the name of that model.
+        request_body: The body that is sent for an example, or None.
+        list_requests: The bodies that a reader is sent for an example, one for each of its replies.
+        stop_reason: Why nothing more needs to be sent after this failure or answer, or None.
+        report: What is to be said of the run beside its rows, given a tokenizer.
+        list_unmatched: Requests that its tap saw and that belong to no example.
+    """
+
+    own_client: bool = False
+    parts: Sequence[Any] = ()
+    max_workers: int | None = None
+    takes_turns: bool = False
+    competes: bool = True
+    sees_upstream: bool = False
+    asks_model: bool = False
+    request_body: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
+    list_requests: Callable[[dict[str, Any], Sequence[str]], list[Mapping[str, Any]]] | None = None
+    stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
+    report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
+    list_unmatched: Callable[[], Sequence[Any]] | None = None
+
+
+@dataclass(slots=True)
+class MetricTraits:
+    """What one of our own metrics can do that needs more than the rows of one system.
+
+    Attributes:
+        rank: Ranks the systems of a summary.
+        cost_field: What `rank` takes for the cost.
+        compare: Gives numbers that hold the systems of a summary against each other.
+        bound: Takes a tally and what a system reported at the end of the run, and gives more numbers.
+    """
+
+    rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None
+    cost_field: str = "cost_of_pass"
+    compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
+    bound: Callable[[Any, Mapping[str, Any]], dict[str, float]] | None = None
+
+
+@dataclass(slots=True)
+class DatasetTraits:
+    """What one of our own datasets can do beside giving its examples.
+
+    Attributes:
+        check: Reads it in full and raises DataError on the first problem.
+        count_checked: How many examples `check` has seen so far.
+        source: Where the examples come from, for the record of a run.
+    """
+
+    check: Callable[[], object] | None = None
+    count_checked: Callable[[], int] = lambda: 0
+    source: Callable[[], Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class ReferenceTraits:
+    """How a reference to one of our own classes is read.
+
+    Attributes:
+        argument: The parameter that gets the text after the colon that is not `key=value`.
+        verbatim: That text is taken as it is, commas and equals signs included.
+    """
+
+    argument: str
+    verbatim: bool = False
+
+
+_PLAIN_SYSTEM, _PLAIN_METRIC, _PLAIN_DATASET = SystemTraits(), MetricTraits(), DatasetTraits()
+
+
+def system_traits(system: Any) -> SystemTraits:
+    """Ask a system for its traits; one of a user's has the defaults, which are only to be read."""
+    ask = getattr(type(system), _METHOD, None)
+    return _PLAIN_SYSTEM if ask is None else ask(system)
+
+
+def metric_traits(metric: Any) -> MetricTraits:
+    """Ask a metric for its traits."""
+    ask = getattr(type(metric), _METHOD, None)
+    return _PLAIN_METRIC if ask is None else ask(metric)
+
+
+def dataset_traits(dataset: Any) -> DatasetTraits:
+    """Ask a dataset for its traits."""
+    ask = getattr(type(dataset), _METHOD, None)
+    return _PLAIN_DATASET if ask is None else ask(dataset)
+
+
+def reference_traits(factory: Any) -> ReferenceTraits | None:
+    """Say how a reference to a class is read; None for the usual way."""
+    found = getattr(factory, _REFERENCE, None) if isinstance(factory, type) else None
+    return found if isinstance(found, ReferenceTraits) else None
+
+
+def find_parts(component: Any) -> Sequence[Any]:
+    """Return the components that one of our wrappers stands for."""
+    ask = getattr(type(component), _METHOD, None)
+    found = None if ask is None else ask(component)
+    return found.parts if isinstance(found, SystemTraits) else ()
+
+
+# -- what any part may have: systems
+
+
+def is_endpoint(system: Any) -> bool:
+    """Whether a system has `aprocess`: it waits for somebody else, so that many calls can be in flight at once."""
+    return callable(getattr(system, "aprocess", None))
+
+
+def can_answer_turns(system: Any) -> bool:
+    """Whether a system has `process_conversation`."""
+    return callable(getattr(system, "process_conversation", None))
+
+
+def can_await_turns(system: Any) -> bool:
+    """Whether a system has `aprocess_conversation`."""
+    return callable(getattr(system, "aprocess_conversation", None))
+
+
+def sends_elsewhere(system: Any) -> bool:
+    """Whether a system says that it sends its prompt to a server and returns the answer alone."""
+    return getattr(system, "sends_elsewhere", False) is True
+
+
+def may_read_gold(system: Any) -> bool:
+    """Whether a system leaves open that its answers depend on the gold."""
+    return getattr(system, "reads_gold", True) is not False
+
+
+def find_fingerprint(part: Any) -> Any:
+    """Return the `fingerprint` of a part; () when it has none."""
+    return getattr(part, "fingerprint", ())
+
+
+def declares_fingerprint(kind: type) -> bool:
+    """Whether a class says itself what makes the answers of its objects differ."""
+    return hasattr(kind, "fingerprint")
+
+
+def is_versioned(part: Any) -> bool:
+    """Whether a part is an evaluator with a `version`, which is then its cache key."""
+    return hasattr(part, "version") and hasattr(part, "score")
+
+
+def find_model(system: Any) -> str | None:
+    """Return the name of the model that a system asks; anything but a text is the author's own."""
+    model = getattr(system, "model", None)
+    return model if isinstance(model, str) else None
+
+
+def asks_model(system: Any) -> bool:
+    """Whether a system asks a model, so that its requests have a price."""
+    return find_model(system) is not None or system_traits(system).asks_model
+
+
+def find_prepare(part: Any) -> Callable[[], Any] | None:
+    """Return what a part does before the first example: `prepare`, when it is asynchronous and needs no arguments."""
+    prepare = _find_action(part, "prepare")
+    return prepare if inspect.iscoroutinefunction(prepare) else None
+
+
+def find_finish(part: Any) -> Callable[[], Any] | None:
+    """Return what a part does after the last example: `finish`, when it needs no arguments."""
+    return _find_action(part, "finish")
+
+
+def _find_action(part: Any, name: str) -> Callable[[], Any] | None:
+    """Return a method that can be called with nothing; one that needs more is for somebody else."""
+    found = getattr(part, name, None)
+    if not callable(found):
+        return None
+    try:
+        inspect.signature(found).bind()
+    except TypeError:
+        return None
+    except ValueError:  # built in, with no signature to look at
+        return found  # type: ignore[no-any-return]
+    return found  # type: ignore[no-any-return]
+
+
+# -- evaluators
+
+
+def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
+    """Return the keys that an evaluator says it can emit; None when it does not say."""
+    fields = getattr(evaluator, "score_fields", None)
+    if isinstance(fields, str):
+        return (fields,)
+    known = isinstance(fields, list | tuple | set | frozenset) and all(isinstance(key, str) for key in fields)
+    return tuple(fields) if known and fields is not None else None
+
+
+def scores_asynchronously(evaluator: Any) -> bool:
+    """Whether an evaluator has `ascore`."""
+    return callable(getattr(evaluator, "ascore", None))
+
+
+def is_slow(evaluator: Any) -> bool:
+    """Whether an evaluator takes so long that a system should not wait for it."""
+    return getattr(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
+
+
+def needs_answer(evaluator: Any) -> bool:
+    """Whether an evaluator judges answers alone, and no contexts."""
+    return getattr(evaluator, "needs_answer", False) is True
+
+
+# -- metrics and their tallies
+
+
+def can_start(metric: Any) -> bool:
+    """Whether a metric has `start()`, which gives a tally."""
+    return _find_action(metric, "start") is not None
+
+
+def list_by_dataset(metric: Any) -> tuple[str, ...]:
+    """Return the keys that a metric gives for each dataset too; none for a metric without `start`."""
+    keys = getattr(metric, "by_dataset", ())
+    known = isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys)
+    return tuple(keys) if known and can_start(metric) else ()
+
+
+def find_columns(metric: Any) -> dict[str, str] | None:
+    """Return the columns that a metric wants in the table, as key and format; None when it does not say."""
+    columns = getattr(metric, "columns", None)
+    if not isinstance(columns, Mapping):
+        return None
+    known = all(isinstance(key, str) and isinstance(form, str) for key, form in columns.items())
+    return dict(columns) if known else None
+
+
+def find_score_field(metric: Any) -> str | None:
+    """Return the score that a metric is made of, where it says."""
+    field = getattr(metric, "score_field", None)
+    return field if isinstance(field, str) else None
+
+
+def find_threshold(metric: Any) -> float | None:
+    """Return the score from which on an example passes, where a metric says."""
+    threshold = getattr(metric, "threshold", None)
+    known = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    return threshold if known else None
+
+
+def read_notes(tally: Any) -> dict[str, str]:
+    """Return the sentences that a tally has on its values."""
+    notes = _find_action(tally, "notes")
+    return {} if notes is None else dict(notes())
+
+
+def read_unmeasured(tally: Any) -> dict[str, str]:
+    """Return the keys of a tally that stand on no row, with the reason."""
+    unmeasured = _find_action(tally, "unmeasured")
+    return {} if unmeasured is None else dict(unmeasured())
+
+
+# -- whoever answers behind a tap
+
+
+def find_secrets(answerer: Any) -> tuple[str, ...]:
+    """Return the values of an answerer that must be shown and kept nowhere."""
+    secrets = getattr(answerer, "secrets", ())
+    return tuple(secrets) if isinstance(secrets, list | tuple | set | frozenset) else ()
+
+
+def find_label(answerer: Any) -> str | None:
+    """Return what is to be said of every result that an answerer has a part in."""
+    label = getattr(answerer, "label", None)
+    return label if isinstance(label, str) else None
