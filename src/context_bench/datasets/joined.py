@@ -45,7 +45,7 @@ class Joined:
 
     @property
     def checked(self) -> int:
-        """How many examples have been checked so far."""
+        """The number of examples that have been checked so far."""
         return sum(getattr(part, "checked", 0) for part in self.parts)
 
     def __getattr__(self, name: str) -> Any:
