@@ -66,12 +66,12 @@ class Source:
 
     @property
     def checked(self) -> int:
-        """How many examples have been checked so far."""
+        """The number of examples that have been checked so far."""
         return 0 if self._file is None else self._file.checked
 
     @property
     def facts(self) -> list[Any]:
-        """Where the examples come from, as far as that is known: files with digests, repository and revision."""
+        """The source of the examples, as far as it is known: files with digests, repository and revision."""
         if self._file is not None:
             return [{"files": {str(self._file.path): digest(self._file.path)}}]
         sources = [dataset_traits(examples).source for examples in self._opened]
@@ -103,14 +103,14 @@ class Datasets:
 
     @property
     def checked(self) -> int:
-        """How many examples have been checked so far, for whoever waits."""
+        """The number of examples that have been checked so far, to show progress."""
         return sum(source.checked for source in self.sources)
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(check=self.check, count_checked=lambda: self.checked)
 
     def facts(self) -> dict[str, Any]:
-        """Where each dataset comes from, for the record of a run; what is on the hub is asked for there."""
+        """Return the source of each dataset, for the record of a run; the hub is asked for its commits."""
         known = {source.tag: source.facts for source in self.sources}
         return {tag: facts[0] if len(facts) == 1 else facts for tag, facts in known.items() if facts}
 

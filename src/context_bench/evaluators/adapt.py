@@ -25,7 +25,7 @@ class FunctionEvaluator:
         return SystemTraits(parts=[self.function])
 
     def score(self, original: Example, processed: Example) -> dict[str, float]:
-        """Call the function; None is no score."""
+        """Call the function; None means that there is no score."""
         value = self.function(original, processed)
         if value is None:
             return {}

@@ -29,7 +29,7 @@ DEFAULT_MODEL = "gpt-4"
 """The judge where nobody names one."""
 
 _KEPT = 20_000
-"""Characters of a reply that a row keeps; a longer one is no verdict of two sentences anyway."""
+"""Characters of a reply that a row keeps; a longer one is not a verdict of two sentences anyway."""
 
 
 class LLMJudge:

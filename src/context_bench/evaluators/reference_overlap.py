@@ -1,4 +1,4 @@
-"""How near a reply is to a reference that is no gold answer: a stand-in where a judge should decide.
+"""The overlap of a reply with a reference that is not a gold answer: a stand-in where a judge should decide.
 
 It tells whether a system changes what a model says; it does not tell which of two answers is better.
 """

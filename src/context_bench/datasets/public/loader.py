@@ -77,7 +77,7 @@ class PublicDataset:
 
     @property
     def source(self) -> Mapping[str, Any]:
-        """Where the records come from, for the record of a run: files with digests, or repository and revision."""
+        """The source of the records, for the record of a run: files with digests, or repository and revision."""
         facts = {part.name: dict(records.facts) for part, records in self._parts}
         return next(iter(facts.values())) if len(facts) == 1 else facts
 

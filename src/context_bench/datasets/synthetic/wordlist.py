@@ -1,4 +1,4 @@
-"""How word lists are written down: as running text, which reads better than a column of quoted strings."""
+"""Word lists, written as running text, which reads better than a column of quoted strings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which option of a multiple-choice question a reply chooses."""
+"""Reads which option of a multiple-choice question a reply chooses."""

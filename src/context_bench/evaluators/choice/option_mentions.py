@@ -17,7 +17,7 @@ from context_bench.text.markup import cut_sentence_around
 __all__ = ["Mention", "Weight", "find_mentions"]
 
 _FIRST, _LAST = 20, 400
-"""A reply that names more options than this is read at both ends only: it is no answer, or a hostile one."""
+"""A reply that names more options than this is read at both ends only: it is not an answer, or a hostile one."""
 
 
 class Weight(IntEnum):
@@ -43,7 +43,7 @@ class Mention:
 
 
 def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collection[str] = ()) -> list[Mention]:
-    """All mentions of options in a text that `plain` has been through, in their order.
+    """Find all mentions of options, in order, in a text that `remove_markup` has been through.
 
     Args:
         text: The text.

@@ -48,7 +48,7 @@ class Place:
 
 
 def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[Place], list[Place]]:
-    """All places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
+    """Find all places in their order, and those among the texts of options that a letter speaks for ("B) Paris")."""
     quotes = list(_find_quotes(text, letters, options))
     inside = {spot for quote in quotes for spot in range(quote.start, quote.end)}
     positions = [
@@ -148,7 +148,7 @@ _LABEL = re.compile(r"(?<!\w)[(\[«\"']*([A-Z])([)\]».:,\"']*\s*[–—-]?)\s*$
 
 
 def _find_quotes(text: str, letters: str, options: Sequence[str]) -> Iterator[Place]:
-    """Where the text of an option stands by itself, its article included; of options that nest, the longest."""
+    """Find where the text of an option stands by itself, its article included; of options that nest, the longest."""
     owners: dict[str, list[str]] = {}
     for letter, option in zip(letters, options):
         key = make_option_key(remove_markup(option))

@@ -1,4 +1,4 @@
-"""Which instructions of an example a reply follows: the one place where rules meet examples.
+"""Checks which instructions of an example a reply follows: the one place where rules meet examples.
 
 A rule gets the arguments that it takes and no others; a table pads the arguments of every instruction to
 all names with nulls, so null means absent. An unknown instruction is an error, never a pass.

@@ -23,7 +23,7 @@ _VERDICTS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
 def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
-    """Paragraphs parted by `***`; an empty one is allowed only before the first and after the last mark."""
+    """Count paragraphs parted by `***`; an empty one is allowed only before the first and after the last mark."""
     parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", reply)]
     if not all(parts[1:-1]):
         return False
@@ -31,7 +31,7 @@ def number_paragraphs(reply: str, *, num_paragraphs: int) -> bool:
 
 
 def nth_paragraph_first_word(reply: str, *, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    """Paragraphs parted by an empty line. Blank ones are not counted, but they do take up a place."""
+    """Count paragraphs parted by an empty line. Blank ones are not counted, but they do take up a place."""
     parts = reply.split("\n\n")
     filled = sum(bool(part.strip()) for part in parts)
     if not 1 <= nth_paragraph <= filled or not parts[nth_paragraph - 1].strip():
@@ -58,7 +58,7 @@ def multiple_sections(reply: str, *, section_spliter: str, num_sections: int) ->
 
 
 def title(reply: str) -> bool:
-    """Something between `<<` and `>>` on one line."""
+    """Look for a title between `<<` and `>>` on one line."""
     for line in reply.split("\n"):
         start, stop = line.find("<<"), line.rfind(">>")
         if 0 <= start < stop - 2 and line[start:stop].lstrip("<").rstrip(">").strip():

@@ -1,4 +1,4 @@
-"""Where the parameters of Punkt come from: NLTK's English data where it is installed, else our own.
+"""The parameters of Punkt: NLTK's English data where it is installed, else our own.
 
 The data of NLTK has no clear licence, so it is not shipped here. It is looked for where NLTK looks
 (`NLTK_DATA` first) and in an installed `llama-index-core`, which carries it; nothing is downloaded.

@@ -36,7 +36,7 @@ _SAID = re.compile(_GIVEN + _NUMBER, re.IGNORECASE)
 _BRACKETS = re.compile(rf"^{_EDGE}(?=\[\[){_NUMBER}")
 _BARE = re.compile(rf"^[\s*_`]*{_NUMBER}[\s*_`\]).]*$")
 
-# What may follow a rating on its line: nothing, the end of a sentence, a remark. "4 or 5" and "4-5" are no rating.
+# What may follow a rating on its line: nothing, the end of a sentence, a remark. "4 or 5" and "4-5" are not ratings.
 _CLEAN = re.compile(
     r"[\s\])*_\"'`]*(?:$|[.!,;:]+(?=\s|$)(?!\s*[0-9])|[-–—(](?!\s*[0-9])|(?:because|since|as|for|due)\b)", re.IGNORECASE
 )

@@ -202,7 +202,7 @@ def _read_stated_value(sentence: str, is_last: bool) -> str:
     said = unwrap(sentence)
     if _is_expression(said):
         return said
-    # "Answer:" may head the reasoning: a long sentence with more after it is no final answer.
+    # "Answer:" may head the reasoning: a long sentence with more after it is not a final answer.
     if not is_last and len(said.split()) > FEW_WORDS and not NUMBER.match(said) and not FORMULA.match(said):
         return ""
     return _read_sentence(said)

@@ -61,7 +61,7 @@ def list_readings(answer: str) -> list[str]:
 
 
 def count_parts(gold: str) -> tuple[str, int]:
-    """Which brackets an accepted answer has, and how many parts."""
+    """Return the brackets of an accepted answer, and the number of its parts."""
     kind, inner = split_brackets(canonical(gold))
     return kind, len(split_items(inner))
 
@@ -121,7 +121,7 @@ def _compare_ratio(gold: str, gold_ratio: Ratio, answer: str, answer_ratio: Rati
 
 
 def _make_compact(text: str) -> str:
-    """Without spaces, and a letter of a choice without its brackets."""
+    """Remove spaces, and the brackets around the letter of a choice."""
     text = re.sub(r"\s", "", text)
     return text[1] if len(text) == 3 and text[0] == "(" and text[2] == ")" else text
 

@@ -85,7 +85,7 @@ def number(text: str) -> Number | None:
 
 
 def _keep_scale(found: re.Match[str]) -> str:
-    """Of a unit, what changes the number: percent, million."""
+    """Keep of a unit what changes the number: percent, million."""
     words = found.group().split()
     return f" {words[0]}" if words and (_PERCENT.match(words[0]) or _SCALE.match(words[0])) else ""
 

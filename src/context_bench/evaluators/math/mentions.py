@@ -32,7 +32,7 @@ NUMBER = re.compile(
     r"(?:\s?/\s?\d+(?![\d/]))?(?:\s?\\?%|\s(?:percent|hundred|thousand|million|billion|trillion)\b)?"
     r"(?:(?<=\d)-\d+(?![\d.]))?"
 )
-# Spaces on both sides or on none: "day 1: 30 eggs" is no ratio.
+# Spaces on both sides or on none: "day 1: 30 eggs" is not a ratio.
 _RATIO = re.compile(
     r"(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])", re.IGNORECASE
 )
@@ -97,7 +97,7 @@ def is_joint(between: str) -> bool:
 
 
 def _find_values(tail: str, text: str) -> list[_Mention]:
-    """All values outside of formulas, those that hold others before what they hold."""
+    """Find all values outside of formulas; a value that holds others comes before those."""
     found = [
         _Mention(*each.span("ratio"), each["ratio"].replace(" to ", ":")) for each in _RATIO_IN_WORDS.finditer(tail)
     ]

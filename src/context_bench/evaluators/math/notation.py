@@ -164,7 +164,7 @@ def canonical(answer: str, *, keep_units: bool = False) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Without the dollars, asterisks and quotes around it, and without the mark that ends the sentence."""
+    """Remove the dollars, asterisks and quotes around a text, and the mark that ends the sentence."""
     previous = None
     while text != previous:
         previous = text

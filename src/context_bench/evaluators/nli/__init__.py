@@ -1,1 +1,1 @@
-"""Which label a reply gives: entailment, contradiction or neutral."""
+"""Reads which label a reply gives: entailment, contradiction or neutral."""

@@ -204,7 +204,7 @@ class _Reading:
         return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
 
     def find_verdict(self) -> Verdict | None:
-        """All that the sentence says, its hints and yes or no included."""
+        """Find the verdict of the sentence, from its labels, its hints, or its yes or no."""
         return self.label or _find_hint([self]) or _find_last_word(cues.WORDS, self)
 
 

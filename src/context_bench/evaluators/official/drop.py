@@ -1,7 +1,7 @@
 """The official DROP scores: exact match and an F1 that pairs predicted with gold spans.
 
 A response that is a text is one span, as in the official evaluation: nothing is cut at commas or at
-"and". A system that returns a list of texts predicts several. Reasoning in think tags is no part of
+"and". A system that returns a list of texts predicts several. Reasoning in think tags is not part of
 the answer. F1 is rounded to two digits for each example, as published.
 """
 

@@ -53,7 +53,7 @@ def _match_first_number(response: str, gold: str) -> float:
 
 
 def _score_prefix(response: str, wanted: Sequence[str]) -> float:
-    """How far a list of numbers is right from its start, as a share of its length."""
+    """Return the share of a list of numbers that is right from its start on."""
     right = 0
     for given, number in zip(re.findall(r"[0-9]+", response), wanted):
         if int(given) != _read_integer(number):

@@ -37,7 +37,7 @@ def is_same_name(one: str, other: str) -> bool:
 
 
 def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[Call]:
-    """All calls that a system put out.
+    """Return all calls in the output of a system.
 
     Args:
         processed: Its output; `tool_calls` go before the text of the `response`.

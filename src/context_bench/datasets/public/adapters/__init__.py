@@ -23,7 +23,7 @@ __all__ = ["Adapter", "Reader", "Where", "permutation"]
 
 @dataclass(frozen=True)
 class Where:
-    """Which record it is.
+    """The place of a record in its dataset.
 
     Attributes:
         config: The configuration that it belongs to; for one that stands for several, the one of them.

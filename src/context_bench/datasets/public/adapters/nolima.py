@@ -53,7 +53,7 @@ class _Window(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _cut_window(text: str, tokens: int) -> _Window:
-    """As many whole lines as fit."""
+    """Cut as many whole lines as fit."""
     count = get_tokenizer(DEFAULT_ENCODING)
     lines: list[str] = []
     total = 0
@@ -92,7 +92,7 @@ def _read_length(length: str) -> int:
 
 
 def _draw_characters(names: Sequence[str], seed: int) -> list[str]:
-    """Whom the needle tells of, one for each depth."""
+    """Draw the character that the needle tells of, one for each depth."""
     draw = random.Random(seed).random  # the sequence of random() is the same on every version of Python
     return [names[int(draw() * len(names))] if names else "" for _ in range(DEPTHS)]
 

@@ -45,7 +45,7 @@ def _find_changes(patch: str) -> dict[str, list[str]]:
 
 
 def _find_evidence(context: str, changes: Mapping[str, list[str]]) -> list[Span]:
-    """Where the paths stand first, and after each the lines, in order."""
+    """Find where the paths stand first, and after each the lines, in order."""
     spans: list[Span] = []
     for path, lines in changes.items():
         start = context.find(path)
