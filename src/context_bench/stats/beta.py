@@ -39,10 +39,10 @@ def _deviance(x: float, mean: float) -> float:
 
 def binomial_density(x: float, n: float, p: float, q: float) -> float:
     """Give `C(n, x) p^x q^(n-x)` with q = 1 - p, also where x and n are not whole."""
-    if x == 0 or p == 0:
-        return math.exp(n * math.log1p(-p)) if x == 0 and q > 0 else float(x == 0)
-    if x == n or q == 0:
-        return math.exp(n * math.log1p(-q)) if x == n and p > 0 else float(x == n)
+    if p == 0 or q == 0:
+        return float(x == (0 if p == 0 else n))
+    if x == 0 or x == n:
+        return math.exp(n * math.log1p(-p if x == 0 else -q))
     exponent = _stirling_error(n) - _stirling_error(x) - _stirling_error(n - x)
     exponent -= _deviance(x, n * p) + _deviance(n - x, n * q)
     return math.exp(exponent) * math.sqrt(n / (2 * math.pi * x * (n - x)))

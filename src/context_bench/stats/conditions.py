@@ -112,6 +112,8 @@ def _read_number(text: str, condition: str) -> float:
 def parse_condition(text: str) -> Condition:
     """Read a condition; one sentence says what may be written when it is not one."""
     words = " ".join(text.split())
+    if words == "verdict is not worse":  # the word "not worse", or anything but "worse": either way it fails the good
+        raise UsageError(f'{words!r} is not a condition: a gate names what must not be; write "verdict is worse"')
     if found := _VERDICT.fullmatch(words):
         return Condition(words, "verdict", word=found[2], negated=bool(found[1]))
     if found := _CHANGE.fullmatch(words):

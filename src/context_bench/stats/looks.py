@@ -98,7 +98,8 @@ class Looks:
         if difference.known:
             # the constant that this look would just have met, and the level that belongs to it
             met = abs(normal_quantile(difference.p_value() / 2)) * math.sqrt(self.look / self.looks)
-            self.p = min(self.p, crossing_chance(round(met, 6), self.looks)) if math.isfinite(met) else 0.0
+            # rounded down, so that p is never too small and the same constants come again
+            self.p = min(self.p, crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks))
         word = self._find_word(difference)
         if word in SETTLED or self.look == self.looks:
             self.verdict = self._describe(word, difference)

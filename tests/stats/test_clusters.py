@@ -1,0 +1,124 @@
+"""Clusters: leaving one out at a time."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from context_bench.stats import (
+    TOO_FEW,
+    ClusterSums,
+    PairedSums,
+    clustered_difference,
+    clustered_mean,
+    clustered_ratio,
+    paired_difference,
+    wilson_limits,
+)
+
+scipy = pytest.importorskip("scipy.stats")
+SOURCE = random.Random(5)
+
+
+def _sums(groups: list[list[float]]) -> ClusterSums:
+    made = ClusterSums()
+    for name, values in enumerate(groups):
+        for value in values:
+            made.add(str(name), value)
+    return made
+
+
+def _jackknife(parts: list[tuple[float, float]]) -> float:
+    """The textbook's: the ratio again without each part in turn."""
+    count = len(parts)
+    left = [
+        sum(a for place, (a, _) in enumerate(parts) if place != out)
+        / sum(b for place, (_, b) in enumerate(parts) if place != out)
+        for out in range(count)
+    ]
+    middle = sum(left) / count
+    return (count - 1) / count * sum((each - middle) ** 2 for each in left)
+
+
+GROUPS = [
+    [float(SOURCE.random() < rate) for _ in range(size)] for rate, size in ((0.9, 5), (0.4, 9), (0.7, 3), (0.2, 8))
+]
+
+
+def test_the_variance_is_the_jackknifes() -> None:
+    found = clustered_difference(_sums(GROUPS), scores=False)
+    assert found.variance == pytest.approx(_jackknife([(sum(group), len(group)) for group in GROUPS]))
+    assert (found.degrees, found.groups, found.n) == (3, 4, 25)
+    assert found.value == pytest.approx(sum(map(sum, GROUPS)) / 25)
+
+
+def test_clusters_of_one_are_the_plain_t_test() -> None:
+    changes = [SOURCE.gauss(0.1, 0.5) for _ in range(20)]
+    found = clustered_difference(_sums([[change] for change in changes]), scores=False)
+    assert found.p_value() == pytest.approx(scipy.ttest_1samp(changes, 0).pvalue)
+
+
+def test_differences_of_scores_get_one_change_in_each_direction() -> None:
+    plain, found = clustered_difference(_sums(GROUPS), scores=False), clustered_difference(_sums(GROUPS))
+    assert found.centre == pytest.approx(plain.value * 25 / 27)
+    assert found.variance == pytest.approx(plain.variance * (25 / 27) ** 2 + 2 / 27**2)
+
+
+def test_the_mean_is_wilsons_on_the_effective_size() -> None:
+    sums = _sums(GROUPS)
+    m, variance = sum(map(sum, GROUPS)) / 25, clustered_difference(sums, scores=False).variance
+    e, unseen = m * m + (1 - m) ** 2, max(0.25, 0.02 * (25 / 4) ** 2)
+    size = 25 * (25 * m * (1 - m) + unseen * e / (25 / 4)) / (variance * 625 + unseen * e)
+    interval = clustered_mean(sums).interval()
+    assert (interval.low, interval.high) == pytest.approx(wilson_limits(m, size, scipy.t.ppf(0.975, 3)))
+
+
+def test_clusters_that_all_pass_count_as_one_example_each() -> None:
+    assert clustered_mean(_sums([[1.0] * 20] * 10)).size == pytest.approx(10)
+
+
+def test_examples_that_go_together_count_for_fewer() -> None:
+    together = [[value] * 10 for value in [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0]]
+    mixed = [[1.0] * 7 + [0.0] * 3 for _ in range(10)]
+    wide, narrow = (clustered_mean(_sums(groups)).interval() for groups in (together, mixed))
+    assert wide.value == narrow.value == pytest.approx(0.7)
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_seconds_get_students_interval() -> None:
+    interval = clustered_mean(_sums([[2.0], [5.0], [3.5]])).interval()
+    low, high = scipy.t.interval(0.95, 2, 3.5, scipy.sem([2.0, 5.0, 3.5]))
+    assert (interval.low, interval.high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("groups", [[], [[1.0, 0.0]]])
+def test_fewer_than_two_clusters_are_too_few(groups: list[list[float]]) -> None:
+    assert clustered_mean(_sums(groups)).interval().mark == TOO_FEW
+    assert not clustered_difference(_sums(groups)).known
+    assert clustered_ratio(_sums(groups)).mark == TOO_FEW
+
+
+def test_a_ratio_over_clusters() -> None:
+    sums, parts = ClusterSums(), []
+    for group in range(12):
+        sent = [SOURCE.randrange(100, 1000) for _ in range(5)]
+        kept = [round(each * SOURCE.random()) for each in sent]
+        parts.append((sum(kept), sum(sent)))
+        for above, below in zip(kept, sent):
+            sums.add(str(group), above, below)
+    lengths = [below for _, below in parts]
+    size = sum(lengths) ** 2 / sum(length**2 for length in lengths)
+    interval = clustered_ratio(sums)
+    half = scipy.t.ppf(0.975, size - 1) * math.sqrt(_jackknife(parts))
+    assert interval.value == pytest.approx(sum(above for above, _ in parts) / sum(lengths))
+    assert (interval.low, interval.high) == pytest.approx((interval.value - half, interval.value + half))
+
+
+def test_pairs_and_clusters_of_one_agree_when_there_are_many() -> None:
+    changes = [SOURCE.choice([-1, 0, 0, 0, 1, 1]) for _ in range(500)]
+    pairs = PairedSums(500, sum(changes), sum(map(abs, changes)))
+    one, other = paired_difference(pairs), clustered_difference(_sums([[change] for change in changes]))
+    assert other.centre == one.centre
+    assert other.variance == pytest.approx(one.variance, rel=0.01)

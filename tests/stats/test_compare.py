@@ -1,0 +1,110 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from context_bench.stats import (
+    ClusterSums,
+    Moments,
+    PairedSums,
+    ScoredRow,
+    average_differences,
+    clustered_difference,
+    compare_rows,
+    paired_difference,
+    unpaired_difference,
+)
+
+
+def _rows(scores: list[float | None], dataset: str = "d", **more: object) -> list[ScoredRow]:
+    return [ScoredRow(f"{dataset}{place}", dataset, score, **more) for place, score in enumerate(scores)]  # type: ignore[arg-type]
+
+
+FIRST, SECOND = [1.0, 0.0, 1.0, 0.5, None, 1.0], [1.0, 1.0, 0.0, 0.5, 1.0, None]
+
+
+def test_pairs_are_found_in_any_order() -> None:
+    first, second = _rows(FIRST), _rows(SECOND)
+    expected = compare_rows(first, second)
+    assert expected.pairs == 4
+    assert expected.difference() == paired_difference(PairedSums(4, 0.0, 2.0, 1, 1))
+    for seed in range(5):
+        random.Random(seed).shuffle(first)
+        found = compare_rows(first, second)
+        assert found.difference() == expected.difference()
+        assert (found.fixed, found.broken) == (expected.fixed, expected.broken)
+
+
+def test_fixed_and_broken() -> None:
+    found = compare_rows(_rows(FIRST), _rows(SECOND))
+    assert (found.fixed, found.broken) == ([("d", "d2")], [("d", "d1")])
+    assert (found.fixed_count, found.broken_count) == (1, 1)
+    many = compare_rows(_rows([1.0] * 50), _rows([0.0] * 50), kept=3)
+    assert (len(many.fixed), many.fixed_count) == (3, 50)
+
+
+def test_rows_without_a_partner_are_counted() -> None:
+    found = compare_rows(_rows([1.0, 0.0, 1.0]), _rows([1.0]))
+    assert (found.pairs, found.only_first, found.only_second) == (1, 2, 0)
+    other = compare_rows(_rows([1.0, 0.0], "a"), _rows([1.0, 0.0], "b"))
+    assert (other.pairs, other.only_first, other.only_second) == (0, 2, 2)
+    assert not other.difference().known
+
+
+def test_an_errored_row_counts_as_nothing_and_can_be_left_out() -> None:
+    first = [ScoredRow("1", "d", None, error=True), *_rows([1.0, 0.0])]
+    second = [ScoredRow("1", "d", 1.0), *_rows([1.0, 1.0])]
+    found = compare_rows(first, second)
+    assert found.difference() == paired_difference(PairedSums(3, -2.0, 2.0, 0, 2))
+    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, -1.0, 1.0, 0, 1))
+    contrast = found.contrast("mine", control=True)
+    assert (contrast.name, contrast.control) == ("mine", True)
+    assert contrast.without_errors == found.difference(without_errors=True)
+
+
+def test_several_datasets_have_equal_weights() -> None:
+    first, second = _rows([1.0] * 30, "a") + _rows([0.0] * 5, "b"), _rows([0.0] * 30, "a") + _rows([0.0] * 5, "b")
+    found = compare_rows(first, second)
+    parts = found.differences()
+    assert list(parts) == ["a", "b"]
+    assert found.difference() == average_differences(list(parts.values()))
+    assert found.difference().value == pytest.approx(0.5)
+
+
+def test_groups_make_clusters() -> None:
+    scores = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
+    first = [ScoredRow(str(place), "d", score, group=f"c{place // 2}") for place, score in enumerate(scores)]
+    second = [ScoredRow(str(place), "d", 0.0) for place in range(6)]
+    sums = ClusterSums()
+    for place, score in enumerate(scores):
+        sums.add(f"c{place // 2}", score)
+    assert compare_rows(first, second).difference() == clustered_difference(sums)
+    alone = [ScoredRow(str(place), "d", score, group=str(place)) for place, score in enumerate(scores)]
+    assert compare_rows(alone, second).difference().method == "paired t"
+
+
+def test_unpaired() -> None:
+    found = compare_rows(_rows([1.0, 0.0, 1.0], "a"), [ScoredRow(f"x{n}", "a", n % 2) for n in range(8)])
+    first, second = Moments(), Moments()
+    first.extend([1.0, 0.0, 1.0])
+    second.extend([n % 2 for n in range(8)])
+    assert found.unpaired() == unpaired_difference(first, second)
+
+
+def test_two_long_runs_in_order_are_never_held() -> None:
+    """Both are read by turns, and neither runs ahead: what waits is at most one row."""
+    ahead, most = [0, 0], 0
+
+    def stream(side: int) -> Iterator[ScoredRow]:
+        nonlocal most
+        for place in range(5000):
+            ahead[side] += 1
+            most = max(most, abs(ahead[0] - ahead[1]))
+            yield ScoredRow(str(place), "d", float(place % 3 == 0))
+
+    assert compare_rows(stream(0), stream(1)).pairs == 5000
+    assert most <= 1

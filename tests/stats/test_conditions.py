@@ -1,0 +1,139 @@
+"""Conditions of a gate."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.stats import Condition, Difference, Interval, Verdict, decide_verdict, parse_condition
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("score drops 0.02", Condition("score drops 0.02", "drops", "score", 0.02)),
+        ("  score  drops by 0.02 ", Condition("score drops by 0.02", "drops", "score", 0.02)),
+        ("latency_p95 rises 0.5", Condition("latency_p95 rises 0.5", "rises", "latency_p95", 0.5)),
+        ("prompt_savings < 0.3", Condition("prompt_savings < 0.3", "<", "prompt_savings", 0.3)),
+        ("prompt_savings@needle<0.3", Condition("prompt_savings@needle<0.3", "<", "prompt_savings@needle", 0.3)),
+        ("error_rate > 0.01", Condition("error_rate > 0.01", ">", "error_rate", 0.01)),
+        ("pass_rate <= 1e-1", Condition("pass_rate <= 1e-1", "<=", "pass_rate", 0.1)),
+        ("cost_of_pass >= 900", Condition("cost_of_pass >= 900", ">=", "cost_of_pass", 900.0)),
+        ("verdict is worse", Condition("verdict is worse", "verdict", word="worse")),
+        ("verdict is not better", Condition("verdict is not better", "verdict", word="better", negated=True)),
+        ("verdict is undecided", Condition("verdict is undecided", "verdict", word="undecided")),
+    ],
+)
+def test_reading(text: str, condition: Condition) -> None:
+    found = parse_condition(text)
+    assert str(found) == str(condition)
+    assert found.needs_baseline == (condition.kind in ("drops", "rises", "verdict"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "write one like"),
+        ("score", "write one like"),
+        ("score = 1", "write one like"),
+        ("score drops", "write one like"),
+        ("score drops a lot", "write one like"),
+        ("score drops much", "'much' must be a number"),
+        ("score < nan", "'nan' must be a number"),
+        ("score drops -0.02", "must not be below 0"),
+        ("verdict is bad", "write one like"),
+        ("a b < 3", "write one like"),
+        ("verdict is not worse", 'a gate names what must not be; write "verdict is worse"'),
+    ],
+)
+def test_what_is_not_a_condition_is_told_in_one_sentence(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        parse_condition(text)
+    assert "\n" not in str(caught.value)
+    assert "is not a condition" in str(caught.value)
+
+
+def _interval(low: float, high: float) -> Interval:
+    return Interval((low + high) / 2, low, high, 0.9, 500)
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "outcome"),
+    [
+        ("score drops 0.02", -0.05, -0.03, "fails"),
+        ("score drops 0.02", -0.05, -0.01, "too few"),
+        ("score drops 0.02", -0.01, 0.03, "holds"),
+        ("score drops 0.02", -0.02, 0.03, "holds"),
+        ("latency_p95 rises 0.5", 0.6, 0.9, "fails"),
+        ("latency_p95 rises 0.5", 0.4, 0.9, "too few"),
+        ("latency_p95 rises 0.5", -0.1, 0.5, "holds"),
+        ("prompt_savings < 0.3", 0.1, 0.2, "fails"),
+        ("prompt_savings < 0.3", 0.3, 0.4, "holds"),
+        ("prompt_savings < 0.3", 0.2, 0.4, "too few"),
+        ("prompt_savings <= 0.3", 0.3, 0.3, "fails"),
+        ("prompt_savings <= 0.3", 0.3, 0.4, "too few"),
+        ("prompt_savings <= 0.3", 0.31, 0.4, "holds"),
+        ("error_rate > 0.01", 0.02, 0.05, "fails"),
+        ("error_rate > 0.01", 0.0, 0.01, "holds"),
+        ("error_rate > 0.01", 0.0, 0.02, "too few"),
+        ("error_rate >= 0.01", 0.01, 0.02, "fails"),
+        ("error_rate >= 0.01", 0.0, 0.009, "holds"),
+        ("error_rate >= 0.01", 0.0, 0.01, "too few"),
+    ],
+)
+def test_judging_by_an_interval(text: str, low: float, high: float, outcome: str) -> None:
+    judgement = parse_condition(text).judge(_interval(low, high))
+    assert judgement.outcome == outcome
+    assert judgement.sentence.startswith(f"{text}: {outcome}; ")
+    assert "500 examples" in judgement.sentence
+
+
+def test_the_sentence() -> None:
+    sentence = parse_condition("score drops 0.02").judge(Interval(-0.04, -0.051, -0.029, 0.9, 1500)).sentence
+    assert sentence == (
+        "score drops 0.02: fails; the difference from the baseline is -0.040, its 90% interval [-0.051, -0.029] "
+        "with 1,500 examples"
+    )
+
+
+def test_what_was_not_measured_cannot_be_told() -> None:
+    gate = parse_condition("prompt_savings < 0.3")
+    nothing = gate.judge(Interval(math.nan, math.nan, math.nan))
+    assert (nothing.outcome, nothing.sentence) == ("too few", "prompt_savings < 0.3: too few; it was not measured")
+    few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
+    assert few.sentence == "prompt_savings < 0.3: too few; 3 examples give no interval"
+
+
+def _verdict(value: float, error: float) -> Verdict:
+    return decide_verdict(Difference(value, value, error * error, 499, 500, "paired t"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "error", "outcome"),
+    [
+        ("verdict is worse", -0.05, 0.01, "fails"),
+        ("verdict is worse", 0.05, 0.01, "holds"),
+        ("verdict is worse", 0.0, 0.005, "holds"),
+        ("verdict is worse", -0.015, 0.02, "too few"),
+        ("verdict is not better", 0.05, 0.01, "holds"),
+        ("verdict is not better", 0.0, 0.005, "fails"),
+        ("verdict is not better", -0.015, 0.02, "too few"),
+        ("verdict is undecided", -0.015, 0.02, "fails"),
+        ("verdict is undecided", 0.05, 0.01, "holds"),
+    ],
+)
+def test_judging_by_a_verdict(text: str, value: float, error: float, outcome: str) -> None:
+    judgement = parse_condition(text).judge(_verdict(value, error))
+    assert judgement.outcome == outcome
+    assert judgement.sentence.startswith(f"{text}: {outcome}; the verdict is ")
+
+
+def test_a_verdict_brings_its_interval() -> None:
+    assert parse_condition("score drops 0.02").judge(_verdict(-0.1, 0.01)).outcome == "fails"
+
+
+def test_a_verdict_is_not_judged_by_an_interval() -> None:
+    with pytest.raises(TypeError, match="must be judged by a Verdict"):
+        parse_condition("verdict is worse").judge(_interval(0, 1))

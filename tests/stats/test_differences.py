@@ -1,0 +1,130 @@
+"""The difference between two systems, paired and not."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from context_bench.stats import (
+    TOO_FEW,
+    Difference,
+    Moments,
+    PairedSums,
+    average_differences,
+    paired_difference,
+    unpaired_difference,
+)
+
+scipy = pytest.importorskip("scipy.stats")
+SOURCE = random.Random(11)
+
+
+def _pairs(pairs: list[tuple[float, float]]) -> PairedSums:
+    sums = PairedSums()
+    for first, second in pairs:
+        sums.add(first, second)
+    return sums
+
+
+def _moments(values: list[float]) -> Moments:
+    made = Moments()
+    made.extend(values)
+    return made
+
+
+def test_the_sums() -> None:
+    sums = _pairs([(1, 0), (0, 0), (0.25, 0.75), (1, 1)])
+    assert sums == PairedSums(4, 0.5, 1.25, 1, 1)
+    assert sums.changed == 2
+
+
+def test_scores_get_one_change_in_each_direction() -> None:
+    pairs = [(SOURCE.random(), SOURCE.random()) for _ in range(40)]
+    changes = [first - second for first, second in pairs] + [1.0, -1.0]
+    found = paired_difference(_pairs(pairs))
+    mean = sum(changes) / 42
+    spread = sum((change - mean) ** 2 for change in changes) / 42 / 42
+    assert (found.centre, found.variance, found.degrees) == pytest.approx((mean, spread, 39))
+    assert found.value == pytest.approx(sum(changes) / 40)
+    interval = found.interval()
+    half = scipy.t.ppf(0.975, 39) * math.sqrt(spread)
+    assert (interval.low, interval.high) == pytest.approx((mean - half, mean + half))
+
+
+def test_seconds_get_the_plain_t_test() -> None:
+    first, second = ([SOURCE.expovariate(1) for _ in range(25)] for _ in range(2))
+    found = paired_difference(_pairs(list(zip(first, second))), scores=False)
+    expected = scipy.ttest_rel(first, second)
+    assert found.p_value() == pytest.approx(expected.pvalue)
+    limits = expected.confidence_interval(0.9)
+    assert (found.interval(0.9).low, found.interval(0.9).high) == pytest.approx((limits.low, limits.high))
+    assert found.interval().symmetric
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05, -0.1, 0.3])
+def test_p_and_interval_agree(shift: float) -> None:
+    """An interval of level 1 - p has 0 exactly on its edge."""
+    found = paired_difference(_pairs([(SOURCE.random() + shift, SOURCE.random()) for _ in range(50)]))
+    interval = found.interval(1 - found.p_value())
+    assert min(abs(interval.low), abs(interval.high)) == pytest.approx(0, abs=1e-9)
+
+
+def test_one_sided_p_values() -> None:
+    found = Difference(0.03, 0.03, 0.0004, 50, 51, "paired t")
+    assert found.p_above(-0.02) == pytest.approx(scipy.t.sf(2.5, 50))
+    assert found.p_above(0.03) == pytest.approx(0.5)
+    assert found.p_value() == pytest.approx(2 * scipy.t.sf(1.5, 50))
+    assert found.spread == pytest.approx(math.sqrt(0.0004 * 51))
+
+
+def test_no_change_at_all_is_not_certainty() -> None:
+    found = paired_difference(PairedSums(100))
+    assert found.p_value() == 1
+    assert found.interval().high == pytest.approx(scipy.t.ppf(0.975, 99) * math.sqrt(2) / 102)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_fewer_than_two_pairs_are_too_few(n: int) -> None:
+    found = paired_difference(PairedSums(n, 0.5 * n, 0.25 * n))
+    assert found.interval().mark == TOO_FEW
+    assert math.isnan(found.p_value())
+    assert math.isnan(found.p_above(0))
+    assert math.isnan(found.spread)
+
+
+def test_equal_numbers_without_any_spread() -> None:
+    found = paired_difference(PairedSums(10, 0, 0), scores=False)
+    assert (found.p_value(), found.p_above(-1), found.p_above(1)) == (1, 0, 1)
+
+
+def test_unpaired_numbers_are_welchs() -> None:
+    first, second = [SOURCE.gauss(5, 1) for _ in range(20)], [SOURCE.gauss(4.5, 3) for _ in range(33)]
+    found = unpaired_difference(_moments(first), _moments(second), scores=False)
+    expected = scipy.ttest_ind(first, second, equal_var=False)
+    assert (found.p_value(), found.degrees) == pytest.approx((expected.pvalue, expected.df))
+
+
+def test_unpaired_pass_rates_are_agresti_and_caffos() -> None:
+    found = unpaired_difference(_moments([1] * 9 + [0]), _moments([1] * 3 + [0] * 9))
+    p, q = 10 / 12, 4 / 14
+    assert found.value == pytest.approx(0.9 - 0.25)
+    assert found.centre == pytest.approx(p - q)
+    assert found.variance == pytest.approx(p * (1 - p) / 12 + q * (1 - q) / 14)
+    assert unpaired_difference(_moments([1]), _moments([1, 0])).interval().mark == TOO_FEW
+
+
+def test_the_mean_of_datasets() -> None:
+    one, two = Difference(0.1, 0.09, 0.0001, 30, 31, "paired t"), Difference(0.0, 0.0, 0.0003, 10, 11, "clusters", 5)
+    both = average_differences([one, two])
+    assert (both.value, both.centre, both.variance) == pytest.approx((0.05, 0.045, 0.0001))
+    assert both.degrees == pytest.approx(0.0004**2 / (0.0001**2 / 30 + 0.0003**2 / 10))
+    assert (both.n, both.groups) == (42, 36)
+    assert average_differences([one, one]).groups is None
+
+
+def test_the_mean_of_datasets_of_which_one_is_too_small_is_not_known() -> None:
+    small = paired_difference(PairedSums(1))
+    assert not average_differences([small, paired_difference(PairedSums(50))]).known
+    assert not average_differences([]).known

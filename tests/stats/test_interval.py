@@ -1,0 +1,47 @@
+"""How an interval is written."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from context_bench.stats import ROUGH, TOO_FEW, Interval
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(0.7421, 0.701, 0.7812), "0.742 [0.70, 0.78]"),
+        (Interval(0.7421, 0.7331, 0.7512), "0.742 [0.733, 0.751]"),  # two decimals would not tell the ends apart
+        (Interval(0.5, 0.4, 0.6, symmetric=True), "0.500 ± 0.10"),
+        (Interval(0.5, 0.4, 0.6, symmetric=True, mark=ROUGH), "0.500 ± 0.10 rough"),
+        (Interval(0.5, 0.4, 0.6, mark=ROUGH), "0.500 [0.40, 0.60] rough"),
+        (Interval(1.25, math.nan, math.nan, mark=TOO_FEW), "1.250 (too few)"),
+        (Interval(math.nan, math.nan, math.nan), "not measured"),
+    ],
+)
+def test_rendering(interval: Interval, text: str) -> None:
+    assert interval.render() == text
+
+
+def test_decimals_can_be_asked_for() -> None:
+    assert Interval(1234.5, 1200.2, 1300.7).render(0) == "1234.5 [1200, 1301]"
+    assert Interval(0.74213, 0.70111, 0.78122).render(4) == "0.7421 [0.7011, 0.7812]"
+
+
+def test_savings_are_one_less_the_share_left() -> None:
+    saved = Interval(0.3, 0.2, 0.45, n=7, method="jackknife").subtract_from(1)
+    assert (saved.value, saved.low, saved.high) == pytest.approx((0.7, 0.55, 0.8))
+    assert (saved.n, saved.method) == (7, "jackknife")
+
+
+def test_another_unit() -> None:
+    scaled = Interval(2.0, 1.0, 4.0).multiply(1000)
+    assert (scaled.value, scaled.low, scaled.high) == (2000, 1000, 4000)
+
+
+def test_json_has_null_for_what_is_not_a_number() -> None:
+    data = json.loads(json.dumps(Interval(0.5, math.nan, math.inf, mark=TOO_FEW).to_dict(), allow_nan=False))
+    assert (data["value"], data["low"], data["high"], data["mark"]) == (0.5, None, None, TOO_FEW)

@@ -1,0 +1,130 @@
+"""Stopping as soon as it is settled."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.stats import Looks, PairedSums, look_boundary, paired_difference
+
+scipy = pytest.importorskip("scipy.stats")
+
+
+def _run(looks: Looks, pairs: list[tuple[float, float]], order: list[int] | None = None) -> Looks:
+    for place in order or range(len(pairs)):
+        looks.add(place, *pairs[place])
+    return looks
+
+
+def _draw(n: int, up: float, down: float, seed: int = 0) -> list[tuple[float, float]]:
+    source = random.Random(seed)
+    kinds = source.choices([(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)], [up, down, 1 - up - down], k=n)
+    return list(kinds)
+
+
+def test_a_plain_difference_stops_early() -> None:
+    looks = _run(Looks(1000), _draw(1000, 0.12, 0.02))
+    assert looks.verdict is not None
+    assert looks.verdict.word == "better"
+    assert (looks.look, looks.verdict.n) == (2, 400)
+    assert "settled at look 2 of 5, after 400 of 1,000 examples" in looks.verdict.reason
+    assert "somewhat too large" in looks.verdict.reason
+
+
+def test_the_order_of_arrival_changes_nothing() -> None:
+    pairs = _draw(1000, 0.08, 0.04, 3)
+    order = list(range(1000))
+    random.Random(1).shuffle(order)
+    assert _run(Looks(1000), pairs, order).verdict == _run(Looks(1000), pairs).verdict
+
+
+def test_a_look_waits_for_every_example_before_it() -> None:
+    looks, pairs = Looks(100), _draw(100, 0.9, 0.0)
+    for place in range(1, 100):
+        assert looks.add(place, *pairs[place]) is None
+    assert looks.look == 0
+    assert looks.add(0, *pairs[0]) is not None
+    assert looks.look == 1
+
+
+def test_a_skipped_example_holds_its_place() -> None:
+    looks = Looks(10, looks=2)
+    for place in range(5):
+        looks.skip(place)
+    assert looks.look == 1
+    for place in range(5, 10):
+        looks.add(place, 1.0, 0.0)
+    assert looks.verdict is not None
+    assert looks.verdict.n == 5
+
+
+def test_what_comes_after_the_verdict_or_twice_is_ignored() -> None:
+    looks = _run(Looks(100), _draw(100, 0.9, 0.0))
+    before = looks.verdict
+    assert looks.add(99, 0.0, 1.0) is before
+    late = Looks(100)
+    late.add(0, 1.0, 0.0)
+    late.add(0, 0.0, 1.0)
+    late.add(1, 1.0, 1.0)
+    assert late._pairs == PairedSums(2, 1.0, 1.0, 1, 0)
+
+
+def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() -> None:
+    looks = _run(Looks(4000, margin=0.02), [(1.0, 1.0)] * 4000)
+    assert looks.verdict is not None
+    assert (looks.verdict.word, looks.look) == ("equivalent", 1)
+    close = _run(Looks(4000, margin=0.02), _draw(4000, 0.05, 0.05, 2))
+    assert close.verdict is not None
+    assert close.verdict.word == "equivalent"
+    difference = paired_difference(close._pairs)
+    boundary = look_boundary(close.look, 5, 0.1)
+    assert difference.p_above(-0.02) <= scipy.norm.sf(boundary)
+
+
+def test_not_worse_and_undecided_wait_for_the_last_look() -> None:
+    words = {}
+    for up, down, seed in ((0.16, 0.14, 1), (0.1, 0.12, 4), (0.15, 0.15, 5), (0.12, 0.1, 7), (0.1, 0.1, 8)):
+        verdict = _run(Looks(1000, margin=0.03), _draw(1000, up, down, seed)).verdict
+        assert verdict is not None
+        words[verdict.word] = verdict
+        if verdict.word in ("not worse", "undecided"):
+            assert verdict.n == 1000
+    assert {"not worse", "undecided"} <= set(words)
+    assert words["undecided"].needed_n is not None
+
+
+def test_at_the_last_look_the_boundary_is_that_of_the_level() -> None:
+    """Just beyond 2.04 standard errors is p = 0.05 over all looks; the interval then just excludes 0."""
+    for up in range(55, 90):
+        pairs = [(1.0, 1.0)] * 800 + [(1.0, 0.0)] * up + [(0.0, 1.0)] * 50
+        pairs += [(1.0, 1.0)] * (1000 - len(pairs))
+        looks = _run(Looks(1000, margin=0.0), pairs)
+        assert looks.verdict is not None
+        t = scipy.norm.isf(paired_difference(looks._pairs).p_value() / 2)
+        assert (looks.verdict.word == "better") == (t >= look_boundary(5, 5)) == (looks.verdict.interval.low >= 0)
+
+
+def test_a_family_stops_later() -> None:
+    pairs = _draw(1000, 0.09, 0.04, 2)
+    alone, one_of_nine = _run(Looks(1000), pairs), _run(Looks(1000, comparisons=9), pairs)
+    assert alone.verdict is not None
+    assert one_of_nine.verdict is not None
+    assert alone.verdict.word == one_of_nine.verdict.word == "better"
+    assert alone.verdict.n < one_of_nine.verdict.n
+
+
+def test_conversations_are_judged_by_conversation() -> None:
+    pairs = _draw(200, 0.4, 0.1, 1)
+    looks = Looks(200, clustered=True)
+    for place, pair in enumerate(pairs):
+        looks.add(place, *pair, group=f"c{place // 10}")
+    assert looks.verdict is not None
+    assert looks.verdict.word == "better"
+    assert looks._groups.n == looks.verdict.n
+
+
+def test_fewer_examples_than_looks_are_refused() -> None:
+    with pytest.raises(UsageError, match="at least as many as the looks"):
+        Looks(4)

@@ -1,0 +1,35 @@
+"""The noise floor."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from context_bench.stats import PairedSums, RepeatSums, noise_of_repeats, noise_of_twins, share_interval
+
+scipy = pytest.importorskip("scipy.stats")
+
+
+def _twins() -> list[tuple[float, float]]:
+    return [(1.0, 0.0)] * 6 + [(0.0, 1.0)] * 4 + [(1.0, 1.0)] * 90
+
+
+def test_a_system_run_twice() -> None:
+    sums = PairedSums()
+    for first, second in _twins():
+        sums.add(first, second)
+    noise = noise_of_twins(sums)
+    assert (noise.n, noise.flips, noise.share) == (100, 10, share_interval(10, 100))
+    variance = (12 / 102 - (2 / 102) ** 2) / 102
+    assert noise.floor == pytest.approx(scipy.t.ppf(0.975, 99) * math.sqrt(variance))
+
+
+def test_repeats_feed_the_same_number() -> None:
+    sums = RepeatSums()
+    for pair in _twins():
+        sums.add(pair, sum(score >= 0.7 for score in pair))
+    noise = noise_of_repeats(sums)
+    assert noise.flips == pytest.approx(10)
+    assert noise.share.value == pytest.approx(0.1)
+    assert noise.floor == pytest.approx(scipy.t.ppf(0.975, 99) * math.sqrt(12 / 102 / 102))

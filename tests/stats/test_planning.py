@@ -1,0 +1,67 @@
+"""How many examples are needed: closed forms, and the powers that they are the inverse of."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from context_bench.stats import (
+    find_detectable,
+    n_for_difference,
+    n_for_equivalence,
+    n_for_non_inferiority,
+    pass_fail_spread,
+    power_of_difference,
+    power_of_equivalence,
+    power_of_non_inferiority,
+)
+
+Z95, Z975, Z80, Z90 = 1.6448536269514722, 1.959963984540054, 0.8416212335729143, 1.2815515655446004
+
+
+@pytest.mark.parametrize(("spread", "equivalent", "not_worse"), [(0.2, 857, 619), (math.sqrt(0.1), 2141, 1546)])
+def test_within_two_points(spread: float, equivalent: int, not_worse: int) -> None:
+    assert math.ceil(((Z95 + Z90) * spread / 0.02) ** 2) == equivalent  # 8.56 σ²/δ²
+    assert math.ceil(((Z95 + Z80) * spread / 0.02) ** 2) == not_worse  # 6.18 σ²/δ²
+    assert n_for_equivalence(spread, 0.02) == equivalent
+    assert n_for_non_inferiority(spread, 0.02) == not_worse
+
+
+def test_a_difference() -> None:
+    spread = pass_fail_spread(0.1, 0.05)
+    assert spread == pytest.approx(math.sqrt(0.0975))
+    n = n_for_difference(spread, 0.05)
+    assert n == math.ceil(0.0975 * ((Z975 + Z80) / 0.05) ** 2) == 307
+    assert power_of_difference(n, spread, 0.05) == pytest.approx(0.8, abs=0.002)
+    assert find_detectable(spread, n) == pytest.approx(0.05, rel=0.002)
+    assert n_for_difference(spread, -0.05) == n
+    assert n_for_difference(spread, 0.05, alpha=0.05 / 9) > n
+
+
+def test_five_points_with_500_examples() -> None:
+    assert power_of_difference(500, pass_fail_spread(0.1, 0.05), 0.05) == pytest.approx(0.947, abs=0.001)
+
+
+@pytest.mark.parametrize("difference", [-0.01, 0.0, 0.005, 0.015])
+def test_needed_numbers_have_the_power_that_was_asked_for(difference: float) -> None:
+    for power in (0.5, 0.8, 0.95):
+        n = n_for_equivalence(0.3, 0.02, difference=difference, power=power)
+        assert power_of_equivalence(n, 0.3, 0.02, difference=difference) >= power - 1e-6
+        assert power_of_equivalence(n - 2, 0.3, 0.02, difference=difference) < power
+        n = n_for_non_inferiority(0.3, 0.02, difference=difference, power=power)
+        assert power_of_non_inferiority(n, 0.3, 0.02, difference=difference) >= power - 1e-6
+        assert power_of_non_inferiority(n - 2, 0.3, 0.02, difference=difference) < power
+
+
+def test_what_is_not_so_cannot_be_shown() -> None:
+    assert n_for_difference(0.3, 0.0) is None
+    assert n_for_equivalence(0.3, 0.02, difference=0.02) is None
+    assert n_for_non_inferiority(0.3, 0.02, difference=-0.03) is None
+    assert power_of_equivalence(3, 0.5, 0.01) == 0
+
+
+def test_without_any_spread_two_examples_tell() -> None:
+    assert n_for_equivalence(0.0, 0.02) == n_for_difference(0.0, 0.1) == n_for_non_inferiority(0.0, 0.02) == 2
+    assert power_of_difference(5, 0.0, 0.1) == power_of_equivalence(5, 0.0, 0.02) == 1
+    assert power_of_non_inferiority(5, 0.0, 0.02, difference=-0.03) == 0

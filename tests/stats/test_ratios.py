@@ -1,0 +1,97 @@
+"""Ratios of sums, from sums alone."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from context_bench.stats import ROUGH, TOO_FEW, RatioSums, ratio_interval
+
+scipy = pytest.importorskip("scipy.stats")
+
+
+def _draw(n: int, tail: float, seed: int) -> list[tuple[int, int]]:
+    source = random.Random(seed)
+    lengths = [math.ceil(math.exp(source.gauss(7, tail))) for _ in range(n)]
+    return [(round(length * source.betavariate(4, 4)), length) for length in lengths]
+
+
+def _sums(pairs: list[tuple[float, float]]) -> RatioSums:
+    made = RatioSums()
+    made.extend(pairs)
+    return made
+
+
+def _jackknife(pairs: list[tuple[int, int]]) -> float:
+    above, below, n = sum(a for a, _ in pairs), sum(b for _, b in pairs), len(pairs)
+    left = [(above - a) / (below - b) for a, b in pairs]
+    middle = sum(left) / n
+    return (n - 1) / n * sum((each - middle) ** 2 for each in left)
+
+
+@pytest.mark.parametrize(
+    ("n", "tail", "within"), [(30, 0.3, 1e-3), (30, 0.7, 0.01), (300, 0.7, 1e-3), (1000, 1.0, 1e-3)]
+)
+def test_the_variance_from_sums_is_the_jackknifes(n: int, tail: float, within: float) -> None:
+    for seed in range(5):
+        pairs = _draw(n, tail, seed)
+        assert _sums(pairs).variance == pytest.approx(_jackknife(pairs), rel=within)
+
+
+def test_the_interval() -> None:
+    pairs = _draw(200, 0.5, 1)
+    sums, lengths = _sums(pairs), [below for _, below in pairs]
+    size = sum(lengths) ** 2 / sum(length**2 for length in lengths)
+    half = scipy.t.ppf(0.975, size - 1) * math.sqrt(_jackknife(pairs))
+    interval = ratio_interval(sums)
+    assert interval.value == sum(above for above, _ in pairs) / sum(lengths)
+    assert interval.high - interval.value == pytest.approx(half, rel=1e-3)
+    assert interval.symmetric
+    assert sums.effective_n == pytest.approx(size)
+
+
+def test_a_mean_is_a_ratio_too() -> None:
+    """With 1 below, everywhere, it is the t interval of a mean, but for terms in 1/n³."""
+    values = [random.Random(2).gauss(50, 9) for _ in range(100)]
+    made = RatioSums()
+    for value in values:
+        made.add(value, 1, length=1)
+    low, high = scipy.t.interval(0.95, 99, scipy.tmean(values), scipy.sem(values))
+    interval = ratio_interval(made)
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-5)
+
+
+def test_nothing_saved_is_exactly_nothing() -> None:
+    interval = ratio_interval(_sums([(each, each) for each in range(1000, 1100)])).subtract_from(1)
+    assert (interval.value, interval.low, interval.high) == (0, 0, 0)
+
+
+def test_a_few_long_examples_make_it_rough() -> None:
+    pairs = [(50, 100)] * 40 + [(5_000, 20_000)]
+    assert ratio_interval(_sums(pairs)).mark == ROUGH
+    assert ratio_interval(_sums([(50, 100), (30, 90)] * 20)).mark == ""
+
+
+def test_a_cost_is_never_below_nothing() -> None:
+    sums = RatioSums()
+    for place in range(40):
+        sums.add(1000 + place, int(place % 8 == 0))
+    plain, cost = ratio_interval(sums), ratio_interval(sums, positive=True)
+    assert cost.value == plain.value == pytest.approx(sum(range(1000, 1040)) / 5)
+    error = (plain.high - plain.value) / plain.value
+    assert cost.low == pytest.approx(cost.value * math.exp(-error))
+    assert cost.high == pytest.approx(cost.value * math.exp(error))
+    assert not cost.symmetric
+
+
+@pytest.mark.parametrize("pairs", [[], [(1, 2)], [(5, 0)] * 9, [(100, 1), *[(100, 0)] * 5]])
+def test_too_few(pairs: list[tuple[float, float]]) -> None:
+    interval = ratio_interval(_sums(pairs), positive=True)
+    assert interval.mark == TOO_FEW
+    assert math.isnan(interval.high)
+
+
+def test_no_pass_has_no_cost() -> None:
+    assert math.isnan(ratio_interval(_sums([(5, 0)] * 9)).value)
