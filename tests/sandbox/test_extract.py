@@ -75,16 +75,16 @@ def test_talk_around_bare_code_is_cut_off() -> None:
 
 
 def test_the_number_of_cuts_is_bounded() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(code_blocks("word\n\n" * 20_000)) <= 2 * (MAX_CUTS + 1)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_many_marks_take_no_long_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     code_blocks("`" * 400_000)
     code_blocks("```\n" * 100_000)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(
