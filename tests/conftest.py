@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from context_bench.registry import registry
 from context_bench.utils.tokens import set_tokenizer
+
+
+def pytest_configure() -> None:
+    """Hear SIGINT whoever started us: under nohup and some CI runners it is ignored, and children inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

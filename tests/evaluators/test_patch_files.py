@@ -68,7 +68,7 @@ def test_a_gold_that_is_no_patch() -> None:
 
 
 def test_long_replies_take_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("a/" * 200_000, "diff --git a/" * 50_000, "--- a\n" * 100_000, "a." * 200_000, "-" * 400_000):
         score(diff("a.py"), text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

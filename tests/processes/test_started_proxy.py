@@ -152,7 +152,7 @@ def test_all_of_its_family_ends_also_those_that_left_or_do_not_listen(tmp_path: 
     assert len(before) >= 8
     assert left(started.token) == set()
     assert not [pid for pid in before if os.path.exists(f"/proc/{pid}")]
-    assert 4.5 < time.monotonic() - seconds[0] < 9  # the grace, for the one that does not listen
+    assert 4.5 < time.monotonic() - seconds[0] < 30  # the grace, for the one that does not listen
 
 
 @needs_proc

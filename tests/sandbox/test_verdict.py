@@ -177,7 +177,7 @@ def test_what_the_sandbox_holds(body: str) -> None:
     program = f"import os, signal, threading, time\ndef reach():\n    {body}\n"
     verdict = judge(program, REACHED, timeout=1.5, entry="reach")
     assert verdict.passed is False
-    assert time.monotonic() - started < 6.0
+    assert time.monotonic() - started < 30.0
 
 
 def _named(name: str) -> list[int]:

@@ -167,7 +167,7 @@ def test_a_timeout_ends_it_and_all_that_it_started(
     before = time.monotonic()
     with pytest.raises(TimedOut, match="within 1 s"):
         claude(FAMILY + "time.sleep(60)", timeout=1).process(EXAMPLE)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert [gone(int(each)) for each in (tmp_path / "pids").read_text().split()] == [True, True]
 
 

@@ -94,7 +94,7 @@ def test_the_first_line_keeps_its_indentation_too() -> None:
 
 
 def test_hostile_texts_take_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         " " * 200_000 + "x",
         "x" + " \t" * 100_000 + "\x0b",
@@ -103,7 +103,7 @@ def test_hostile_texts_take_linear_time() -> None:
         "{" + " " * 200_000,
     ):
         minify(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_the_system_returns_the_context_alone() -> None:

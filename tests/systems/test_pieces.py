@@ -54,10 +54,10 @@ def test_a_long_line_of_json_is_cut() -> None:
 
 
 def test_hostile_texts_are_cut_in_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (" " * 300_000 + "x", "." * 300_000, '."' * 150_000, ")" * 300_000 + "x", "。" * 100_000):
         assert "".join(split(text)) == text
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_pieces_are_picked_by_preference_and_stand_in_their_order() -> None:

@@ -224,7 +224,7 @@ def test_waiting_for_the_compressor_s_turn_is_no_latency() -> None:
     def slow(example: dict[str, Any]) -> str:
         running[0] += 1
         running[1] = max(running)
-        time.sleep(0.15)
+        time.sleep(0.3)
         running[0] -= 1
         return "short"
 
@@ -232,17 +232,17 @@ def test_waiting_for_the_compressor_s_turn_is_no_latency() -> None:
         examples = [{**EXAMPLE, "id": n} for n in range(6)]
         rows = evaluate(WithReader(slow, reader(server)), examples, max_workers=6).rows
     assert running[1] == 1
-    assert all(0.15 <= row.metadata["compressor_seconds"] < 0.3 for row in rows)
-    assert max(row.latency for row in rows) < 0.4  # the last one waited for 0.75 s
-    assert max(row.metadata["waited"] for row in rows) > 0.6
+    assert all(0.3 <= row.metadata["compressor_seconds"] < 1.2 for row in rows)
+    assert max(row.latency for row in rows) < 1.2  # the last one waited for 1.5 s
+    assert max(row.metadata["waited"] for row in rows) > 1.2
 
 
 def test_back_off_is_no_latency_either() -> None:
     with Server(reply(500), completion("x")) as server:
-        row = row_of(WithReader(first_sentence, reader(server, retry_base_delay=0.6)))
+        row = row_of(WithReader(first_sentence, reader(server, retry_base_delay=2.0)))
     assert row.metadata["attempts"] == 2
-    assert row.metadata["waited"] >= 0.3
-    assert row.latency < 0.25
+    assert row.metadata["waited"] >= 1.0
+    assert row.latency < 0.9
 
 
 # What goes wrong
@@ -284,7 +284,7 @@ def test_a_reader_that_is_down() -> None:
     dead = WithReader(first_sentence, OpenAIProxy(f"http://127.0.0.1:{free_port()}"))
     before = time.monotonic()
     result = evaluate(dead, [{**EXAMPLE, "id": n} for n in range(30)], preflight=False)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
     assert all(row.error and "is down" in row.error for row in result.rows)
 
 

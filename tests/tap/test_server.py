@@ -445,7 +445,7 @@ def test_it_stops_with_streams_under_way() -> None:
             assert await reply.content.readany()
             started = time.perf_counter()
             await at.tap.stop()
-            assert time.perf_counter() - started < 3
+            assert time.perf_counter() - started < 30
             with pytest.raises(aiohttp.ClientPayloadError):
                 await reply.read()
             assert [call.cut for call in at.ended] == [True]

@@ -176,7 +176,7 @@ def test_a_long_conversation_counts_each_message_once() -> None:
         return len(text)
 
     turns = [{"role": "user", "content": f"{number} " + "word " * 2000} for number in range(60)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert _stability(*(turns[: number + 1] for number in range(60)), count=count)["prefix_stability"] == 1.0
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert len(seen) == 59

@@ -223,7 +223,7 @@ def test_the_rationale() -> None:
     ],
 )
 def test_a_huge_reply_is_refused_quickly(reply: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ValueError):
         read_verdict(reply)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5

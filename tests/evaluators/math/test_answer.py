@@ -153,9 +153,9 @@ def test_a_gold_may_be_a_whole_solution(gold: str, text: str) -> None:
               "$x=1$ and "]
 )  # fmt: skip
 def test_a_reply_of_repetition_is_read_in_linear_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     find_final_answer(piece * (200_000 // len(piece)))
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

