@@ -24,9 +24,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 _EXAMPLE = """\
 examples:
-  bash   eval "$(context-bench completion bash)"                 in ~/.bashrc
-  zsh    eval "$(context-bench completion zsh)"                  in ~/.zshrc, after compinit
-  fish   context-bench completion fish > ~/.config/fish/completions/context-bench.fish
+  bash, in ~/.bashrc:
+    eval "$(context-bench completion bash)"
+  zsh, in ~/.zshrc after compinit:
+    eval "$(context-bench completion zsh)"
+  fish, once:
+    context-bench completion fish > ~/.config/fish/completions/context-bench.fish
 """
 
 _SUBCOMMANDS = {
@@ -72,9 +75,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench completion",
         description=f"{_EXAMPLE}\n{COMMANDS['completion']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
     add_import(parser)
     options = parser.parse_args(arguments[1:])
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _EXAMPLE = """\
-example:
+examples:
   context-bench conformance --proxy http://localhost:7878 --tap :9100
-  context-bench conformance --start "kompact proxy --port {port} --openai-base-url {tap}"
+  context-bench conformance \\
+      --start "kompact proxy --port {port} --openai-base-url {tap}"
   context-bench conformance --vendor kompact --vendor headroom
 """
 
@@ -78,26 +79,34 @@ def _parser() -> Parser:
         prog="context-bench conformance",
         description=f"{_EXAMPLE}\n{COMMANDS['conformance']}",
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--proxy", metavar="URL", help="the proxy; where it is started here: where it will listen")
-    add("--tap", metavar="[HOST]:PORT", help="where the checks answer as the proxy's upstream, such as :9100")
+    add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
+    add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
     add_tap_host(parser)
-    add("--start", metavar="COMMAND", help="start the proxy, with its {port} and the address of its {tap} filled in")
-    help_vendor = "a proxy that we know how to start: kompact or headroom (repeatable)"
+    add(
+        "--start",
+        metavar="COMMAND",
+        help="command that starts the proxy; {port} and the address of its {tap} are filled in",
+    )
+    help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
-    add("--api", choices=("openai", "anthropic"), default="openai", help="what is spoken (default: %(default)s)")
-    add("--model", metavar="NAME", help="the model that is asked for, where the proxy does not take any")
-    add("--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)")
-    add("--list", action="store_true", help="list the checks, and run none")
+    add(
+        "--api",
+        choices=("openai", "anthropic"),
+        default="openai",
+        help="API that it speaks (default: %(default)s)",
+    )
+    add("--model", metavar="NAME", help="model to ask for, where the proxy does not take any name")
+    add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
+    add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
     add(
         "--output",
         choices=("table", "json"),
-        help="form of the result (default: what the ending of --out names, else table)",
+        help="form of the result (default: by the ending of --out, else table)",
     )
-    add("--out", metavar="FILE", help="write the result there instead of stdout")
+    add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     add_wide(parser)
     add_quiet(parser)
     return parser

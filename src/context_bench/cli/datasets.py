@@ -28,7 +28,7 @@ __all__ = ["main", "markdown_catalog"]
 
 _MORE = """\
 more:
-  context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--revision REV] [--full]
+  context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
   context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
   context-bench datasets import FILE.jsonl [--out FILE] [--answers]
 """
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     if command is not None:
         return command(arguments[2:])
     parser = listing_parser("datasets")
-    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _MORE
-    parser.add_argument("--markdown", action="store_true", help="the catalog as a Markdown page")
+    parser.epilog = _MORE
+    parser.add_argument("--markdown", action="store_true", help="print the catalog as a Markdown page")
     options = parser.parse_args(arguments[1:])
     if options.markdown:
         sys.stdout.write(markdown_catalog())
@@ -68,9 +68,12 @@ def _list_datasets() -> Iterator[list[str]]:
 
 
 def _show(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="context-bench datasets show", description="facts, one example, and its prompt as it is sent")
+    parser = Parser(
+        prog="context-bench datasets show",
+        description="show facts about a dataset, its first example, and its prompt",
+    )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
-    parser.add_argument("--full", action="store_true", help="leave nothing out of long texts")
+    parser.add_argument("--full", action="store_true", help="show long texts whole")
     add_data(parser)
     add_import(parser)
     add_wide(parser)
@@ -147,12 +150,12 @@ def _fetch(arguments: Sequence[str]) -> int:
     from context_bench.datasets.fetch import fetch
 
     parser = Parser(
-        prog="context-bench datasets fetch", description="records of public datasets as files for --data-dir"
+        prog="context-bench datasets fetch", description="download records of public datasets, as files for --data-dir"
     )
     parser.add_argument("datasets", nargs="+", metavar="REF", help="NAME[:CONFIG]; NAME:* for all configurations")
-    parser.add_argument("--to", required=True, metavar="DIR", help="the folder that --data-dir will name")
+    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, for a later --data-dir")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
-    parser.add_argument("-n", type=count, metavar="N", help="at most so many records of a table (default: all)")
+    parser.add_argument("-n", type=count, metavar="N", help="at most N records of a table (default: all)")
     add_quiet(parser)
     options = parser.parse_args(arguments)
     reference, records = "", 0
@@ -173,10 +176,12 @@ def _fetch(arguments: Sequence[str]) -> int:
 def _import(arguments: Sequence[str]) -> int:
     from context_bench.datasets.traffic import read_traffic
 
-    parser = Parser(prog="context-bench datasets import", description="recorded chat requests as a file of examples")
+    parser = Parser(
+        prog="context-bench datasets import", description="turn recorded chat requests into a file of examples"
+    )
     parser.add_argument("log", metavar="FILE.jsonl", help="OpenAI-style requests, one JSON object a line")
-    parser.add_argument("--out", metavar="FILE", help="write the examples there instead of stdout")
-    parser.add_argument("--answers", action="store_true", help="take recorded replies as the answers to compare with")
+    parser.add_argument("--out", metavar="FILE", help="write the examples to FILE, not to stdout")
+    parser.add_argument("--answers", action="store_true", help="take the recorded replies as gold answers")
     options: argparse.Namespace = parser.parse_args(arguments)
     taken = left = 0
     with open_destination(options.out) as write:

@@ -66,11 +66,16 @@ def _parser() -> Parser:
     add("run", metavar="RUN", help="an id, the start of one, or last")
     add("id", metavar="ID", nargs="?", help="the id of the example, or the start of one (default: list them)")
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
-    add("--dataset", metavar="TAG", help="only the example of this dataset")
-    add("--repeat", type=count, metavar="K", help="only this repeat, counted from 0")
-    add("--full", action="store_true", help="fold nothing")
-    add("--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal, unless NO_COLOR")
-    add("--no-color", action="store_true", help="the same as --color never: [-dropped-], {+added+}, ⟦evidence⟧")
+    add("--dataset", metavar="TAG", help="only examples of this dataset")
+    add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
+    add("--full", action="store_true", help="show unchanged and long stretches whole")
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="use colors (default: auto, on a terminal unless NO_COLOR is set)",
+    )
+    add("--no-color", action="store_true", help="use marks, not colors: [-dropped-], {+added+}, ⟦evidence⟧")
     add_wide(parser)
     add_store(parser, reuse=False)
     return parser

@@ -6,7 +6,6 @@ right. The judge rates them all; what it gets wrong is counted, with an interval
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,8 @@ KINDS = {"right": True, "paraphrased": True, "vague-wrong": False, "wrong": Fals
 
 _EXAMPLE = """\
 example:
-  context-bench judge-check --judge-url http://localhost:9090 --judge-model gpt-4
+  context-bench judge-check --judge-url http://localhost:9090 \\
+      --judge-model gpt-4
 """
 
 _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers that got a rating. {1}"
@@ -43,7 +43,6 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_judge(parser, required=True)
     parser.add_argument(

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench run",
         usage="context-bench run FILE.toml [flags of a run]",
-        description=f"{COMMANDS['run']}; flags after the file are added to it",
+        description=f"{COMMANDS['run']}; flags after it are added",
     )
     parser.add_argument("file", metavar="FILE.toml", help="keys are the long flags of a run, such as max-workers")
     options = parser.parse_args(arguments[1:2])
@@ -67,7 +67,7 @@ def _flags(path: Path, values: dict[str, Any]) -> list[str]:
 def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise UsageError(f"{where} is true or false, not {value!r}")
+            raise UsageError(f"{where} must be true or false (got {value!r})")
         return [f"--{name}"] if value else []
     if name == "extra-body" and isinstance(value, dict):
         value = json.dumps(value, default=str)
@@ -76,5 +76,5 @@ def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[st
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int | float):
             form = "a text or a list of texts" if repeatable else "one text or number"
-            raise UsageError(f"{where} is {form}, not {item!r}")
+            raise UsageError(f"{where} must be {form} (got {item!r})")
     return [f"--{name}={item}" for item in items]

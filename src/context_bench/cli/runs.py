@@ -28,12 +28,12 @@ def main(arguments: Sequence[str]) -> int:
     """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
-    listed = actions.add_parser("list", help="all runs, the newest first")
+    listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed, reuse=False)
-    show = actions.add_parser("show", help="how a run was made, and its table")
-    export = actions.add_parser("export", help="a run as json, csv or table")
-    requests = actions.add_parser("requests", help="what a tap recorded and no example owns, a JSON object a line")
-    remove = actions.add_parser("rm", help="forget runs, and answers that no other run uses")
+    show = actions.add_parser("show", help="show how a run was made, and its table")
+    export = actions.add_parser("export", help="write a run as json, csv or table")
+    requests = actions.add_parser("requests", help="print a tap's requests that no example owns, as JSON lines")
+    remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action, reuse=False)

@@ -66,23 +66,25 @@ def _parser() -> Parser:
     parser = Parser(
         prog="context-bench tap",
         description=f"{_EXAMPLE}\n{COMMANDS['tap']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--listen", default=":9100", metavar="[HOST]:PORT", help="where (default: %(default)s of this machine alone)"
+        "--listen",
+        default=":9100",
+        metavar="[HOST]:PORT",
+        help="where to listen (default: %(default)s, for this machine only)",
     )
     add_tap_host(parser)
     modes = parser.add_mutually_exclusive_group(required=True)
-    modes.add_argument("--forward", metavar="URL", help="pass requests on to this server, key and all")
+    modes.add_argument("--forward", metavar="URL", help="forward requests to this server, with their key")
     modes.add_argument(
         "--model", metavar="local|FILE", help="answer with a small model on this machine, or a GGUF file"
     )
-    modes.add_argument("--reply", metavar="SCRIPT", help="answer by a script: extract, echo, text:ANSWER or a file")
+    modes.add_argument("--reply", metavar="SCRIPT", help="answer from a script: extract, echo, text:ANSWER or a file")
     keeping = parser.add_mutually_exclusive_group()
     add_store(keeping, reuse=False)
-    keeping.add_argument("--no-store", action="store_true", help="keep nothing")
+    keeping.add_argument("--no-store", action="store_true", help="record nothing")
     parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
-    parser.add_argument("--verbose", action="store_true", help="a line for each request, also when nobody watches")
+    parser.add_argument("--verbose", action="store_true", help="print a line for each request, also without a terminal")
     return parser
 
 
@@ -98,7 +100,7 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
 
     stopped = _signalled()
     if is_open_to_others(tap.host):
-        say(f"{tap.host} is no loopback address: anybody who can reach it can use your key")
+        say(f"{tap.host} is not a loopback address: anybody who can reach it can use your key")
     await tap.start()
     try:
         log.begin(arguments, answerer.fingerprint)
