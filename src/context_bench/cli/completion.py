@@ -29,7 +29,7 @@ examples:
   zsh, in ~/.zshrc after compinit:
     eval "$(context-bench completion zsh)"
   fish, once:
-    context-bench completion fish > ~/.config/fish/completions/context-bench.fish
+  context-bench completion fish > ~/.config/fish/completions/context-bench.fish
 """
 
 _SUBCOMMANDS = {
