@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def collect() -> dict[str, Command]:
-    """What can be typed after each command; the empty name is a run."""
+    """Collect what can be typed after each command; the empty name is a run."""
     run = _read_parser(run_parser())
     run.commands, run.texts = tuple(COMMANDS), {**run.texts, **COMMANDS}
     found = {"": run}
@@ -106,7 +106,7 @@ def collect() -> dict[str, Command]:
 
 
 def _find_parser(*words: str) -> Parser:
-    """The parser of a command, by asking the command for its help."""
+    """Find the parser of a command, by asking the command for its help."""
     found: list[Parser] = []
     before, Parser.on_help = Parser.on_help, found.append
     try:
@@ -118,7 +118,7 @@ def _find_parser(*words: str) -> Parser:
 
 
 def _read_actions(parser: Parser) -> dict[str, str]:
-    """The actions of a command that has some, with what they do."""
+    """Read the actions of a command that has some, with what they do."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return {each.dest: each.help or "" for each in action._choices_actions}
@@ -141,7 +141,7 @@ def _read_parser(parser: Parser) -> Command:
 
 
 def _read_values(action: argparse.Action) -> Values:
-    """What the value of a flag can be, by its choices, its name and how it is shown in the help."""
+    """Read what the value of a flag can be, from its choices, its name and its place in the help."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     if action.choices is not None:
         return Values(tuple(map(str, action.choices)))

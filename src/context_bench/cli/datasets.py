@@ -89,7 +89,7 @@ def _show(arguments: Sequence[str]) -> int:
             raise
         example, problem = None, printable(str(error))  # the facts stand without it
     if card is not None:
-        facts = [[key, text] for key, text in _facts(card) if text]
+        facts = [[key, text] for key, text in _list_facts(card) if text]
         sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
         _print_example(example, card, None if options.full else _LONG, table_width(wide=options.wide))
@@ -98,7 +98,7 @@ def _show(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _facts(card: Card) -> Iterator[tuple[str, str]]:
+def _list_facts(card: Card) -> Iterator[tuple[str, str]]:
     yield "dataset", card.name
     yield "what it is", card.summary
     yield "note", card.note
@@ -113,10 +113,10 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     for layout, columns in card.columns.items():
         yield f"columns ({layout})", ", ".join(columns)
     for config in card.configs.values():
-        yield f"config {config.name}", "; ".join(_where(card, config))
+        yield f"config {config.name}", "; ".join(_describe_source(card, config))
 
 
-def _where(card: Card, config: Any) -> Iterator[str]:
+def _describe_source(card: Card, config: Any) -> Iterator[str]:
     from context_bench.datasets.sources.local import patterns_for
 
     if config.name == card.default_config:
@@ -198,7 +198,7 @@ def _import(arguments: Sequence[str]) -> int:
 
 
 def markdown_catalog() -> str:
-    """The catalog as a Markdown page: one table for each family."""
+    """Write the catalog as a Markdown page: one table for each family."""
     families: dict[str, list[Card]] = {}
     for card in catalog().values():
         families.setdefault(card.family, []).append(card)

@@ -72,7 +72,7 @@ def list_commands() -> str:
 
 
 class HelpAll(argparse.Action):
-    """`--help-all`: every flag in its group."""
+    """`--help-all`: shows every flag in its group."""
 
     def __init__(self, option_strings: Any, dest: str, **_: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, help="show every flag, by group, and exit")

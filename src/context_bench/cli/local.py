@@ -1,4 +1,4 @@
-"""`context-bench local`: a small model on this machine, for a first try of everything that asks a model."""
+"""`context-bench local`: serve a small model on this machine, to try everything that asks a model."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Ctrl-C ends it.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until told to stop."""
-    options = _options(arguments)
+    """Serve until Ctrl-C or SIGTERM."""
+    options = _parse_options(arguments)
 
     from context_bench.local.process import ModelProcess, Settings
     from context_bench.local.weights import choose
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         process = ModelProcess(Settings.of(weights, say, **chosen))
         process.start()
         sys.stderr.write(_READY.format(name=weights.name, url=process.url, label=weights.label))
-        _keep(process)
+        _keep_running(process)
     except KeyboardInterrupt:
         say("stopped")
     finally:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="context-bench local",
         description=f"{_EXAMPLE}\n{COMMANDS['local']}",
@@ -93,8 +93,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments[1:])
 
 
-def _keep(process: ModelProcess) -> NoReturn:
-    """Start it again, at the same address, whenever a request has ended it."""
+def _keep_running(process: ModelProcess) -> NoReturn:
+    """Restart it at the same address whenever a request has crashed it."""
     while True:
         process.wait()
         say(f"the model's process was {process.ending}: starting it again")

@@ -50,21 +50,21 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
     masked = mask_run_file(text, values)
-    return evaluate.main([*_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
+    return evaluate.main([*_read_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
 
 
-def _flags(path: Path, values: dict[str, Any]) -> list[str]:
+def _read_flags(path: Path, values: dict[str, Any]) -> list[str]:
     known = run_parser().flags
     flags: list[str] = []
     for key, value in values.items():
         name = key.replace("_", "-")
         if name not in known:
             raise UsageError(f"{path}: {UnknownName('key', key, known)}")
-        flags += _flag(f"{path}: {key}", name, known[name], value)
+        flags += _read_flag(f"{path}: {key}", name, known[name], value)
     return flags
 
 
-def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
+def _read_flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
     if action.nargs == 0:
         if not isinstance(value, bool):
             raise UsageError(f"{where} must be true or false (got {value!r})")

@@ -58,7 +58,7 @@ class RunParser(Parser):
         return short_help(len(self.flags))
 
     def format_all(self) -> str:
-        """Every flag, in its group."""
+        """Format every flag, in its group."""
         return super().format_help()
 
 

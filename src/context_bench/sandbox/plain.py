@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.sandbox.interpreter import LIMITS, MEMORY, Child, command, environment, job_file
+from context_bench.sandbox.interpreter import LIMITS, MEMORY, Child, build_command, build_environment, open_job_file
 
 __all__ = ["Plain"]
 
@@ -29,15 +29,15 @@ class Plain:
             limits["RLIMIT_AS"] = MEMORY
         directory = tempfile.mkdtemp(prefix="context-bench-")
         try:
-            with job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
+            with open_job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
                 process = subprocess.Popen(
-                    command(),
+                    build_command(),
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     pass_fds=files,
                     cwd=directory,
-                    env=environment(directory),
+                    env=build_environment(directory),
                     start_new_session=True,
                 )
         except BaseException:
