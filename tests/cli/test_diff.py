@@ -125,7 +125,7 @@ def test_several_turns_and_calls(tmp_path: Path) -> None:
         "request 2 of 4, call 1 of 2, answered with 200: /v1/embeddings holds no messages",
         "request 2 of 4, call 2 of 2, answered with nothing",
         "request 3 of 4: nothing was passed on",
-        "request 4 of 4: which request at the tap it became is not known",
+        "request 4 of 4: it is not known which request at the tap it became",
     ]
 
 
@@ -165,8 +165,8 @@ def test_a_system_that_changes_the_conversation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("processed", "facts", "told"),
     [
-        ({"response": "x"}, {}, "nothing to compare: the system gave an answer alone; --tap shows what it sends on"),
-        (None, {"error": "TimedOut: no answer"}, "nothing to compare: no answer was kept"),
+        ({"response": "x"}, {}, "nothing to compare: the system returned an answer only; --tap shows what it sends on"),
+        (None, {"error": "TimedOut: no answer"}, "nothing to compare: no answer is stored"),
     ],
 )
 def test_nothing_to_compare(tmp_path: Path, processed: Any, facts: dict[str, Any], told: str) -> None:
@@ -241,7 +241,7 @@ def test_all_of_them_unless_one_is_chosen(several: Path) -> None:
         (("last", "q1", "--dataset", "peeple"), "has no dataset 'peeple': there are people, "),
         (("last", "q1", "--repeat", "7"), "has no repeat 7 of example 'q1'"),
         (("nonsense", "q1"), "there is no run 'nonsense'"),
-        (("last", "q1", "--repeat", "-1"), "whole number"),
+        (("last", "q1", "--repeat", "-1"), "must be an integer of at least 0"),
         (("last", "q1", "--color", "red"), "red"),
         (("last", "q1", "--cache-dir", "elsewhere"), "elsewhere"),
     ],

@@ -160,7 +160,6 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ([], "no system"),
     (["--dataset", "needle"], "no system"),
     (["--system", "passthrough"], "no dataset"),
     (["--system", "passthrough", "--dataset", "nedle"], "did you mean needle"),
@@ -356,7 +355,6 @@ def test_a_proxy_that_is_down(tmp_path: Path) -> None:
     (row,) = document["rows"]  # the other 29 need not be tried
     assert "is down" in row["error"]
     assert "was stopped after its first request: " in done.stderr
-    assert "1 of 1 failed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -681,13 +679,17 @@ def _drained(master: int) -> str:
 
 
 def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text("import time\ndef slow(example):\n    time.sleep(0.1)\n    return ''\n")
+    (tmp_path / "own.py").write_text(
+        "import time\ndef slow(example):\n    time.sleep(0.1)\n    open('asked', 'a').write('.')\n    return ''\n"
+    )
+    asked = tmp_path / "asked"
     command = [sys.executable, "-m", "context_bench", "--system", "own.py:slow", "--output", "json"]
     command += ["--dataset", "kv:length=200,n=400"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        time.sleep(2.5)
+        while process.poll() is None and (not asked.exists() or asked.stat().st_size < 5):
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130

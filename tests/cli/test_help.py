@@ -77,3 +77,19 @@ def test_an_empty_run_file_is_told_what_it_lacks(tmp_path: Path) -> None:
     done = called("run", "empty.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert "no system to measure" in done.stderr
+
+
+EVERY_HELP = [["--help-all"], *([name, "--help"] for name in COMMANDS)]
+EVERY_HELP += [["datasets", each, "--help"] for each in ("show", "fetch", "import")]
+EVERY_HELP += [["runs", each, "--help"] for each in ("list", "show", "export", "requests", "rm")]
+
+
+@pytest.mark.parametrize("words", EVERY_HELP, ids=" ".join)
+def test_every_help_fits_80_columns_and_breaks_no_flag(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = called(*words, cwd=tmp_path).stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r"-\w+-$", text, re.MULTILINE)
+    assert not re.search(r"\bis no\b|\bare no\b|\bnobody\b", text)

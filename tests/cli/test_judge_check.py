@@ -203,7 +203,10 @@ def test_the_key_by_its_variable(call: Call, monkeypatch: pytest.MonkeyPatch) ->
             "'localhost' is not the URL of a server: write http://localhost",
         ),
         (["--judge-url", "http://localhost:1", "--judge-model", "m", "--judge-key-env", "NOT_SET_1"], "NOT_SET_1"),
-        (["--judge-url", "http://localhost:1", "--judge-model", "m", "--max-workers", "0"], "whole number from 1 on"),
+        (
+            ["--judge-url", "http://localhost:1", "--judge-model", "m", "--max-workers", "0"],
+            "must be an integer of at least 1",
+        ),
     ],
 )
 def test_wrong_usage(call: Call, flags: list[str], message: str) -> None:

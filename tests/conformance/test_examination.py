@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from aiohttp import ClientResponse, web
 
-from context_bench.conformance import CHECKS, Findings, choose, examine
+from context_bench.conformance import CHECKS, Findings, choose_checks, examine
 from context_bench.conformance.check_upstream import Upstream
 from context_bench.errors import UnknownName, UsageError
 from context_bench.tap.server import Tap
@@ -54,7 +54,7 @@ def examined(kind: str | Callable[[str], Toy], api: Dialect, *names: str) -> Fin
         try:
             with toy_proxy(kind, tap.url) as url:
                 # A quarter of the time-out is how long a stream is held back.
-                return await examine(url, upstream, tap=tap.url, api=api, checks=choose(names), timeout=6.0)
+                return await examine(url, upstream, tap=tap.url, api=api, checks=choose_checks(names), timeout=6.0)
         finally:
             await tap.stop()
 
@@ -80,7 +80,7 @@ def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api
 
 def test_a_failure_shows_what_was_sent_and_what_arrived() -> None:
     (outcome,) = examined("corrupts", "openai", "streamed-tool-calls-intact").outcomes
-    assert outcome.reason == "the arguments of a tool call are no JSON any more"
+    assert outcome.reason == "the arguments of a tool call are not JSON any more"
     assert outcome.sent[0]["arguments"].startswith('{"guests": 4')
     assert outcome.arrived[0]["arguments"].startswith("{'guests': 4")
 
@@ -91,11 +91,11 @@ def test_another_key_is_not_shown() -> None:
 
 
 def test_checks_are_chosen_by_name_in_their_own_order() -> None:
-    names = [check.name for check in choose(["Usage-passed-on", "plain reply text intact"])]
+    names = [check.name for check in choose_checks(["Usage-passed-on", "plain reply text intact"])]
     assert names == ["plain reply text intact", "usage passed on"]
-    assert choose([]) == CHECKS
+    assert choose_checks([]) == CHECKS
     with pytest.raises(UnknownName, match="did you mean streaming stays streaming"):
-        choose(["streaming stays steaming"])
+        choose_checks(["streaming stays steaming"])
 
 
 def test_names_are_unique() -> None:

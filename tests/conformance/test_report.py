@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from context_bench.conformance import Findings, Outcome, as_json, as_table
+from context_bench.conformance import Findings, Outcome, render_json, render_table
 
 FINDINGS = Findings(
     "http://127.0.0.1:1",
@@ -17,7 +17,7 @@ FINDINGS = Findings(
 
 
 def test_the_list_is_aligned_and_shows_failures() -> None:
-    assert as_table(FINDINGS) == (
+    assert render_table(FINDINGS) == (
         "✓ short\n"
         "✗ much longer  it is not\n"
         '    sent:    {"a": "x\\n\\ud83d"}\n'
@@ -32,13 +32,13 @@ def test_the_list_is_aligned_and_shows_failures() -> None:
 def test_long_values_are_shown_where_they_differ() -> None:
     same = "abcdefghij" * 50
     outcome = Outcome("x", "?", "fail", "no", f"{same}LEFT{same}", f"{same}RIGHT{same}")
-    _, sent, arrived, *_ = as_table(Findings("p", "openai", [outcome], [])).splitlines()
+    _, sent, arrived, *_ = render_table(Findings("p", "openai", [outcome], [])).splitlines()
     assert sent == f"    sent:    … {'abcdefghij' * 4}LEFT{('abcdefghij' * 16)[:156]} …"
     assert arrived == f"    arrived: … {'abcdefghij' * 4}RIGHT{('abcdefghij' * 16)[:155]} …"
 
 
 def test_json_has_everything() -> None:
-    document = json.loads(as_json(FINDINGS))
+    document = json.loads(render_json(FINDINGS))
     assert (document["passed"], document["failed"], document["skipped"]) == (1, 1, 1)
     assert document["checks"][0] == {"name": "short", "asks": "Is it short?", "status": "pass"}
     assert document["checks"][1]["sent"] == {"a": "x\n\ud83d"}

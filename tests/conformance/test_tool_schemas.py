@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.conformance.tool_schemas import flaw_of
+from context_bench.conformance.tool_schemas import find_flaw
 
 SENT: dict[str, Any] = {
     "type": "object",
@@ -33,14 +33,14 @@ def changed(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_only_explains_may_change(arrived: Any) -> None:
-    assert flaw_of(SENT, arrived) is None
+    assert find_flaw(SENT, arrived) is None
 
 
 @pytest.mark.parametrize(
     ("arrived", "flaw"),
     [
-        (None, "there is no schema any more in the arguments"),
-        ("object", "there is no schema any more in the arguments"),
+        (None, "the schema is gone from the arguments"),
+        ("object", "the schema is gone from the arguments"),
         ({}, "'type' is gone from the arguments"),
         (changed(properties={}), "'title' is gone from 'properties' of the arguments"),
         (
@@ -63,4 +63,4 @@ def test_what_only_explains_may_change(arrived: Any) -> None:
     ],
 )
 def test_what_asks_for_something_else_is_named(arrived: Any, flaw: str) -> None:
-    assert flaw_of(SENT, arrived) == flaw
+    assert find_flaw(SENT, arrived) == flaw

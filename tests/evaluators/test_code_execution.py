@@ -79,7 +79,7 @@ def test_no_code_is_a_failure_with_a_reason(response: Any) -> None:
 
 def test_nothing_to_judge() -> None:
     assert "no tests" in str(score({"context": "x"}, "def f(): pass").reason)
-    assert "no Python" in str(score({"test": "def check(c:", "entry_point": "f"}, "x").reason)
+    assert "not Python" in str(score({"test": "def check(c:", "entry_point": "f"}, "x").reason)
     unsupported = score(
         {"test": "import re\nassert f(re) == 1\n", "entry_point": "f"}, "def f(x): return 1", sandbox="none"
     )

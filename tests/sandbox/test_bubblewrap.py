@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from context_bench.sandbox.bubblewrap import Bubblewrap, _folders_above, _options, _visible
+from context_bench.sandbox.bubblewrap import Bubblewrap, _build_options, _list_folders_above, _list_visible_paths
 
 
 def test_little_is_visible() -> None:
-    shown = _visible()
+    shown = _list_visible_paths()
     home = str(Path.home())
     assert home not in shown
     assert "/" not in shown
@@ -25,7 +25,7 @@ def test_little_is_visible() -> None:
 
 
 def test_everything_is_kept_apart() -> None:
-    options = _options()
+    options = _build_options()
     for needed in ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"):
         assert needed in options
     for needed in ("--new-session", "--clearenv", "--remount-ro"):
@@ -36,14 +36,14 @@ def test_everything_is_kept_apart() -> None:
 
 
 def test_what_can_be_written_to_has_a_size() -> None:
-    options = _options()
+    options = _build_options()
     places = [at for at, option in enumerate(options) if option == "--tmpfs"]
     assert [options[at + 1] for at in places] == ["/tmp", "/dev/shm"]
     assert [options[at - 2 : at] for at in places] == [["--size", str(32 << 20)]] * 2
 
 
 def test_folders_above() -> None:
-    assert _folders_above(["/a/b/c", "/a/d", "/e"]) == ["/a", "/a/b"]
+    assert _list_folders_above(["/a/b/c", "/a/d", "/e"]) == ["/a", "/a/b"]
 
 
 def test_a_complaint(tmp_path: Path) -> None:

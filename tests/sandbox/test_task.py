@@ -77,9 +77,9 @@ def test_names_that_the_tests_bind_are_theirs() -> None:
 @pytest.mark.parametrize(
     ("example", "said"),
     [
-        ({"test": "def check(c:"}, "no Python"),
-        ({"test": "assert f(" + "(" * 500}, "no Python"),
-        ({"test": "\0"}, "no Python"),
+        ({"test": "def check(c:"}, "not Python"),
+        ({"test": "assert f(" + "(" * 500}, "not Python"),
+        ({"test": "\0"}, "not Python"),
         ({"test": "def check(c):\n    assert c(1)\n"}, "no entry_point"),
         ({"test": "x = 1"}, "no entry_point"),
     ],

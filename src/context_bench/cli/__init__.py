@@ -14,13 +14,13 @@ from collections.abc import Sequence
 __all__ = ["COMMANDS", "find_module", "main"]
 
 COMMANDS = {
-    "run": "run what a TOML file says",
+    "run": "run the benchmark that a TOML file describes",
     "runs": "list, show, export or remove recorded runs",
-    "diff": "what a system did to the context of one example",
-    "score": "judge a recorded run again, without asking any system anything",
-    "judge-check": "measure how often a judge accepts wrong answers and rejects right ones",
-    "tap": "a recording upstream: see what really reaches the model",
-    "conformance": "does a proxy keep the protocol intact? a list of passed and failed checks",
+    "diff": "show what a system did to the context of one example",
+    "score": "score a recorded run again, without asking any system",
+    "judge-check": "measure how often a judge accepts wrong or rejects right answers",
+    "tap": "record what really reaches the model behind a proxy",
+    "conformance": "check that a proxy keeps the protocol intact",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
     "systems": "list the systems that ship with the package",
@@ -28,8 +28,8 @@ COMMANDS = {
     "metrics": "list the metrics",
     "prices": "list what tokens cost, by model: what a run is priced by",
     "reporters": "list the forms that --output can give a result",
-    "demo": "compare seven reference systems on generated data, with no key and no network",
-    "completion": "print a script with which bash, zsh or fish completes commands, flags and names",
+    "demo": "compare seven reference systems, with no key and no network",
+    "completion": "print a script that completes commands in bash, zsh or fish",
 }
 
 

@@ -11,7 +11,7 @@ __all__ = ["choose_answerer"]
 
 
 def choose_answerer(forward: str | None, model: str | None, reply: str | None) -> Answerer:
-    """The one that is given."""
+    """Choose the one that is given."""
     if forward:
         from context_bench.tap.forward import Forward
 

@@ -24,9 +24,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 _EXAMPLE = """\
 examples:
-  bash   eval "$(context-bench completion bash)"                 in ~/.bashrc
-  zsh    eval "$(context-bench completion zsh)"                  in ~/.zshrc, after compinit
-  fish   context-bench completion fish > ~/.config/fish/completions/context-bench.fish
+  bash, in ~/.bashrc:
+    eval "$(context-bench completion bash)"
+  zsh, in ~/.zshrc after compinit:
+    eval "$(context-bench completion zsh)"
+  fish, once:
+  context-bench completion fish > ~/.config/fish/completions/context-bench.fish
 """
 
 _SUBCOMMANDS = {
@@ -73,9 +76,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench completion",
         description=f"{_EXAMPLE}\n{COMMANDS['completion']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
     add_import(parser)
     options = parser.parse_args(arguments[1:])
 
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def collect() -> dict[str, Command]:
-    """What can be typed after each command; the empty name is a run."""
+    """Collect what can be typed after each command; the empty name is a run."""
     run = _read_parser(run_parser())
     run.commands, run.texts = tuple(COMMANDS), {**run.texts, **COMMANDS}
     found = {"": run}
@@ -105,7 +107,7 @@ def collect() -> dict[str, Command]:
 
 
 def _find_parser(*words: str) -> Parser:
-    """The parser of a command, by asking the command for its help."""
+    """Find the parser of a command, by asking the command for its help."""
     found: list[Parser] = []
     before, Parser.on_help = Parser.on_help, found.append
     try:
@@ -117,7 +119,7 @@ def _find_parser(*words: str) -> Parser:
 
 
 def _read_actions(parser: Parser) -> dict[str, str]:
-    """The actions of a command that has some, with what they do."""
+    """Read the actions of a command that has some, with what they do."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return {each.dest: each.help or "" for each in action._choices_actions}
@@ -140,7 +142,7 @@ def _read_parser(parser: Parser) -> Command:
 
 
 def _read_values(action: argparse.Action) -> Values:
-    """What the value of a flag can be, by its choices, its name and how it is shown in the help."""
+    """Read what the value of a flag can be, from its choices, its name and its place in the help."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     if action.choices is not None:
         return Values(tuple(map(str, action.choices)))

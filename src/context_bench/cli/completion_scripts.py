@@ -15,7 +15,7 @@ _LONGEST = 70
 
 
 def _quote(text: str) -> str:
-    """A text as one word of a POSIX shell, or of fish."""
+    """Quote a text as one word of a POSIX shell, or of fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -27,8 +27,8 @@ def _describe(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _by_values(commands: Commands) -> dict[Values, list[str]]:
-    """Where each set of values is offered, as `command flag`."""
+def _group_by_values(commands: Commands) -> dict[Values, list[str]]:
+    """Group the places that offer the same values, each as `command flag`."""
     places: dict[Values, list[str]] = {}
     for name, command in commands.items():
         for flag, values in command.flags.items():
@@ -81,10 +81,10 @@ complete -F _context_bench context-bench
 
 
 def write_bash(commands: Commands) -> str:
-    """The script for bash."""
+    """Write the script for bash."""
     values = [
         f"    {' | '.join(places)}) words={_quote_posix(' '.join(each.words))} files={_quote_posix(each.files)} ;;"
-        for each, places in _by_values(commands).items()
+        for each, places in _group_by_values(commands).items()
     ]
     flags = []
     for name, command in commands.items():
@@ -151,10 +151,10 @@ fi
 
 
 def write_zsh(commands: Commands) -> str:
-    """The script for zsh."""
+    """Write the script for zsh."""
     values = [
         f"    {' | '.join(places)}) offered=({_zsh_items(each.words)}) files={_quote_posix(each.files)} ;;"
-        for each, places in _by_values(commands).items()
+        for each, places in _group_by_values(commands).items()
     ]
     flags = []
     for name, command in commands.items():
@@ -200,7 +200,7 @@ complete -c context-bench -f
 
 
 def write_fish(commands: Commands) -> str:
-    """The script for fish."""
+    """Write the script for fish."""
     first, second = ([name for name in commands if name.count(" ") == spaces and name] for spaces in (0, 1))
     head = _FISH.replace("@COMMANDS@", " ".join(first)).replace("@ACTIONS@", " ".join(map(_quote, second)))
     lines = []

@@ -1,4 +1,4 @@
-"""`context-bench conformance`: a list of what a proxy keeps intact, and of what it breaks."""
+"""`context-bench conformance`: check what a proxy keeps intact, and list what it breaks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _EXAMPLE = """\
-example:
+examples:
   context-bench conformance --proxy http://localhost:7878 --tap :9100
-  context-bench conformance --start "kompact proxy --port {port} --openai-base-url {tap}"
+  context-bench conformance \\
+      --start "kompact proxy --port {port} --openai-base-url {tap}"
   context-bench conformance --vendor kompact --vendor headroom
 """
 
@@ -33,30 +34,30 @@ _EXIT_CODES = "exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage"
 
 def main(arguments: Sequence[str]) -> int:
     """Run the checks and print what they found."""
-    parser = _parser()
+    parser = _build_parser()
     options = parser.parse_args(arguments[1:])
     if options.list:
-        return _list(options)
-    _agree(parser, options)
+        return _list_checks(options)
+    _check_flags(parser, options)
 
     from context_bench.cli.output import choose_form, open_destination, table_width
-    from context_bench.conformance import as_json, as_table, choose
+    from context_bench.conformance import choose_checks, render_json, render_table
     from context_bench.reporters.fitting import wrap
 
     form = choose_form(options.output, options.out, ("table", "json"))
-    checks = choose(options.check)
-    recipes = _recipes(options.vendor)
+    checks = choose_checks(options.check)
+    recipes = _find_recipes(options.vendor)
     found: list[Findings] = []
     problems: list[ContextBenchError] = []
     with open_destination(options.out, quiet=options.quiet) as write:
         for vendor in recipes or (None,):
             try:
-                found.append(asyncio.run(_examined(options, checks, vendor)))
+                found.append(asyncio.run(_examine_proxy(options, checks, vendor)))
             except ContextBenchError as error:  # the others are examined all the same
                 problems.append(error)
         if not found:
             raise problems[0]
-        report = (as_json if form == "json" else as_table)(*found)
+        report = (render_json if form == "json" else render_table)(*found)
         width = None if form == "json" else table_width(wide=options.wide, out=options.out)
         write(wrap(report, width, indent=" " * 6))
     if problems:
@@ -64,8 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if any(findings.count("fail") for findings in found) else 0
 
 
-def _recipes(names: Sequence[str]) -> list[Recipe]:
-    """One for each vendor: whether all are installed is found out before any is started."""
+def _find_recipes(names: Sequence[str]) -> list[Recipe]:
+    """Find the recipe of each vendor, so that a missing one is known before any is started."""
     if not names:
         return []
     from context_bench.tap.vendors import recipe
@@ -73,37 +74,45 @@ def _recipes(names: Sequence[str]) -> list[Recipe]:
     return [recipe(name) for name in dict.fromkeys(names)]
 
 
-def _parser() -> Parser:
+def _build_parser() -> Parser:
     parser = Parser(
         prog="context-bench conformance",
         description=f"{_EXAMPLE}\n{COMMANDS['conformance']}",
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--proxy", metavar="URL", help="the proxy; where it is started here: where it will listen")
-    add("--tap", metavar="[HOST]:PORT", help="where the checks answer as the proxy's upstream, such as :9100")
+    add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
+    add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
     add_tap_host(parser)
-    add("--start", metavar="COMMAND", help="start the proxy, with its {port} and the address of its {tap} filled in")
-    help_vendor = "a proxy that we know how to start: kompact or headroom (repeatable)"
+    add(
+        "--start",
+        metavar="COMMAND",
+        help="command that starts the proxy; {port} and the address of its {tap} are filled in",
+    )
+    help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
-    add("--api", choices=("openai", "anthropic"), default="openai", help="what is spoken (default: %(default)s)")
-    add("--model", metavar="NAME", help="the model that is asked for, where the proxy does not take any")
-    add("--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)")
-    add("--list", action="store_true", help="list the checks, and run none")
+    add(
+        "--api",
+        choices=("openai", "anthropic"),
+        default="openai",
+        help="API that it speaks (default: %(default)s)",
+    )
+    add("--model", metavar="NAME", help="model to ask for, where the proxy does not take any name")
+    add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
+    add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")
     add(
         "--output",
         choices=("table", "json"),
-        help="form of the result (default: what the ending of --out names, else table)",
+        help="form of the result (default: by the ending of --out, else table)",
     )
-    add("--out", metavar="FILE", help="write the result there instead of stdout")
+    add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
     add_wide(parser)
     add_quiet(parser)
     return parser
 
 
-def _agree(parser: Parser, options: argparse.Namespace) -> None:
+def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
     """Refuse flags that do not go together."""
     started = options.start or options.vendor
     if options.start and options.vendor:
@@ -116,7 +125,7 @@ def _agree(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("a --proxy that is not started here must know its upstream: give a port, as in --tap :9100")
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list_checks(options: argparse.Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.conformance import CHECKS
     from context_bench.reporters.fitting import fit_listing
@@ -125,7 +134,7 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
+async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
     """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
     from context_bench.conformance.check_upstream import Upstream
@@ -150,7 +159,7 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
         stack.push_async_callback(tap.stop)
         proxy = options.proxy
         if options.start or vendor:
-            proxy = (await stack.enter_async_context(_started(options, tap.url, vendor))).url
+            proxy = (await stack.enter_async_context(_prepare_proxy(options, tap.url, vendor))).url
         findings = await examine(
             proxy,
             upstream,
@@ -165,8 +174,8 @@ async def _examined(options: argparse.Namespace, checks: Sequence[Check], vendor
     return replace(findings, proxy=f"{vendor.name} {vendor.version or '(unknown version)'}") if vendor else findings
 
 
-def _started(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
-    """The proxy under test, not running yet."""
+def _prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
+    """Prepare the proxy under test, without starting it."""
     from context_bench.processes.started_proxy import StartedProxy
     from context_bench.tap.address import free_port, port_of
 

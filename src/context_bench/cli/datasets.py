@@ -28,7 +28,7 @@ __all__ = ["main", "markdown_catalog"]
 
 _MORE = """\
 more:
-  context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--revision REV] [--full]
+  context-bench datasets show NAME[:CONFIG] [--data-dir DIR] [--full]
   context-bench datasets fetch NAME[:CONFIG]... --to DIR [--revision REV] [-n N]
   context-bench datasets import FILE.jsonl [--out FILE] [--answers]
 """
@@ -43,8 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     if command is not None:
         return command(arguments[2:])
     parser = listing_parser("datasets")
-    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _MORE
-    parser.add_argument("--markdown", action="store_true", help="the catalog as a Markdown page")
+    parser.epilog = _MORE
+    parser.add_argument("--markdown", action="store_true", help="print the catalog as a Markdown page")
     options = parser.parse_args(arguments[1:])
     if options.markdown:
         sys.stdout.write(markdown_catalog())
@@ -68,9 +68,12 @@ def _list_datasets() -> Iterator[list[str]]:
 
 
 def _show(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="context-bench datasets show", description="facts, one example, and its prompt as it is sent")
+    parser = Parser(
+        prog="context-bench datasets show",
+        description="show facts about a dataset, its first example, and its prompt",
+    )
     parser.add_argument("dataset", metavar="REF", help="NAME[:CONFIG], such as mmlu:anatomy")
-    parser.add_argument("--full", action="store_true", help="leave nothing out of long texts")
+    parser.add_argument("--full", action="store_true", help="show long texts whole")
     add_data(parser)
     add_import(parser)
     add_wide(parser)
@@ -86,7 +89,7 @@ def _show(arguments: Sequence[str]) -> int:
             raise
         example, problem = None, printable(str(error))  # the facts stand without it
     if card is not None:
-        facts = [[key, text] for key, text in _facts(card) if text]
+        facts = [[key, text] for key, text in _list_facts(card) if text]
         sys.stdout.write(fit_listing(facts, table_width(wide=options.wide), head=False) + "\n")
     if example is not None:
         _print_example(example, card, None if options.full else _LONG, table_width(wide=options.wide))
@@ -95,7 +98,7 @@ def _show(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _facts(card: Card) -> Iterator[tuple[str, str]]:
+def _list_facts(card: Card) -> Iterator[tuple[str, str]]:
     yield "dataset", card.name
     yield "what it is", card.summary
     yield "note", card.note
@@ -110,10 +113,10 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     for layout, columns in card.columns.items():
         yield f"columns ({layout})", ", ".join(columns)
     for config in card.configs.values():
-        yield f"config {config.name}", "; ".join(_where(card, config))
+        yield f"config {config.name}", "; ".join(_describe_source(card, config))
 
 
-def _where(card: Card, config: Any) -> Iterator[str]:
+def _describe_source(card: Card, config: Any) -> Iterator[str]:
     from context_bench.datasets.public.folder import patterns_for
 
     if config.name == card.default_config:
@@ -147,12 +150,12 @@ def _fetch(arguments: Sequence[str]) -> int:
     from context_bench.datasets.public.fetch import fetch
 
     parser = Parser(
-        prog="context-bench datasets fetch", description="records of public datasets as files for --data-dir"
+        prog="context-bench datasets fetch", description="download records of public datasets, as files for --data-dir"
     )
     parser.add_argument("datasets", nargs="+", metavar="REF", help="NAME[:CONFIG]; NAME:* for all configurations")
-    parser.add_argument("--to", required=True, metavar="DIR", help="the folder that --data-dir will name")
+    parser.add_argument("--to", required=True, metavar="DIR", help="folder to write to, for a later --data-dir")
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the hub")
-    parser.add_argument("-n", type=count, metavar="N", help="at most so many records of a table (default: all)")
+    parser.add_argument("-n", type=count, metavar="N", help="at most N records of a table (default: all)")
     add_quiet(parser)
     options = parser.parse_args(arguments)
     reference, records = "", 0
@@ -173,10 +176,12 @@ def _fetch(arguments: Sequence[str]) -> int:
 def _import(arguments: Sequence[str]) -> int:
     from context_bench.datasets.chat_logs import read_traffic
 
-    parser = Parser(prog="context-bench datasets import", description="recorded chat requests as a file of examples")
+    parser = Parser(
+        prog="context-bench datasets import", description="turn recorded chat requests into a file of examples"
+    )
     parser.add_argument("log", metavar="FILE.jsonl", help="OpenAI-style requests, one JSON object a line")
-    parser.add_argument("--out", metavar="FILE", help="write the examples there instead of stdout")
-    parser.add_argument("--answers", action="store_true", help="take recorded replies as the answers to compare with")
+    parser.add_argument("--out", metavar="FILE", help="write the examples to FILE, not to stdout")
+    parser.add_argument("--answers", action="store_true", help="take the recorded replies as gold answers")
     options: argparse.Namespace = parser.parse_args(arguments)
     taken = left = 0
     with open_destination(options.out) as write:
@@ -193,7 +198,7 @@ def _import(arguments: Sequence[str]) -> int:
 
 
 def markdown_catalog() -> str:
-    """The catalog as a Markdown page: one table for each family."""
+    """Write the catalog as a Markdown page: one table for each family."""
     families: dict[str, list[Card]] = {}
     for card in catalog().values():
         families.setdefault(card.family, []).append(card)

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         "--out",
         default=".context-bench/demo.json",
         metavar="FILE",
-        help="where the result is saved (default: %(default)s)",
+        help="file that the result is saved in (default: %(default)s)",
     )
     add_wide(parser)
     options = parser.parse_args(arguments[1:])

@@ -1,4 +1,4 @@
-"""`context-bench diff RUN ID`: what a system did to the context of one example, and what became of the evidence."""
+"""`context-bench diff RUN ID`: what a system did to the context of one example, and whether the evidence survived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RESPONSE = 2_000
 
 
 class Comparison(NamedTuple):
-    """What was sent and what was passed on; `parts` is empty where there is only something to say."""
+    """What was sent against what was passed on; `parts` is empty where the title says it all."""
 
     title: str
     parts: list[Part]
@@ -44,34 +44,39 @@ class Comparison(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison for every system of the run, or for one."""
-    options = _parser().parse_args(arguments[1:])
+    options = _build_parser().parse_args(arguments[1:])
     with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
         if options.id is None:
             sys.stdout.write(_list_rows(store.run_rows(info), info.config.get("score_field") or "score", options))
             return 0
-        records = _matching(store, info, options)
-    counter = _tokenizer(info)
+        records = _find_records(store, info, options)
+    counter = _find_tokenizer(info)
     color = wants_color("never" if options.no_color else options.color, sys.stdout)
     view = View(counter, color=color, full=options.full)
     for number, record in enumerate(records):
         sys.stdout.write("\n" if number else "")
-        for text in _shown(record, view, full=options.full):
+        for text in _render_record(record, view, full=options.full):
             sys.stdout.write(text)
     return 0
 
 
-def _parser() -> Parser:
+def _build_parser() -> Parser:
     parser = Parser(prog="context-bench diff", description=COMMANDS["diff"])
     add = parser.add_argument
     add("run", metavar="RUN", help="an id, the start of one, or last")
     add("id", metavar="ID", nargs="?", help="the id of the example, or the start of one (default: list them)")
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
-    add("--dataset", metavar="TAG", help="only the example of this dataset")
-    add("--repeat", type=count, metavar="K", help="only this repeat, counted from 0")
-    add("--full", action="store_true", help="fold nothing")
-    add("--color", choices=("auto", "always", "never"), default="auto", help="default: on a terminal, unless NO_COLOR")
-    add("--no-color", action="store_true", help="the same as --color never: [-dropped-], {+added+}, ⟦evidence⟧")
+    add("--dataset", metavar="TAG", help="only examples of this dataset")
+    add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
+    add("--full", action="store_true", help="show unchanged and long stretches whole")
+    add(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="use colors (default: auto, on a terminal unless NO_COLOR is set)",
+    )
+    add("--no-color", action="store_true", help="use marks, not colors: [-dropped-], {+added+}, ⟦evidence⟧")
     add_wide(parser)
     add_store(parser, reuse=False)
     return parser
@@ -84,7 +89,7 @@ def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
     """List the rows, with what tells which of them to look at; `field` is the score that counts."""
     lines = [["example", "system", "score", "savings", "evidence", "error"]]
     for row in rows:
-        if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):
+        if _is_chosen(row, options):
             survived = {1.0: "survived", 0.0: "lost"}.get(row.scores.get("evidence_survived", -1.0), "")
             numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
             score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
@@ -93,7 +98,7 @@ def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
     return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
 
 
-def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
+def _find_records(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
     known: dict[str, dict[str, None]] = {"system": {}, "dataset": {}, "example": {}}
     found = []
     ids = {str(row.example_id) for row in store.run_rows(info)}
@@ -102,30 +107,37 @@ def _matching(store: Store, info: RunInfo, options: Any) -> list[RunRecord]:
         options.id = starting[0]
     for record in store.run_records(info):
         row = record.row
-        if options.system in (None, row.system) and options.dataset in (None, row.dataset, _bare(row.dataset)):
+        if _is_chosen(row, options):
             known["example"][str(row.example_id)] = None
             if str(row.example_id) == options.id and options.repeat in (None, row.repeat):
                 found.append(record)
-        known["system"][row.system] = known["dataset"][row.dataset] = known["dataset"][_bare(row.dataset)] = None
+        known["system"][row.system] = None
+        known["dataset"] |= dict.fromkeys((row.dataset, _drop_parameters(row.dataset)))
     if not found:
-        raise UsageError(_missing(info, options, known))
+        raise UsageError(_explain_missing(info, options, known))
     return found
 
 
-def _bare(tag: str) -> str:
-    """A dataset without its parameters."""
+def _is_chosen(row: EvalRow, options: Any) -> bool:
+    """Whether --system and --dataset leave the row in."""
+    bare = _drop_parameters(row.dataset)
+    return options.system in (None, row.system) and options.dataset in (None, row.dataset, bare)
+
+
+def _drop_parameters(tag: str) -> str:
+    """Return a dataset's name without its parameters."""
     return tag.partition(":")[0]
 
 
-def _missing(info: RunInfo, options: Any, known: Mapping[str, Mapping[str, None]]) -> str:
+def _explain_missing(info: RunInfo, options: Any, known: Mapping[str, Mapping[str, None]]) -> str:
     for kind, name in (("system", options.system), ("dataset", options.dataset), ("example", options.id)):
         if name is not None and name not in known[kind]:
-            return f"run {info.id} has no {kind} {name!r}: {_some(list(known[kind]), name)}"
+            return f"run {info.id} has no {kind} {name!r}: {_name_few(list(known[kind]), name)}"
     return f"run {info.id} has no repeat {options.repeat} of example {options.id!r}"
 
 
-def _some(names: list[str], wanted: str) -> str:
-    """A few of the names, the nearest first."""
+def _name_few(names: list[str], wanted: str) -> str:
+    """Name a few, the nearest first."""
     if not names:
         return "it has no rows"
     near = difflib.get_close_matches(wanted, names[:5_000], n=_FEW, cutoff=0.5)
@@ -134,8 +146,8 @@ def _some(names: list[str], wanted: str) -> str:
     return "there are " + ", ".join(few) + (f" and {more:,} more" if more else "")
 
 
-def _tokenizer(info: RunInfo) -> Tokenizer:
-    """The run's own tokenizer where it can be had again."""
+def _find_tokenizer(info: RunInfo) -> Tokenizer:
+    """Find the run's own tokenizer, or the default where that is not available any more."""
     name = info.config.get("tokenizer")
     try:
         return get_tokenizer(name if isinstance(name, str) else None)
@@ -143,31 +155,31 @@ def _tokenizer(info: RunInfo) -> Tokenizer:
         return get_tokenizer()
 
 
-# --- what is said of one row
+# --- one row
 
 
-def _shown(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
+def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
     row, example = record.row, record.example
-    yield view.title(_name(row)) + "\n"
-    yield from _facts(record)
+    yield view.title(_name_row(row)) + "\n"
+    yield from _describe_row(record)
     evidence = evidence_texts(example)
-    for comparison in _comparisons(record):
+    for comparison in _compare(record):
         yield "\n" + view.title(comparison.title) + "\n" if comparison.title else ""
         for part in comparison.parts:
             yield "\n" + view.title(part.title) + "\n"
             yield view.segments(mark_evidence(part.segments, evidence))
-    yield from _outcome(record, view, full=full)
+    yield from _describe_outcome(record, view, full=full)
 
 
-def _name(row: EvalRow) -> str:
+def _name_row(row: EvalRow) -> str:
     repeat = f", repeat {row.repeat}" if row.repeat else ""
     return f"{row.system} on {row.example_id}" + (f" of {row.dataset}" if row.dataset else "") + repeat
 
 
-def _facts(record: RunRecord) -> Iterator[str]:
-    """Tokens before and after, and what became of the evidence."""
+def _describe_row(record: RunRecord) -> Iterator[str]:
+    """Describe tokens before and after, and whether the evidence survived."""
     row = record.row
-    sides = _tokens(row)
+    sides = _read_tokens(row)
     if sides is not None:
         before, after = sides
         saved = f", {1 - after / before:.1%} saved" if before else ""
@@ -175,11 +187,11 @@ def _facts(record: RunRecord) -> Iterator[str]:
     if row.metadata.get("untouched") is True:
         yield "untouched: the model got exactly what was sent\n"
     if record.answer is not None and evidence_texts(record.example):
-        yield f"evidence: {visible(_evidence(record.example, record.answer.processed))}\n"
+        yield f"evidence: {visible(_describe_evidence(record.example, record.answer.processed))}\n"
 
 
-def _tokens(row: EvalRow) -> tuple[int, int] | None:
-    """What was sent and what was passed on, both over the same attempts."""
+def _read_tokens(row: EvalRow) -> tuple[int, int] | None:
+    """Read the tokens sent and passed on, both over the same attempts."""
     sent = row.metadata.get("downstream_tokens", row.metadata.get("sent_tokens"))
     if isinstance(sent, int) and row.upstream_tokens is not None:
         return sent, row.upstream_tokens
@@ -188,7 +200,7 @@ def _tokens(row: EvalRow) -> tuple[int, int] | None:
     return row.input_tokens, row.output_tokens if row.upstream_tokens is None else row.upstream_tokens
 
 
-def _evidence(example: dict[str, Any], processed: dict[str, Any]) -> str:
+def _describe_evidence(example: dict[str, Any], processed: dict[str, Any]) -> str:
     scores: Any = EvidenceSurvival().score(example, processed)
     if not scores:
         return f"not known, {scores.reason}"
@@ -200,7 +212,7 @@ def _evidence(example: dict[str, Any], processed: dict[str, Any]) -> str:
     return f"lost, {counts['lost']} of {total}: {spans}"
 
 
-def _outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
+def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
     row = record.row
     if row.error is not None:
         yield "\n" + view.title("error") + "\n" + visible(row.error) + "\n"
@@ -220,26 +232,26 @@ def _outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[str]:
 # --- what is compared
 
 
-def _comparisons(record: RunRecord) -> list[Comparison]:
+def _compare(record: RunRecord) -> list[Comparison]:
     if record.answer is None:
-        return [Comparison("nothing to compare: no answer was kept", [])]
+        return [Comparison("nothing to compare: no answer is stored", [])]
     processed = record.answer.processed
     if processed.get("tapped"):
         exchanges = read_exchanges(processed["tapped"])
         return [
             each
             for number, exchange in enumerate(exchanges, 1)
-            for each in _tapped(exchange, f"request {number} of {len(exchanges)}")
+            for each in _compare_tapped(exchange, f"request {number} of {len(exchanges)}")
         ]
-    return _contexts(record.example, processed)
+    return _compare_contexts(record.example, processed)
 
 
-def _tapped(exchange: Exchange, name: str) -> Iterator[Comparison]:
-    """What was sent, against each request that it became."""
+def _compare_tapped(exchange: Exchange, name: str) -> Iterator[Comparison]:
+    """Compare what was sent with each request that it became."""
     sent, calls = exchange.prompt or Prompt(), exchange.calls
     seen: dict[str, int] = {}
     if not calls:
-        why = "which request at the tap it became is not known" if exchange.unmatched else "nothing was passed on"
+        why = "it is not known which request at the tap it became" if exchange.unmatched else "nothing was passed on"
         yield Comparison(f"{name}: {why}", [])
     for number, call in enumerate(calls, 1):
         title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
@@ -252,11 +264,11 @@ def _tapped(exchange: Exchange, name: str) -> Iterator[Comparison]:
         seen.setdefault(call.body, number)
 
 
-def _contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[Comparison]:
-    """What a compressor in this process made of the context, or of the conversation."""
+def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[Comparison]:
+    """Compare the context or conversation with what a compressor in this process made of it."""
     context, turns = processed.get("context"), processed.get("turns")
     if isinstance(turns, list) and turns != example.get("turns"):
         return [Comparison("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
     if isinstance(context, str):
         return [Comparison("", [Part("context", diff_texts(str(example.get("context") or ""), context))])]
-    return [Comparison("nothing to compare: the system gave an answer alone; --tap shows what it sends on", [])]
+    return [Comparison("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

@@ -1,4 +1,4 @@
-"""`--dry-run`: what a run would send and might cost. Nothing is sent."""
+"""`--dry-run`: estimate what a run would send and cost. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from context_bench.utils.tokens import count_value, get_tokenizer
 __all__ = ["dry_run"]
 
 _SHOWN = 1200
+"""Characters of a text that are shown."""
+
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
 
 
 @dataclass
 class _Total:
-    """What one server would get, once."""
+    """What one server would be sent, once."""
 
     examples: int = 0
     requests: int = 0
@@ -54,13 +56,13 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any) -> int:
         ["systems", f"{len(systems)}, of which {len(endpoints)} over the network"],
         ["requests", f"{total.requests * times:,}"],
         ["input tokens", f"{total.tokens * times:,} before any compression"],
-        ["cost", _cost(options, endpoints, total)],
-        ["time", _time(options, total) if endpoints else "no requests"],
+        ["cost", _estimate_cost(options, endpoints, total)],
+        ["time", _estimate_time(options, total) if endpoints else "no requests"],
     ]
     width = table_width(wide=options.wide)
     sys.stdout.write(fit_listing(lines, width, head=False) + "\n")
     if total.first is not None:
-        body = _first_body(endpoints, total.first, options.system_prompt)
+        body = _build_first_body(endpoints, total.first, options.system_prompt)
         sys.stdout.write(f"\nthe first prompt:\n{format_json(body, longest=_SHOWN, width=width)}\n")
     return 0
 
@@ -79,7 +81,7 @@ def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total:
         total.tokens += count_value(example.get("tools"), count)
 
 
-def _cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
+def _estimate_cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     if not endpoints:
         return "nothing"
     prices = Prices.from_file(options.prices) if options.prices else shipped_prices()
@@ -93,7 +95,7 @@ def _cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
 
 
-def _time(options: RunOptions, total: _Total) -> str:
+def _estimate_time(options: RunOptions, total: _Total) -> str:
     requests, tokens = total.requests * options.repeats, total.tokens * options.repeats
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)
     if options.max_rpm:
@@ -103,7 +105,7 @@ def _time(options: RunOptions, total: _Total) -> str:
     return f"about {seconds / 60:,.1f} min, at {_GUESSED_SECONDS:g} s a request"
 
 
-def _first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: str | None) -> Any:
+def _build_first_body(endpoints: list[Any], example: dict[str, Any], system_prompt: str | None) -> Any:
     for system in endpoints:
         make_body = system_traits(system).request_body
         body = None if make_body is None else make_body(example)

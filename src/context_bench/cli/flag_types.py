@@ -1,4 +1,4 @@
-"""Numbers as flags take them: each with one sentence for what is not one."""
+"""Types of flags: each reads a text, and says in one sentence what it must be."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ def _number(text: str, least: float, kind: type[int] | type[float], what: str) -
         if not least <= value < float("inf"):
             raise ValueError
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+        raise argparse.ArgumentTypeError(f"must be {what} (got {text or 'nothing'})") from None
     return value
 
 
 def count(text: str) -> int:
-    """A whole number from 0 on."""
-    return int(_number(text, 0, int, "a whole number from 0 on"))
+    """Read an integer of at least 0."""
+    return int(_number(text, 0, int, "an integer of at least 0"))
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
-    return int(_number(text, 1, int, "a whole number from 1 on"))
+    """Read an integer of at least 1."""
+    return int(_number(text, 1, int, "an integer of at least 1"))
 
 
 def amount(text: str) -> float:
-    """A number above 0."""
+    """Read a number above 0."""
     return float(_number(text, 1e-12, float, "a number above 0"))
 
 
 def number(text: str) -> float:
-    """Any number."""
+    """Read any number."""
     return float(_number(text, -1e300, float, "a number"))
 
 
 def temperature(text: str) -> float | None:
-    """A number from 0 on, or `none` to leave it to the server."""
-    return None if text.lower() == "none" else float(_number(text, 0, float, "a number from 0 on, or none"))
+    """Read a number of at least 0, or `none` to leave it to the server."""
+    return None if text.lower() == "none" else float(_number(text, 0, float, "a number of at least 0, or none"))
 
 
 def error_limit(text: str) -> str:
-    """`N` or `P%`."""
+    """Read `N` or `P%`."""
     _number(text.removesuffix("%"), 0, float, "a number of errors or a percentage")
     return text

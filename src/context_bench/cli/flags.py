@@ -22,96 +22,104 @@ STORE = ".context-bench"
 
 
 def add_tap_host(group: Any) -> None:
-    """`--tap-host`, for every command that opens a tap."""
+    """Add `--tap-host`, for every command that opens a tap."""
     group.add_argument(
         "--tap-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="also answer requests that call the tap by this name, as from a container: host.docker.internal "
-        "(repeatable; addresses and localhost need none)",
+        help="also accept requests that address the tap by this name, such as host.docker.internal from a container "
+        "(repeatable; IP addresses and localhost always work)",
     )
 
 
-def add_data(parser: Any) -> None:
-    """Where public datasets come from."""
-    parser.add_argument(
+def add_data(group: Any) -> None:
+    """Add the flags that say where public datasets come from."""
+    group.add_argument(
         "--data-dir",
         metavar="DIR",
-        help="DIR/NAME/ holds the records of a public dataset (default: CONTEXT_BENCH_DATA; without either, the hub)",
+        help="folder with the records of public datasets, as DIR/NAME/ (default: CONTEXT_BENCH_DATA, else the hub)",
     )
-    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit of public datasets on the hub")
+    group.add_argument("--revision", metavar="REV", help="branch, tag or commit of a public dataset on the hub")
 
 
-def add_unsafe_code(parser: Any) -> None:
-    """`--unsafe-code`, for every command that scores."""
-    parser.add_argument(
+def add_unsafe_code(group: Any) -> None:
+    """Add `--unsafe-code`, for every command that scores."""
+    group.add_argument(
         "--unsafe-code",
         action="store_true",
-        help="run model-written code without a sandbox (HumanEval, MBPP): at your own risk",
+        help="run model-written code (HumanEval, MBPP) without a sandbox, at your own risk",
     )
 
 
-def add_import(parser: Any) -> None:
-    """`--import`, for every command that looks names up."""
-    parser.add_argument(
+def add_import(group: Any) -> None:
+    """Add `--import`, for every command that looks names up."""
+    group.add_argument(
         "--import",
         dest="imports",
         action="append",
         default=[],
         metavar="MODULE|FILE",
-        help="load code that registers components (repeatable)",
+        help="import a module or file that registers components (repeatable)",
     )
 
 
 def add_judge(group: Any, *, required: bool = False) -> None:
-    """The model that judges answers, for every command that scores."""
+    """Add the flags of the model that judges answers, for every command that scores."""
     add = group.add_argument
-    add("--judge-url", required=required, metavar="URL", help="a server whose model rates every answer: judge_score")
+    add("--judge-url", required=required, metavar="URL", help="server of a model that rates every answer: judge_score")
     add("--judge-model", metavar="NAME", help="the model that judges (default: gpt-4)")
     add(
         "--judge-key-env",
         metavar="NAME",
-        help="variable with the judge's key (default: OPENAI_API_KEY, over https or to this machine)",
+        help="environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this "
+        "machine)",
     )
 
 
 def add_store(group: Any, *, reuse: bool) -> None:
-    """Where the store is, and for a run what is done with it."""
-    group.add_argument(
+    """Add the flags that say where the store is, and for a run what is done with it."""
+    if not reuse:
+        group.add_argument("--cache-dir", metavar="DIR", help=f"folder of the store (default: {STORE})")
+        return
+    add = group.add_argument
+    add(
         "--cache-dir",
         metavar="DIR",
-        help=f"the store{'; answers that are there are reused' if reuse else ''} (default: {STORE})",
+        help=f"folder of the store, whose answers are reused (default: {STORE}, and nothing is reused)",
     )
-    if reuse:
-        group.add_argument("--resume", action="store_true", help=f"reuse the answers in {STORE}")
-        group.add_argument("--fresh", action="store_true", help="ask everything again, and keep the new answers")
-        group.add_argument("--cache-tag", metavar="TAG", help="set answers apart: the same name, a new version")
-        group.add_argument("--no-store", action="store_true", help="keep nothing")
-        group.add_argument(
-            "--no-rows",
-            action="store_true",
-            help="leave rows in the store: memory stays flat, json has the summary only",
-        )
+    add("--resume", action="store_true", help=f"reuse the answers in {STORE}")
+    add("--fresh", action="store_true", help="ask everything again, and cache the new answers")
+    add(
+        "--cache-tag",
+        metavar="TAG",
+        help="label for cached answers; change it when a server changed behind the same URL",
+    )
+    add("--no-store", action="store_true", help="record nothing")
+    add(
+        "--no-rows",
+        action="store_true",
+        help="keep rows in the store only: memory stays flat, and json has the summary alone",
+    )
 
 
 def add_report(group: Any) -> None:
-    """The form of a report, and where it goes."""
+    """Add the flags that say in which form a report is written, and where it goes."""
     group.add_argument(
         "--output",
         metavar="REF",
         help="form of the result: table, json, csv, or a reporter of your own by NAME, module:object or file.py:object "
-        "(default: what the ending of --out names, else table)",
+        "(default: by the ending of --out, else table)",
     )
-    group.add_argument("--out", metavar="FILE", help="write the result there instead of stdout: .json, .csv or .md")
+    group.add_argument("--out", metavar="FILE", help="write the result to FILE (.json, .csv or .md), not to stdout")
     add_wide(group)
 
 
 def add_quiet(group: Any) -> None:
-    """`--quiet`, for commands that say nothing else on stderr."""
-    group.add_argument("--quiet", action="store_true", help="no progress")
+    """Add `--quiet`, for commands that say nothing else on stderr."""
+    group.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def add_wide(group: Any) -> None:
-    """`--wide`, for every command that prints a table."""
-    group.add_argument("--wide", action="store_true", help="tables with all their columns, however narrow the terminal")
+    """Add `--wide`, for every command that prints a table."""
+    group.add_argument("--wide", action="store_true", help="show all columns of a table, however narrow the terminal")

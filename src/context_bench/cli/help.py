@@ -1,4 +1,4 @@
-"""What `context-bench --help` says: one screen of 80 x 24. `--help-all` has every flag."""
+"""The short help, one screen of 80 x 24, and what a bare `context-bench` shows. `--help-all` has every flag."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-__all__ = ["HelpAll", "first_steps", "short_help"]
+from context_bench.cli import COMMANDS
+
+__all__ = ["HelpAll", "first_steps", "list_commands", "short_help"]
 
 _ABOUT = "Benchmark any system that changes what a language model gets to read."
 
@@ -21,7 +23,7 @@ _EXAMPLES = {
 }
 """What to try first, and what it does."""
 
-_COMMANDS = {
+_COMMAND_GROUPS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "prices"),
@@ -29,26 +31,26 @@ _COMMANDS = {
 }
 
 _FLAGS = {
-    "--proxy URL": "a server that speaks OpenAI's chat completions (repeatable)",
-    "--system REF": "a compressor: NAME[:key=value,...] or file.py:object",
+    "--proxy URL": "server that speaks OpenAI's chat completions (repeatable)",
+    "--system REF": "compressor: NAME[:key=value,...] or file.py:object",
     "--dataset REF": "NAME[:key=value,...] or a .jsonl, .json, .csv, .parquet file",
-    "-n N": "so many examples of each dataset",
-    "--model NAME": "the model to ask for",
-    "--reader URL": "a model that answers from what each --system made",
+    "-n N": "at most N examples of each dataset",
+    "--model NAME": "model to ask for",
+    "--reader URL": "server whose model answers from what each --system returned",
     "--start COMMAND": "start a proxy and record what reaches the model behind it",
     "--output FORM": "table, json or csv; --out FILE writes it to a file",
     "--resume": "reuse the answers of earlier runs",
-    "--dry-run": "say what would be sent and what it might cost",
+    "--dry-run": "show what would be sent and what it might cost",
 }
-"""What most people need."""
+"""The flags that most people need."""
 
 
 def short_help(flags: int) -> str:
     """Say what it is, with three examples, the commands and ten flags; `flags` is how many there are in all."""
     lines = [_ABOUT, ""]
     lines += [f"  {example}" for example in _EXAMPLES]
-    lines += ["", "Commands (context-bench COMMAND --help tells more):"]
-    lines += [f"  {title:<9}{', '.join(names)}" for title, names in _COMMANDS.items()]
+    lines += ["", "Commands (see context-bench COMMAND --help):"]
+    lines += [f"  {title:<9}{', '.join(names)}" for title, names in _COMMAND_GROUPS.items()]
     lines += ["", f"The flags that most people need (--help-all: all {flags}, by group, and exit codes):"]
     lines += [f"  {flag:<17}{text}" for flag, text in _FLAGS.items()]
     return "\n".join(lines) + "\n"
@@ -63,8 +65,14 @@ def first_steps() -> str:
     return "\n".join(lines) + "\n"
 
 
+def list_commands() -> str:
+    """List all commands with what they do."""
+    width = max(map(len, COMMANDS)) + 2
+    return "commands:\n" + "".join(f"  {name:{width}}{text}\n" for name, text in COMMANDS.items())
+
+
 class HelpAll(argparse.Action):
-    """`--help-all`: every flag in its group."""
+    """`--help-all`: shows every flag in its group."""
 
     def __init__(self, option_strings: Any, dest: str, **_: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, help="show every flag, by group, and exit")

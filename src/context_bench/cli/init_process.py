@@ -1,4 +1,4 @@
-"""What process 1 of a container has to do: collect orphans that have ended, and pass signals on.
+"""Does what process 1 of a container must do: collect orphans that have ended, and pass signals on.
 
 Nobody else does it there. The command itself runs as a child, so that it collects its own children as anywhere else.
 """

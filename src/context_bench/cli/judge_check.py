@@ -1,12 +1,11 @@
-"""`context-bench judge-check`: how often a judge accepts wrong answers and rejects right ones.
+"""`context-bench judge-check`: measure how often a judge accepts wrong answers and rejects right ones.
 
-The package ships questions with a gold answer and four answers each, of which is known whether they are
-right. The judge rates them all; what it gets wrong is counted, with an interval.
+The package ships questions with a gold answer, and four answers each that are known to be right or wrong. The judge
+rates them all; what it gets wrong is counted, with an interval.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,18 +31,18 @@ KINDS = {"right": True, "paraphrased": True, "vague-wrong": False, "wrong": Fals
 
 _EXAMPLE = """\
 example:
-  context-bench judge-check --judge-url http://localhost:9090 --judge-model gpt-4
+  context-bench judge-check --judge-url http://localhost:9090 \\
+      --judge-model gpt-4
 """
 
 _NOTE = "pass = judge_score of at least {0}, a rating of 4 or 5; n = answers that got a rating. {1}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Have the bank judged and print the rates."""
+    """Let the judge rate the bank, and print how often it is wrong."""
     parser = Parser(
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_judge(parser, required=True)
     parser.add_argument(
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         judge = build_judge(JudgeOptions.read(options))
     run_sync(judge.prepare())
     result = evaluate(
-        _candidate,
+        _answer_from_bank,
         list(bank()),
         evaluators=[judge],
         metrics=[],
@@ -75,18 +74,18 @@ def main(arguments: Sequence[str]) -> int:
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
     width = table_width(wide=options.wide)
-    note = wrap(_NOTE.format(PASS, _tokens(result.rows)).strip(), width)
+    note = wrap(_NOTE.format(PASS, _describe_tokens(result.rows)).strip(), width)
     sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
     return _tell_unscored(result)
 
 
-def _candidate(example: dict[str, Any]) -> dict[str, Any]:
-    """The system under judgement: it gives the answer that the bank has."""
+def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:
+    """Answer as the bank says: this is the system that is judged."""
     return {"response": example["meta"]["given"]}
 
 
 def bank() -> Iterator[dict[str, Any]]:
-    """Four examples for each question, one for each kind of answer; the kind is the dataset."""
+    """Load four examples for each question, one for each kind of answer; the kind is the dataset."""
     from importlib.resources import files
 
     import orjson
@@ -109,7 +108,7 @@ class Rate:
     unscored: int
 
     def cells(self) -> list[str]:
-        """A line of the table; without a rating there is no rate."""
+        """Write a line of the table; without ratings there is no rate."""
         mistake = "false reject" if KINDS[self.kinds[0]] else "false accept"
         shown = ["–", "–"]
         if self.n:
@@ -119,13 +118,13 @@ class Rate:
 
 
 def rates(rows: Sequence[EvalRow]) -> list[Rate]:
-    """One rate for each kind, then both kinds of false rejects and of false accepts together."""
+    """Compute a rate for each kind, then for both false rejects and both false accepts together."""
     groups: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
     groups += [tuple(kind for kind in KINDS if KINDS[kind] is good) for good in (True, False)]
-    return [_rate(group, rows) for group in groups]
+    return [_compute_rate(group, rows) for group in groups]
 
 
-def _rate(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> Rate:
+def _compute_rate(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> Rate:
     own = [row for row in rows if row.dataset in kinds]
     scored = [row for row in own if "judge_score" in row.scores]
     mistakes = sum((row.scores["judge_score"] >= PASS) is not KINDS[row.dataset] for row in scored)
@@ -133,15 +132,15 @@ def _rate(kinds: tuple[str, ...], rows: Sequence[EvalRow]) -> Rate:
 
 
 def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """The 95% interval of a share by Wilson's score method, which holds for 0 and 1 too."""
+    """Compute the 95% interval of a share by Wilson's score method, which holds for 0 and 1 too."""
     share = hits / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _tokens(rows: Sequence[EvalRow]) -> str:
-    """What the judge spent by its own count, where it tells."""
+def _describe_tokens(rows: Sequence[EvalRow]) -> str:
+    """Say what the judge spent by its own count, where it reports one."""
     spent = [row.metadata.get("llm-judge", {}) for row in rows]
     prompt, completion = (sum(each.get(f"{part}_tokens", 0) for each in spent) for part in ("prompt", "completion"))
     return f"The judge read {prompt:,} tokens and wrote {completion:,}." if prompt else ""

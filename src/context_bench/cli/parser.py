@@ -9,15 +9,27 @@ from typing import Any, ClassVar, NoReturn
 __all__ = ["Parser"]
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps the help of a flag between words, never within `--one-of-its-flags`."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        from textwrap import wrap
+
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and where to read on."""
+    """Says what is wrong in one sentence, and where to read on. Descriptions keep their lines."""
 
     on_help: ClassVar[Callable[[Parser], None] | None] = None
     """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})
+
     @property
     def flags(self) -> dict[str, argparse.Action]:
-        """Every flag that says something of a run, by its long name."""
+        """Every flag but those that ask for help, by its long name."""
         flags = {name[2:]: action for name, action in self._option_string_actions.items() if name.startswith("--")}
         return {name: action for name, action in flags.items() if name not in ("help", "help-all", "version")}
 

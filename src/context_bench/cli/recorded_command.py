@@ -1,4 +1,4 @@
-"""The command line and the run file as they are recorded: without the keys that a user wrote into them."""
+"""Masks the keys that a user wrote into a command line or a run file, before it is recorded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["mask_arguments", "mask_run_file"]
 
 
 def mask_arguments(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command, each as it may be shown and kept."""
+    """Mask the arguments of a command, so that they may be shown and stored."""
     shown: list[str] = []
     flag = ""
     for argument in arguments:
@@ -48,9 +48,9 @@ def _mask(flag: str, value: str) -> str:
 
 
 def mask_run_file(text: str, values: Mapping[str, Any]) -> str | None:
-    """A run file as it may be kept; None when a secret in it is written so that it cannot be taken out."""
+    """Mask a run file, so that it may be stored; None when a secret in it is written in a way that cannot be masked."""
     for secret in sorted(_find_in_file(values), key=len, reverse=True):
-        if secret not in text:  # written with escapes: better no record than one that tells
+        if secret not in text:  # written with escapes: better no record than one that leaks
             return None
         text = text.replace(secret, MASK)
     return mask_text(text)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="context-bench run",
         usage="context-bench run FILE.toml [flags of a run]",
-        description=f"{COMMANDS['run']}; flags after the file are added to it",
+        description=f"{COMMANDS['run']}; flags after it are added",
     )
     parser.add_argument("file", metavar="FILE.toml", help="keys are the long flags of a run, such as max-workers")
     options = parser.parse_args(arguments[1:2])
@@ -50,24 +50,24 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
     masked = mask_run_file(text, values)
-    return evaluate.main([*_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
+    return evaluate.main([*_read_flags(path, values), *arguments[2:]], run_file=masked, typed=arguments)
 
 
-def _flags(path: Path, values: dict[str, Any]) -> list[str]:
+def _read_flags(path: Path, values: dict[str, Any]) -> list[str]:
     known = run_parser().flags
     flags: list[str] = []
     for key, value in values.items():
         name = key.replace("_", "-")
         if name not in known:
             raise UsageError(f"{path}: {UnknownName('key', key, known)}")
-        flags += _flag(f"{path}: {key}", name, known[name], value)
+        flags += _read_flag(f"{path}: {key}", name, known[name], value)
     return flags
 
 
-def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
+def _read_flag(where: str, name: str, action: argparse.Action, value: Any) -> list[str]:
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise UsageError(f"{where} is true or false, not {value!r}")
+            raise UsageError(f"{where} must be true or false (got {value!r})")
         return [f"--{name}"] if value else []
     if name == "extra-body" and isinstance(value, dict):
         value = json.dumps(value, default=str)
@@ -76,5 +76,5 @@ def _flag(where: str, name: str, action: argparse.Action, value: Any) -> list[st
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int | float):
             form = "a text or a list of texts" if repeatable else "one text or number"
-            raise UsageError(f"{where} is {form}, not {item!r}")
+            raise UsageError(f"{where} must be {form} (got {item!r})")
     return [f"--{name}={item}" for item in items]

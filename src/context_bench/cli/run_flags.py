@@ -6,7 +6,6 @@ import argparse
 from typing import Any, NoReturn
 
 from context_bench._version import __version__
-from context_bench.cli import COMMANDS
 from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
 from context_bench.cli.flags import (
     add_data,
@@ -17,27 +16,32 @@ from context_bench.cli.flags import (
     add_tap_host,
     add_unsafe_code,
 )
-from context_bench.cli.help import HelpAll, short_help
+from context_bench.cli.help import HelpAll, list_commands, short_help
 from context_bench.cli.parser import Parser
 
 __all__ = ["MODELS", "run_parser"]
 
 _EXAMPLE = """\
 example:
-  context-bench --proxy http://localhost:7878 --system truncate:ratio=0.5 --dataset needle:length=8000,n=50
+  context-bench --proxy http://localhost:7878 --system truncate:ratio=0.5 \\
+      --dataset needle:length=8000,n=50
 """
 
-_EXIT_CODES = (
-    "exit codes: 0 done, 1 a check of conformance failed, 2 wrong usage or input, "
-    "3 too many errors, a limit reached, a system stopped or nothing scored, 130 interrupted"
-)
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  1    a check of conformance failed
+  2    wrong usage or input
+  3    too many errors, a limit reached, a system stopped, or nothing scored
+  130  interrupted
+"""
 
 MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
-"""What is asked when the user names no model."""
+"""The model that is asked for when --model is not given."""
 
 
 class _Version(argparse.Action):
-    """Prints the version, and names a package that stands in the way of this one."""
+    """Prints the version, and names an installed package that hides this one."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         from context_bench.distribution import find_namesake
@@ -54,212 +58,210 @@ class RunParser(Parser):
         return short_help(len(self.flags))
 
     def format_all(self) -> str:
-        """Every flag, in its group."""
+        """Format every flag, in its group."""
         return super().format_help()
 
 
 def run_parser() -> RunParser:
-    """All flags of a run: one that is added to a group is in --help-all, and in the completion of the shell."""
-    commands = "\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items())
+    """Build the parser of a run; a flag that is added to a group is in --help-all, and in the shell's completion."""
     parser = RunParser(
         prog="context-bench",
         usage="context-bench (--proxy URL | --system REF)... --dataset REF... [options]\n"
         "       context-bench COMMAND [--help]",
         description=f"{_EXAMPLE}\nBenchmark any system that changes what a language model gets to read.",
-        epilog=f"commands:\n{commands}\n\n{_EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"{list_commands()}\n{_EXIT_CODES}",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     parser.add_argument("--help-all", action=HelpAll)
-    _add_what(parser)
-    _add_requests(parser)
+    _add_what(parser.add_argument_group("what is measured"))
+    _add_requests(parser.add_argument_group("what is sent"))
     _add_tap(parser.add_argument_group("what really reaches the model"))
     add_judge(parser.add_argument_group("who judges"))
-    _add_how(parser)
-    _add_limits(parser)
+    _add_scoring(parser.add_argument_group("how it is scored"))
+    _add_limits(parser.add_argument_group("limits"))
     add_store(parser.add_argument_group("what is kept"), reuse=True)
-    out = parser.add_argument_group("what comes out")
-    add_report(out)
-    out.add_argument(
-        "--dry-run", action="store_true", help="say what would be sent and what it might cost, send nothing"
-    )
-    out.add_argument("--quiet", action="store_true", help="no progress and no notes")
-    out.add_argument(
-        "--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets"
-    )
-    out.add_argument("--pdb", action="store_true", help="open the debugger where a system's own code raises")
+    _add_output(parser.add_argument_group("what comes out"))
     return parser
 
 
-def _add_what(parser: Parser) -> None:
-    group = parser.add_argument_group("what is measured")
+def _add_what(group: Any) -> None:
     add = group.add_argument
     add(
         "--proxy",
         action="append",
         default=[],
         metavar="URL",
-        help="a server that speaks OpenAI's chat completions (repeatable)",
+        help="server that speaks OpenAI's chat completions (repeatable)",
     )
     add(
         "--name",
         action="append",
         default=[],
         metavar="NAME",
-        help="the k-th name is for the k-th --proxy (default: host:port)",
+        help="name of the k-th --proxy (default: host:port; repeatable)",
     )
     add(
         "--system",
         action="append",
         default=[],
         metavar="REF",
-        help="NAME[:key=value,...], module:object or file.py:object (repeatable)",
+        help="compressor or reranker: NAME[:key=value,...], module:object or file.py:object (repeatable)",
     )
     add(
         "--reader",
         metavar="URL",
-        help="a model that answers from what each --system made, so that it compares with a proxy",
+        help="server of a model that answers from what each --system returned, so that it compares with a proxy",
     )
     add(
         "--dataset",
         action="append",
         default=[],
         metavar="REF",
-        help="NAME[:key=value,...], a file (.jsonl .json .csv .parquet) or module:object (repeatable)",
+        help="data: NAME[:key=value,...], a file (.jsonl .json .csv .parquet) or module:object (repeatable)",
     )
-    add("-n", "--max-examples", type=count, metavar="N", help="examples of each dataset (default: all)")
+    add("-n", "--max-examples", type=count, metavar="N", help="at most N examples of each dataset (default: all)")
     add(
         "--sample",
         choices=("first", "random", "stratified"),
         default="first",
-        help="which of them, by --seed; stratified takes as many of each category (default: %(default)s)",
+        help="which examples -n takes, by --seed; stratified takes as many of each category (default: %(default)s)",
     )
     add_data(group)
-    add(
-        "--map",
-        metavar="FIELD=COLUMN,...",
-        help="the fields of one's own files by the names that they have there: question=prompt,answer=gold",
-    )
+    add("--map", metavar="FIELD=COLUMN,...", help="rename columns of your files: question=prompt,answer=gold")
     add(
         "--evaluator",
         action="append",
         default=[],
         metavar="REF",
-        help="one more evaluator, beside those wired for the dataset (repeatable)",
+        help="one more evaluator, beside those of the dataset (repeatable)",
     )
     add("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
-    add_import(parser)
+    add_import(group)
 
 
-def _add_requests(parser: Parser) -> None:
-    add = parser.add_argument_group("what is sent").add_argument
+def _add_requests(group: Any) -> None:
+    add = group.add_argument
     models = " or ".join(f"{model} with --api {api}" for api, model in MODELS.items())
-    add("--model", metavar="NAME", help=f"for every --proxy and --reader (default: {models})")
-    add(
-        "--api",
-        choices=tuple(MODELS),
-        default="openai",
-        help="what every --proxy speaks (default: %(default)s)",
-    )
+    add("--model", metavar="NAME", help=f"model to ask for at every --proxy and --reader (default: {models})")
+    add("--api", choices=tuple(MODELS), default="openai", help="API that every --proxy speaks (default: %(default)s)")
     add(
         "--api-key-env",
         metavar="NAME",
-        help="variable with the key (default: OPENAI_API_KEY or ANTHROPIC_API_KEY, over https or to this machine)",
+        help="environment variable with the key (default: OPENAI_API_KEY or ANTHROPIC_API_KEY, sent only over https "
+        "or to this machine)",
     )
     add(
         "--header",
         action="append",
         default=[],
         metavar="NAME:VALUE",
-        help="one more header; its value is never shown or kept (repeatable)",
+        help="one more header of each request; its value is never shown or stored (repeatable)",
     )
-    add("--extra-body", metavar="JSON", help="more fields for each request")
-    add("--system-prompt", metavar="TEXT", help="put before the context")
-    add("--temperature", type=temperature, default=0.0, metavar="X", help="none leaves it to the server (default: 0)")
-    add("--max-tokens", type=positive, metavar="N", help="the longest reply")
-    add("--stream", action="store_true", help="receive replies as streams and time their tokens")
+    add("--extra-body", metavar="JSON", help="more fields for the body of each request")
+    add("--system-prompt", metavar="TEXT", help="text to put before the context")
+    add(
+        "--temperature",
+        type=temperature,
+        default=0.0,
+        metavar="X",
+        help="sampling temperature; none leaves it to the server (default: 0)",
+    )
+    add("--max-tokens", type=positive, metavar="N", help="most tokens in a reply")
+    add("--stream", action="store_true", help="receive replies as streams, and time their tokens")
     add("--timeout", type=amount, metavar="S", help="seconds for one attempt (default: 30; 600 with --tap-model)")
     add("--max-retries", type=count, default=3, metavar="N", help="attempts after the first (default: %(default)s)")
 
 
-def _add_how(parser: Parser) -> None:
-    add = parser.add_argument_group("how it is measured").add_argument
-    add(
-        "--score-field",
-        default="auto",
-        metavar="FIELD",
-        help="the score that counts (default: auto, each dataset's primary one)",
-    )
-    add("--threshold", type=number, metavar="X", help="a score from here on passes (default: 0.7)")
-    add(
-        "--repeats", type=positive, default=1, metavar="K", help="run each example so many times (default: %(default)s)"
-    )
-    add_unsafe_code(parser)
-    add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
-    add("--seed", type=int, default=0, metavar="N", help="for generated data and random systems (default: %(default)s)")
-
-
-def _add_limits(parser: Parser) -> None:
-    add = parser.add_argument_group("limits").add_argument
-    add(
-        "--max-workers",
-        type=positive,
-        metavar="N",
-        help="examples in flight for each system (default: 8 for a proxy, 1 in process)",
-    )
-    add("--max-connections", type=positive, metavar="N", help="requests in flight for each proxy")
-    add("--max-rpm", type=amount, metavar="N", help="requests in a minute for each proxy")
-    add("--max-tpm", type=amount, metavar="N", help="tokens in a minute for each proxy, by its own count")
-    add(
-        "--max-errors",
-        type=error_limit,
-        metavar="N|P%",
-        help="stop when one system has more errors (without it: go on, but exit code 3 above 10%%)",
-    )
-    add(
-        "--prices",
-        metavar="FILE",
-        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
-    )
-    add("--max-cost", type=amount, metavar="USD", help="stop before more than that is spent")
-    add("--max-total-tokens", type=positive, metavar="N", help="stop before more tokens than that are used")
-    add(
-        "--no-preflight",
-        action="store_true",
-        help="go on with a system whose first request says that all others will fail (wrong key, model or path)",
-    )
-
-
 def _add_tap(group: Any) -> None:
-    """The tap behind each proxy, who answers there, and the start of the proxies."""
     add = group.add_argument
     add(
         "--tap",
         metavar="[HOST]:PORT",
-        help="a recording upstream for the first proxy, at the next port for the second, and so on "
-        "(default with --start or --vendor: any free port)",
+        help="where the tap, a recording upstream, listens for the first proxy; for the second at the next port, and "
+        "so on (default with --start or --vendor: any free port)",
     )
     add_tap_host(group)
-    add("--tap-forward", metavar="URL", help="the tap passes requests on to this server, key and all")
+    add("--tap-forward", metavar="URL", help="the tap forwards requests to this server, with their key")
     add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
-    add("--tap-reply", metavar="SCRIPT", help="the tap answers by a script: extract, echo, text:ANSWER or a file")
+    add("--tap-reply", metavar="SCRIPT", help="the tap answers from a script: extract, echo, text:ANSWER or a file")
     add(
         "--start",
         action="append",
         default=[],
         metavar="COMMAND",
-        help="start the k-th proxy, with its {port} and the address of its {tap} filled in, and stop it (repeatable)",
+        help="command that starts the k-th proxy; {port} and the address of its {tap} are filled in (repeatable)",
     )
     add(
         "--vendor",
         action="append",
         default=[],
         metavar="NAME",
-        help="a proxy that we know how to start: kompact or headroom (repeatable)",
+        help="proxy that we know how to start: kompact or headroom (repeatable)",
     )
     add(
         "--controls",
         action="store_true",
         help="also ask the model with no context (floor), the evidence only (ceiling) and everything (direct)",
     )
+
+
+def _add_scoring(group: Any) -> None:
+    add = group.add_argument
+    add(
+        "--score-field",
+        default="auto",
+        metavar="FIELD",
+        help="the score that counts (default: auto, the primary score of each dataset)",
+    )
+    add("--threshold", type=number, metavar="X", help="lowest score that passes (default: 0.7)")
+    add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
+    add_unsafe_code(group)
+    add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed for generated data, samples and random systems (default: %(default)s)",
+    )
+
+
+def _add_limits(group: Any) -> None:
+    add = group.add_argument
+    add(
+        "--max-workers",
+        type=positive,
+        metavar="N",
+        help="examples at a time for each system (default: 8 for a proxy, 1 in process)",
+    )
+    add("--max-connections", type=positive, metavar="N", help="most requests in flight to each proxy")
+    add("--max-rpm", type=amount, metavar="N", help="most requests a minute to each proxy")
+    add("--max-tpm", type=amount, metavar="N", help="most tokens a minute for each proxy, by its own count")
+    add(
+        "--max-errors",
+        type=error_limit,
+        metavar="N|P%",
+        help="stop when a system has more errors (default: go on, but exit with 3 above 10%%)",
+    )
+    add(
+        "--prices",
+        metavar="FILE",
+        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
+    )
+    add("--max-cost", type=amount, metavar="USD", help="stop before the run costs more")
+    add("--max-total-tokens", type=positive, metavar="N", help="stop before the run uses more tokens")
+    add(
+        "--no-preflight",
+        action="store_true",
+        help="go on with a system whose first request fails as all others will (wrong key, model or path)",
+    )
+
+
+def _add_output(group: Any) -> None:
+    add_report(group)
+    add = group.add_argument
+    add("--dry-run", action="store_true", help="show what would be sent and what it might cost; send nothing")
+    add("--quiet", action="store_true", help="show no progress and no messages")
+    add("--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets")
+    add("--pdb", action="store_true", help="open the debugger where a system's own code raises")

@@ -28,12 +28,12 @@ def main(arguments: Sequence[str]) -> int:
     """List, show, export or remove runs."""
     parser = Parser(prog="context-bench runs", description=COMMANDS["runs"])
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
-    listed = actions.add_parser("list", help="all runs, the newest first")
+    listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed, reuse=False)
-    show = actions.add_parser("show", help="how a run was made, and its table")
-    export = actions.add_parser("export", help="a run as json, csv or table")
-    requests = actions.add_parser("requests", help="what a tap recorded and no example owns, a JSON object a line")
-    remove = actions.add_parser("rm", help="forget runs, and answers that no other run uses")
+    show = actions.add_parser("show", help="show how a run was made, and its table")
+    export = actions.add_parser("export", help="write a run as json, csv or table")
+    requests = actions.add_parser("requests", help="print a tap's requests that no example owns, as JSON lines")
+    remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")
         add_store(action, reuse=False)
@@ -48,12 +48,12 @@ def main(arguments: Sequence[str]) -> int:
         return _ACTIONS[options.action](options)
 
 
-def _open(options: Any, *, readonly: bool = True) -> Store:
+def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
 
 
 def load_result(store: Store, info: RunInfo) -> EvalResult:
-    """A recorded run as a result; of one that did not come to its end, what there is of it."""
+    """Load a recorded run as a result; of one that did not finish, the part that was recorded."""
     config = dict(info.config)
     notes = config.pop("notes", {})
     if info.summary:
@@ -81,7 +81,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
 
 
 def _list(options: Any) -> int:
-    with _open(options) as store:
+    with _open_store(options) as store:
         lines = [["run", "when", "status", "rows", "systems", "datasets"]]
         for info in store.runs():
             rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
@@ -95,28 +95,28 @@ def _list(options: Any) -> int:
 
 
 def _name_some(names: list[str], options: Any) -> str:
-    """Names side by side; on a terminal the first ones, as `runs show` has them all."""
+    """Join names; on a terminal only the first ones, as `runs show` lists them all."""
     few = names if table_width(wide=options.wide) is None else names[:2]
     more = len(names) - len(few)
     return ", ".join(few) + (f" and {more} more" if more else "")
 
 
 def _show(options: Any) -> int:
-    with _open(options) as store:
+    with _open_store(options) as store:
         info = store.run(options.run)
         result = load_result(store, info)
     shown = {"run": info.id, "when": info.created, "status": info.status, **result.config}
-    lines = [[key, _text(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
+    lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)
     sys.stdout.write(f"{listing}\n\n{build_reporter('table', width).render(result)}")
     return 0
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(
-            f"{key}={_text(item) if isinstance(item, dict | str) else item}" for key, item in value.items()
+            f"{key}={_format_value(item) if isinstance(item, dict | str) else item}" for key, item in value.items()
         )
     if isinstance(value, list):
         return " ".join(item["name"] if isinstance(item, dict) and "name" in item else str(item) for item in value)
@@ -126,20 +126,20 @@ def _text(value: Any) -> str:
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
     reporter = build_reporter(form, table_width(wide=options.wide, out=options.out))
-    with _open(options) as store, open_destination(options.out) as write:
+    with _open_store(options) as store, open_destination(options.out) as write:
         write_report(write, reporter, form, load_result(store, store.run(options.run)))
     return 0
 
 
 def _requests(options: Any) -> int:
-    with _open(options) as store:
+    with _open_store(options) as store:
         for request in store.run_requests(store.run(options.run)):
             sys.stdout.write(json.dumps(request) + "\n")  # in ASCII: a body may hold what acts on a terminal
     return 0
 
 
 def _remove(options: Any) -> int:
-    with _open(options, readonly=False) as store:
+    with _open_store(options, readonly=False) as store:
         for info in {store.run(name).id: store.run(name) for name in options.run}.values():
             store.remove_run(info)
             say(f"removed run {info.id}")

@@ -37,12 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     """Score a run anew and record that as a run of its own."""
     parser = Parser(prog="context-bench score", description=COMMANDS["score"])
     parser.add_argument("run", metavar="RUN", help="an id, the start of one, or last")
-    parser.add_argument("--evaluator", action="append", default=[], metavar="REF", help="one more evaluator")
-    parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric")
-    parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument(
-        "--threshold", type=number, metavar="X", help="a score from here on passes (default: the run's)"
+        "--evaluator", action="append", default=[], metavar="REF", help="one more evaluator (repeatable)"
     )
+    parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
+    parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
+    parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
     add_judge(parser)
     add_unsafe_code(parser)
     add_import(parser)

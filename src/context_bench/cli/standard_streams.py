@@ -1,4 +1,4 @@
-"""A run goes on when nobody can read its notes any more: stderr may be closed, a broken pipe or a full disk."""
+"""Keeps a run going when its messages cannot be written: stderr may be closed, a broken pipe or a full disk."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class _Tolerant:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or do as if."""
+        """Write, or drop what cannot be written."""
         try:
             return self._stream.write(text)
         except (OSError, ValueError):  # a pipe without a reader, a full disk, a closed file
             return len(text)
 
     def flush(self) -> None:
-        """Flush, or do as if."""
+        """Flush, or do nothing where that fails."""
         try:
             self._stream.flush()
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`context-bench tap`: a recording upstream to point a proxy at, until Ctrl-C."""
+"""`context-bench tap`: serve a recording upstream for a proxy, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ example:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Listen until somebody stops us."""
-    options = _parser().parse_args(arguments[1:])
+    """Listen until Ctrl-C or SIGTERM."""
+    options = _build_parser().parse_args(arguments[1:])
 
     from context_bench.cli.messages import show_warnings
     from context_bench.http.loop import new_event_loop
@@ -63,27 +63,29 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
+def _build_parser() -> Parser:
     parser = Parser(
         prog="context-bench tap",
         description=f"{_EXAMPLE}\n{COMMANDS['tap']}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--listen", default=":9100", metavar="[HOST]:PORT", help="where (default: %(default)s of this machine alone)"
+        "--listen",
+        default=":9100",
+        metavar="[HOST]:PORT",
+        help="where to listen (default: %(default)s, for this machine only)",
     )
     add_tap_host(parser)
     modes = parser.add_mutually_exclusive_group(required=True)
-    modes.add_argument("--forward", metavar="URL", help="pass requests on to this server, key and all")
+    modes.add_argument("--forward", metavar="URL", help="forward requests to this server, with their key")
     modes.add_argument(
         "--model", metavar="local|FILE", help="answer with a small model on this machine, or a GGUF file"
     )
-    modes.add_argument("--reply", metavar="SCRIPT", help="answer by a script: extract, echo, text:ANSWER or a file")
+    modes.add_argument("--reply", metavar="SCRIPT", help="answer from a script: extract, echo, text:ANSWER or a file")
     keeping = parser.add_mutually_exclusive_group()
     add_store(keeping, reuse=False)
-    keeping.add_argument("--no-store", action="store_true", help="keep nothing")
+    keeping.add_argument("--no-store", action="store_true", help="record nothing")
     parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
-    parser.add_argument("--verbose", action="store_true", help="a line for each request, also when nobody watches")
+    parser.add_argument("--verbose", action="store_true", help="print a line for each request, also without a terminal")
     return parser
 
 
@@ -97,9 +99,9 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
     """Listen until a signal comes."""
     from context_bench.tap.address import is_open_to_others
 
-    stopped = _signalled()
+    stopped = _watch_signals()
     if is_open_to_others(tap.host):
-        say(f"{tap.host} is no loopback address: anybody who can reach it can use your key")
+        say(f"{tap.host} is not a loopback address: anybody who can reach it can use your key")
     await tap.start()
     try:
         log.begin(arguments, answerer.fingerprint)
@@ -113,8 +115,8 @@ async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str
         await tap.stop()
 
 
-def _signalled() -> asyncio.Event:
-    """Set by Ctrl-C, and by whoever started us and has had enough."""
+def _watch_signals() -> asyncio.Event:
+    """Return an event that SIGINT (Ctrl-C) and SIGTERM set."""
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
@@ -125,7 +127,7 @@ def _signalled() -> asyncio.Event:
 
 
 class Log:
-    """Counts, shows and keeps the requests of one tap."""
+    """Counts, shows and records the requests of one tap."""
 
     def __init__(self, store: Store | None, *, shown: bool) -> None:
         self._store, self._shown = store, shown
@@ -135,7 +137,7 @@ class Log:
         self._failed = self._began = False
 
     def begin(self, command: Sequence[str], answers: str) -> None:
-        """The tap listens: a run begins."""
+        """Begin a run, once the tap listens."""
         from context_bench._version import __version__
         from context_bench.utils.tokens import current_tokenizer
 
@@ -155,7 +157,7 @@ class Log:
         self._run = self._store.start_run(config) if self._store else None
 
     def take(self, call: Call, request: Incoming) -> None:
-        """A request has had its reply, or has lost whoever sent it."""
+        """Record a request that has got its reply, or whose sender has gone."""
         from context_bench.utils.tokens import get_tokenizer
         from context_bench.wire.requests import read_prompt
 
@@ -167,20 +169,20 @@ class Log:
             self._store.put_request(self._run, self._requests, {**call.as_dict(self._since), "tokens": tokens})
         self._requests += 1
         if self._shown:
-            _print(_line(call, tokens, len(prompt.tools) if prompt else 0))
+            _print(_format_call(call, tokens, len(prompt.tools) if prompt else 0))
 
     def watch_store(self) -> None:
-        """Tell as soon as nothing more is recorded: requests are still answered."""
+        """Say so as soon as nothing more is recorded; requests are still answered."""
         failure = self._store.failure if self._store else None
         if failure and not self._failed:
             self._failed = True
             say(f"requests are not recorded any more: {failure}")
 
     def close(self) -> None:
-        """Close the run and the store, then say what came together and how much of it is kept.
+        """Close the run and the store, then say how many requests came and how many are recorded.
 
         Raises:
-            StoreError: Not all of it is.
+            StoreError: Not all of them are.
         """
         from context_bench.errors import StoreError
 
@@ -213,7 +215,7 @@ class Log:
         return f", only {kept:,} of the requests recorded as run {self._run.id}"
 
 
-def _line(call: Call, tokens: int, tools: int) -> str:
+def _format_call(call: Call, tokens: int, tools: int) -> str:
     took = "cut off" if call.cut or call.ended is None else f"{call.ended - call.started:.2f} s"
     moment = time.strftime("%H:%M:%S")
     return f"{moment} {call.path}: {tokens:,} tokens, {tools} tools, {call.status or 'no reply'}, {took}"

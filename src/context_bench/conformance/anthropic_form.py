@@ -33,28 +33,28 @@ class Anthropic:
     caller: Mapping[str, Any] = {"metadata": {"user_id": "user-conformance"}}
     usage: Mapping[str, int] = {"input_tokens": 12345, "output_tokens": 678, "cache_read_input_tokens": 4321}
 
-    def request(self, messages: Sequence[Message], **fields: Any) -> dict[str, Any]:
-        """The body of a request; what the system says has a field of its own."""
+    def build_request(self, messages: Sequence[Message], **fields: Any) -> dict[str, Any]:
+        """Build the body of a request; the system prompt has a field of its own."""
         system = [message["content"] for message in messages if message["role"] == "system"]
         rest = [message for message in messages if message["role"] != "system"]
         body = {"model": self.model, "max_tokens": 1024, "messages": rest, **fields}
         return {**body, "system": "\n\n".join(system)} if system else body
 
-    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool on offer."""
+    def build_tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Build a tool definition."""
         return {"name": name, "description": description, "input_schema": schema}
 
-    def schema_of(self, tool: Mapping[str, Any]) -> Any:
-        """The schema of its arguments."""
+    def read_schema(self, tool: Mapping[str, Any]) -> Any:
+        """Read the schema of a tool's arguments."""
         return tool.get("input_schema")
 
-    def image(self, text: str, kind: str, data: str) -> Message:
-        """A text with an image."""
+    def build_image(self, text: str, kind: str, data: str) -> Message:
+        """Build a message with a text and an image."""
         source = {"type": "base64", "media_type": kind, "data": data}
         return {"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": text}]}
 
-    def tool_exchange(self, calls: Sequence[ToolCall], results: Sequence[str]) -> list[Message]:
-        """Calls of the assistant and their results."""
+    def build_tool_exchange(self, calls: Sequence[ToolCall], results: Sequence[str]) -> list[Message]:
+        """Build calls of the assistant and their results."""
         called = [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
             for call in calls
@@ -64,15 +64,15 @@ class Anthropic:
         ]
         return [{"role": "assistant", "content": called}, {"role": "user", "content": answered}]
 
-    def tool_ids(self, messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
-        """The ids of the calls and of the results in a conversation."""
+    def read_tool_ids(self, messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
+        """Read the ids of the calls and of the results in a conversation."""
         contents = [message.get("content") for message in messages]
         blocks = [block for content in contents if isinstance(content, list) for block in content]
         called = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
         return called, [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
 
-    def read(self, document: Any) -> Said:
-        """What a reply says."""
+    def read_reply(self, document: Any) -> Said:
+        """Read what a reply says."""
         try:
             blocks = document["content"]
             text = "".join(block["text"] for block in blocks if block["type"] == "text")
@@ -83,10 +83,10 @@ class Anthropic:
             ]
             return Said(text, calls, document.get("usage") or {}, document.get("stop_reason"))
         except (KeyError, TypeError, AttributeError):
-            raise CheckFailed("the reply is no message", None, document) from None
+            raise CheckFailed("the reply is not a message", None, document) from None
 
     def read_stream(self, events: Iterable[Any]) -> Said:
-        """What the events of a stream say together."""
+        """Read what the events of a stream say together."""
         said, calls = Said(ended=False), dict[int, list[str]]()
         for event in events:
             kind, delta = event.get("type"), event.get("delta") or {}

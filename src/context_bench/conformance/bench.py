@@ -1,4 +1,4 @@
-"""Where a check stands: between the client and the upstream of a proxy, with what was noticed of it on the way."""
+"""What checks work with: a client in front of a proxy, an upstream behind it, and notes on what the proxy added."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from context_bench.wire.events import read_events
 from context_bench.wire.replies import Answer
 from context_bench.wire.requests import Prompt, read_document, read_prompt
 
-__all__ = ["Bench", "Exchange", "user"]
+__all__ = ["Bench", "Exchange", "user_message"]
 
 
-def user(text: str) -> Message:
-    """A message of the user."""
+def user_message(text: str) -> Message:
+    """Build a message of the user."""
     return {"role": "user", "content": text}
 
 
@@ -39,8 +39,8 @@ class Exchange:
         """The upstream's request that is ours: the last one that asks what we asked, else the last of all."""
         if not self.calls:
             raise CheckFailed("nothing reached the upstream", self.sent, self.arrived.text())
-        asked = _last_text(self.sent)
-        alike = [call for call in self.calls if _last_text(read_document(call.body)) == asked]
+        asked = _find_last_text(self.sent)
+        alike = [call for call in self.calls if _find_last_text(read_document(call.body)) == asked]
         return (alike or self.calls)[-1]
 
     @property
@@ -56,22 +56,22 @@ class Exchange:
             raise CheckFailed("what reached the upstream holds no messages", self.sent, self.upstream)
         return prompt
 
-    def said(self) -> Said:
-        """What the reply says; CheckFailed unless it is a good one."""
+    def read_reply(self) -> Said:
+        """Read what the reply says; CheckFailed unless it is a good one."""
         if self.arrived.status != 200:
             raise CheckFailed(f"the reply has status {self.arrived.status}", "status 200", self.arrived.text())
         if not self.sent.get("stream"):
-            return self.form.read(self.arrived.document())
+            return self.form.read_reply(self.arrived.document())
         try:
             events = [event for _, event in read_events([(0.0, self.arrived.body)])]
             return self.form.read_stream(events)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise CheckFailed("the reply is no stream of events", None, self.arrived.text()) from None
+            raise CheckFailed("the reply is not a stream of events", None, self.arrived.text()) from None
 
 
 @dataclass(slots=True)
 class Bench:
-    """What every check works with; `notes` collects what is worth knowing and no failure."""
+    """What every check works with; `notes` collects what is worth knowing and not a failure."""
 
     form: Form
     client: Client
@@ -84,13 +84,13 @@ class Bench:
     async def ask(
         self, answer: Answer | Script, *messages: Message, heard: Listener | None = None, **fields: Any
     ) -> Exchange:
-        """Send messages through the proxy while the upstream answers like that."""
+        """Send messages through the proxy, with this answer from the upstream."""
         self.upstream.expect(answer)
-        body = self.form.request(messages or [user("Please answer.")], **fields)
+        body = self.form.build_request(messages or [user_message("Please answer.")], **fields)
         try:
             return await self.send(body, heard)
         finally:
-            self.notice(body, 1)
+            self.count_additions(body, 1)
 
     async def send(self, body: dict[str, Any], heard: Listener | None = None) -> Exchange:
         """Send a body through the proxy, whatever the upstream answers."""
@@ -103,7 +103,7 @@ class Bench:
             raise CheckFailed(error.reason, body, error.arrived) from error
         return Exchange(self.form, body, list(self.upstream.calls), arrived)
 
-    def notice(self, sent: Mapping[str, Any], requests: int) -> None:
+    def count_additions(self, sent: Mapping[str, Any], requests: int) -> None:
         """Count what the proxy added on its own to that many requests like the one that was sent."""
         calls = self.upstream.calls
         self.requests += requests
@@ -119,8 +119,8 @@ class Bench:
         """Remember a thing worth knowing, once."""
         self.notes[text] = None
 
-    def all_notes(self) -> list[str]:
-        """What was noticed, in plain words."""
+    def list_notes(self) -> list[str]:
+        """List what was noticed, in plain words."""
         notes = []
         if self.extra_calls:
             calls, requests = self.extra_calls["calls"], self.extra_calls["requests"]
@@ -129,7 +129,7 @@ class Bench:
         return notes + list(self.notes)
 
 
-def _last_text(document: dict[str, Any]) -> str | None:
+def _find_last_text(document: dict[str, Any]) -> str | None:
     prompt = read_prompt(document)
     texts = prompt.texts() if prompt else []
     return texts[-1] if texts else None

@@ -47,8 +47,8 @@ class Outcome:
     sent: Any = None
     arrived: Any = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; what there is nothing to say of is left out."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can say; empty fields are left out."""
         document: dict[str, Any] = {"name": self.name, "asks": self.asks, "status": self.status}
         if self.reason:
             document["reason"] = self.reason
@@ -63,6 +63,6 @@ def check(name: str, asks: str, apis: tuple[Dialect, ...] = BOTH) -> Callable[[R
 
 
 def require(holds: bool, reason: str, sent: Any, arrived: Any) -> None:
-    """Fail unless it holds."""
+    """Raise CheckFailed unless it holds."""
     if not holds:
         raise CheckFailed(reason, sent, arrived)

@@ -1,4 +1,4 @@
-"""The upstream of the checks: answers as the check under way wants it, and keeps what reached it."""
+"""The upstream of the checks: answers as the current check asks it to, and keeps what reached it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Upstream:
     def expect(self, script: Answer | Script) -> None:
         """From now on answer like this; what came before is forgotten."""
         self.calls = []
-        self._script = _always(script) if isinstance(script, Answer) else script
+        self._script = _answer_always(script) if isinstance(script, Answer) else script
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -35,14 +35,14 @@ class Upstream:
         """Nothing to close."""
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer as the check under way wants it."""
+        """Answer as the current check asks."""
         if request.method != "POST" or request.dialect is None or self._script is None:
             return await self._others.answer(request)
         self.calls.append(request)
         return await self._script(request)
 
 
-def _always(answer: Answer) -> Script:
+def _answer_always(answer: Answer) -> Script:
     async def script(request: Incoming) -> Outgoing:
         return build_reply(answer, request)
 

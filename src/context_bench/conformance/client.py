@@ -28,14 +28,14 @@ class Arrived:
     body: bytes
 
     def document(self) -> Any:
-        """The JSON of it; halves of surrogate pairs are kept."""
+        """Read the body as JSON; halves of surrogate pairs are kept."""
         try:
             return json.loads(self.body)
         except ValueError:
-            raise CheckFailed("the reply is no JSON", None, self.text()) from None
+            raise CheckFailed("the reply is not JSON", None, self.text()) from None
 
     def text(self) -> str:
-        """The body as it is, for showing."""
+        """Return the body as text, to be shown."""
         return self.body.decode("utf-8", "replace")
 
 
@@ -59,7 +59,7 @@ class Client:
         self._connection_error = aiohttp.ClientConnectorError
         self._client_error = aiohttp.ClientError
         self._session: aiohttp.ClientSession = aiohttp.ClientSession(
-            # A connection of its own for each: one that the proxy has just closed is no fault of the next check.
+            # A connection of its own for each: one that the proxy has just closed is not the next check's fault.
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             headers={"User-Agent": "context-bench", **self.headers},

@@ -1,11 +1,11 @@
-"""The check of many at once: every request gets its own reply."""
+"""Checks many requests at once: each gets its own reply."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 
-from context_bench.conformance.bench import Bench, Exchange, user
+from context_bench.conformance.bench import Bench, Exchange, user_message
 from context_bench.conformance.check import CheckFailed, check, require
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.replies import Answer
@@ -39,7 +39,7 @@ async def concurrent(bench: Bench) -> None:
 
     bench.upstream.expect(answer)
     replies = await asyncio.gather(*(_visit(bench, number) for number in range(_CROWD)))
-    bench.notice({}, _CROWD)
+    bench.count_additions({}, _CROWD)
     wrong = {f"visitor-{number:02d}": said for number, said in enumerate(replies) if said != f"hello {number:02d}"}
     first = next(iter(wrong), "")
     reason = f"{len(wrong)} of {_CROWD} requests got no reply or another's"
@@ -47,10 +47,10 @@ async def concurrent(bench: Bench) -> None:
 
 
 async def _visit(bench: Bench, number: int) -> str:
-    """What one of the crowd is told."""
-    message = user(f"visitor-{number:02d}: please greet me by my number, and by no other number than mine.")
+    """Send one of the requests, and return what the reply says."""
+    message = user_message(f"visitor-{number:02d}: please greet me by my number, and by no other number than mine.")
     try:
-        exchange: Exchange = await bench.send(bench.form.request([message], stream=bool(number % 2)))
-        return exchange.said().text
+        exchange: Exchange = await bench.send(bench.form.build_request([message], stream=bool(number % 2)))
+        return exchange.read_reply().text
     except CheckFailed as error:
         return f"{error.reason}: {error.arrived}"

@@ -17,7 +17,7 @@ _ADVISED = (429, 503)
 """Those that come with Retry-After."""
 
 
-async def _fail(bench: Bench, status: int, **fields: Any) -> None:
+async def _require_error(bench: Bench, status: int, **fields: Any) -> None:
     message = f"conformance says {status} on purpose"
     headers = {"retry-after": _RETRY_AFTER} if status in _ADVISED else {}
     arrived = (await bench.ask(Answer(message, status=status, headers=headers), **fields)).arrived
@@ -29,19 +29,19 @@ async def _fail(bench: Bench, status: int, **fields: Any) -> None:
     require(kept, "Retry-After was lost or changed", sent, shown)
 
 
-def _relayed(status: int) -> Check:
+def _make_check(status: int) -> Check:
     async def run(bench: Bench) -> None:
-        await _fail(bench, status)
+        await _require_error(bench, status)
 
     more = " and Retry-After" if status in _ADVISED else ""
     return Check(f"error {status} relayed", f"Does a client see status {status}, its message{more}?", run)
 
 
 async def _before_stream(bench: Bench) -> None:
-    await _fail(bench, 429, stream=True)
+    await _require_error(bench, 429, stream=True)
 
 
-relayed = tuple(_relayed(status) for status in STATUSES)
+relayed = tuple(_make_check(status) for status in STATUSES)
 relayed_before_stream = Check(
     "error before a stream relayed", "Does a client that asked for a stream see an error as an error?", _before_stream
 )

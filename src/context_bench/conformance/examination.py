@@ -1,4 +1,4 @@
-"""All checks in their order, and how they are run: one after the other, on one proxy, with one tap behind it."""
+"""Runs all checks in their order: one after the other, on one proxy, with one tap behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from context_bench.http.paths import find_api_root
 from context_bench.wire.dialects import Dialect
 from context_bench.wire.replies import Answer
 
-__all__ = ["CHECKS", "Findings", "choose", "examine"]
+__all__ = ["CHECKS", "Findings", "choose_checks", "examine"]
 
 CHECKS: tuple[Check, ...] = (
     text_checks.plain_reply,
@@ -74,12 +74,12 @@ class Findings:
     notes: list[str]
 
     def count(self, status: str) -> int:
-        """How many checks ended like that."""
+        """Count the checks with that status."""
         return sum(outcome.status == status for outcome in self.outcomes)
 
 
-def choose(names: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of these names, in their order; all without any. Hyphens may stand for spaces."""
+def choose_checks(names: Sequence[str]) -> tuple[Check, ...]:
+    """Choose checks by their names, in their order; all without any. Hyphens may stand for spaces."""
     if not names:
         return CHECKS
     known = {_key(check.name): check for check in CHECKS}
@@ -120,27 +120,27 @@ async def examine(
         on_check: Told of each check before it runs, with its place.
 
     Raises:
-        UsageError: Nobody listens at the proxy's URL, or it uses another upstream.
+        UsageError: No proxy listens at the URL, or it uses another upstream.
     """
     form: Form = _FORMS[api]()
     form.model = model or form.model
     async with Client(find_api_root(proxy), timeout, headers) as client:
         bench = Bench(form, client, upstream)
         try:
-            await _reach(bench, tap)
+            await _require_reach(bench, tap)
             outcomes = []
             for place, check in enumerate(checks):
                 if on_check is not None:
                     on_check(place, check)
-                outcomes.append(await _outcome(check, bench))
+                outcomes.append(await _run_check(check, bench))
             await _list_models(bench)
         except ConnectionFailed as error:
             raise UsageError(str(error)) from error
-    return Findings(proxy, api, outcomes, bench.all_notes())
+    return Findings(proxy, api, outcomes, bench.list_notes())
 
 
-async def _reach(bench: Bench, tap: str) -> None:
-    """Whether the proxy is there, and has the tap as its upstream: else every check would fail alike."""
+async def _require_reach(bench: Bench, tap: str) -> None:
+    """Fail unless the proxy answers and has the tap as its upstream: else every check would fail alike."""
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived
         text = printable(arrived.text())
@@ -156,7 +156,7 @@ async def _reach(bench: Bench, tap: str) -> None:
         )
 
 
-async def _outcome(check: Check, bench: Bench) -> Outcome:
+async def _run_check(check: Check, bench: Bench) -> Outcome:
     if bench.form.api not in check.apis:
         return Outcome(check.name, check.asks, "skip", f"only the API of {_APIS[check.apis[0]]} has it")
     try:
@@ -164,12 +164,12 @@ async def _outcome(check: Check, bench: Bench) -> Outcome:
     except CheckFailed as error:
         return Outcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # whatever a proxy may make of a document
-        return Outcome(check.name, check.asks, "fail", f"what arrived is not of the API's form ({describe(error)})")
+        return Outcome(check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})")
     return Outcome(check.name, check.asks, "pass")
 
 
 async def _list_models(bench: Bench) -> None:
-    """Worth knowing, and no failure: few clients ask for the models."""
+    """Note how the proxy lists models: not a failure, as few clients ask for them."""
     name, key = bench.form.key
     headers: dict[str, Any] = {name: key, **bench.form.headers}
     told = []

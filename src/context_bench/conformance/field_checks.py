@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.conformance.bench import Bench, Exchange, user
+from context_bench.conformance.bench import Bench, Exchange, user_message
 from context_bench.conformance.check import check, require
 from context_bench.wire.replies import Answer
 
@@ -27,12 +27,12 @@ _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA
 
 
 def _require_fields(what: str, exchange: Exchange, fields: Mapping[str, Any]) -> None:
-    """These fields reached the upstream, and the request got its reply."""
+    """Fail unless these fields reached the upstream, and the request got its reply."""
     upstream = exchange.upstream
     arrived = {name: upstream[name] for name in fields if name in upstream}
     wrong = [name for name in fields if name not in arrived or arrived[name] != fields[name]]
     require(not wrong, f"{what} lost or changed: {', '.join(wrong)}", dict(fields), arrived)
-    exchange.said()
+    exchange.read_reply()
 
 
 @check("model name passed", "Is the model asked for the one that is asked upstream?")
@@ -64,7 +64,7 @@ async def caller(bench: Bench) -> None:
 @check("unknown reply fields passed", "Do fields of a reply that the proxy does not know come back?")
 async def unknown_reply(bench: Bench) -> None:
     exchange = await bench.ask(Answer("ok", extra=_UNKNOWN))
-    exchange.said()
+    exchange.read_reply()
     document = exchange.arrived.document()
     arrived = {name: document[name] for name in _UNKNOWN if name in document}
     require(arrived == _UNKNOWN, "fields of the reply were lost or changed", _UNKNOWN, arrived)
@@ -73,19 +73,19 @@ async def unknown_reply(bench: Bench) -> None:
 @check("usage passed on", "Does the usage that the model's provider bills come back?")
 async def usage(bench: Bench) -> None:
     expected = dict(bench.form.usage)
-    said = (await bench.ask(Answer("ok", extra={"usage": expected}))).said()
+    said = (await bench.ask(Answer("ok", extra={"usage": expected}))).read_reply()
     arrived = {name: said.usage.get(name) for name in expected}
     require(arrived == expected, "the usage was lost or changed", expected, said.usage or None)
 
 
 @check("images passed", "Does an image in a message reach the model, byte for byte?")
 async def images(bench: Bench) -> None:
-    message = bench.form.image("What is in the picture?", "image/png", _PNG)
+    message = bench.form.build_image("What is in the picture?", "image/png", _PNG)
     exchange = await bench.ask(Answer("A dot."), message)
     (part,) = [part for part in message["content"] if part["type"] != "text"]
     received = exchange.prompt.messages
     require(_holds(received, part), "the image did not reach the upstream as it was", part, received)
-    exchange.said()
+    exchange.read_reply()
 
 
 def _holds(value: Any, part: Any) -> bool:
@@ -115,8 +115,8 @@ async def api_headers(bench: Bench) -> None:
 
 @check("several choices relayed", "Do all answers come back when a request asks for two?", apis=("openai",))
 async def choices(bench: Bench) -> None:
-    exchange = await bench.ask(Answer("heads", choices=["tails"]), user("Toss a coin."), n=2)
-    exchange.said()
+    exchange = await bench.ask(Answer("heads", choices=["tails"]), user_message("Toss a coin."), n=2)
+    exchange.read_reply()
     document = exchange.arrived.document()
     texts = [choice["message"].get("content") for choice in document["choices"]]
     require(exchange.upstream.get("n") == 2, "the model was not asked for two", 2, exchange.upstream.get("n"))

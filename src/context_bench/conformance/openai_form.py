@@ -44,27 +44,27 @@ class OpenAI:
     caller: Mapping[str, Any] = {"user": "user-conformance", "metadata": {"ticket": "T-1001"}}
     usage: Mapping[str, int] = {"prompt_tokens": 12345, "completion_tokens": 678, "total_tokens": 13023}
 
-    def request(self, messages: Sequence[Message], **fields: Any) -> dict[str, Any]:
-        """The body of a request."""
+    def build_request(self, messages: Sequence[Message], **fields: Any) -> dict[str, Any]:
+        """Build the body of a request."""
         if fields.get("stream"):
             fields = {**fields, "stream_options": {"include_usage": True}}
         return {"model": self.model, "messages": list(messages), **fields}
 
-    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool on offer."""
+    def build_tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Build a tool definition."""
         return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
-    def schema_of(self, tool: Mapping[str, Any]) -> Any:
-        """The schema of its arguments."""
+    def read_schema(self, tool: Mapping[str, Any]) -> Any:
+        """Read the schema of a tool's arguments."""
         return tool["function"].get("parameters")
 
-    def image(self, text: str, kind: str, data: str) -> Message:
-        """A text with an image."""
+    def build_image(self, text: str, kind: str, data: str) -> Message:
+        """Build a message with a text and an image."""
         url = {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}", "detail": "low"}}
         return {"role": "user", "content": [{"type": "text", "text": text}, url]}
 
-    def tool_exchange(self, calls: Sequence[ToolCall], results: Sequence[str]) -> list[Message]:
-        """Calls of the assistant and their results."""
+    def build_tool_exchange(self, calls: Sequence[ToolCall], results: Sequence[str]) -> list[Message]:
+        """Build calls of the assistant and their results."""
         called = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in calls
@@ -72,8 +72,8 @@ class OpenAI:
         answered = [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, results)]
         return [{"role": "assistant", "content": None, "tool_calls": called}, *answered]
 
-    def tool_ids(self, messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
-        """The ids of the calls and of the results in a conversation, from whom they may come."""
+    def read_tool_ids(self, messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
+        """Read the ids of the assistant's calls and of the tools' results in a conversation."""
         called = [message for message in messages if message.get("role") == "assistant"]
         answered = [message for message in messages if message.get("role") == "tool"]
         return (
@@ -81,8 +81,8 @@ class OpenAI:
             [message.get("tool_call_id") for message in answered],
         )
 
-    def read(self, document: Any) -> Said:
-        """What a reply says."""
+    def read_reply(self, document: Any) -> Said:
+        """Read what a reply says."""
         try:
             choice = document["choices"][0]
             message = choice["message"]
@@ -92,10 +92,10 @@ class OpenAI:
             ]
             return Said(message.get("content") or "", calls, document.get("usage") or {}, choice.get("finish_reason"))
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise CheckFailed("the reply is no chat completion", None, document) from None
+            raise CheckFailed("the reply is not a chat completion", None, document) from None
 
     def read_stream(self, events: Iterable[Any]) -> Said:
-        """What the events of a stream say together."""
+        """Read what the events of a stream say together."""
         said, calls = Said(ended=False), dict[int, list[str]]()
         for event in events:
             if event == DONE:

@@ -27,19 +27,19 @@ class _Hold:
         self._heard = bytearray()
 
     def listen(self, piece: bytes) -> None:
-        """What the client hears."""
+        """Listen to what the client receives."""
         self._heard += piece
         if _FIRST.encode() in self._heard:
             self._first_came.set()
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """What the upstream answers."""
+        """Answer as the upstream."""
         reply = build_reply(Answer("".join(_PIECES), chunks=_PIECES), request)
         if not isinstance(reply.body, bytes):
-            reply.body = self._held(reply.body)
+            reply.body = self._hold_back(reply.body)
         return reply
 
-    async def _held(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _hold_back(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for event in events:
             if _LAST.encode() in event:
                 try:
@@ -55,7 +55,7 @@ async def stays_streaming(bench: Bench) -> None:
     exchange = await bench.ask(hold.answer, stream=True, heard=hold.listen)
     streamed = exchange.upstream.get("stream") is True
     require(streamed, "the model was not asked for a stream", '"stream": true', exchange.upstream.get("stream"))
-    said = exchange.said()
+    said = exchange.read_reply()
     sent = f"all pieces but the last at once, the last when the client had the first, or after {hold.seconds:g} s"
     arrived = f"nothing for {hold.seconds:g} s, then everything"
     require(not hold.in_vain, "nothing arrived before the model had written its last piece", sent, arrived)
@@ -66,14 +66,14 @@ async def stays_streaming(bench: Bench) -> None:
 async def complete(bench: Bench) -> None:
     text = "".join(_LINES)
     finish = {"openai": "length", "anthropic": "max_tokens"}[bench.form.api]
-    said = (await bench.ask(Answer(text, chunks=_LINES, finish="length"), stream=True)).said()
+    said = (await bench.ask(Answer(text, chunks=_LINES, finish="length"), stream=True)).read_reply()
     require(said.text == text, "the text of the stream was changed", text, said.text)
     require(said.finish == finish, "the reason for the end was changed", finish, said.finish)
 
 
 @check("streamed usage passed on", "Does the usage at the end of a stream come back?")
 async def usage(bench: Bench) -> None:
-    said = (await bench.ask(Answer("ok", usage=(12345, 678)), stream=True)).said()
+    said = (await bench.ask(Answer("ok", usage=(12345, 678)), stream=True)).read_reply()
     expected = {name: bench.form.usage[name] for name in list(bench.form.usage)[:2]}
     arrived = {name: said.usage.get(name) for name in expected}
     require(arrived == expected, "the usage of the stream was lost or changed", expected, said.usage or None)
@@ -83,4 +83,4 @@ async def usage(bench: Bench) -> None:
 async def end(bench: Bench) -> None:
     exchange = await bench.ask(Answer("ok"), stream=True)
     ending = {"openai": "data: [DONE]", "anthropic": "message_stop"}[bench.form.api]
-    require(exchange.said().ended, "the stream has no end", ending, exchange.arrived.text()[-200:])
+    require(exchange.read_reply().ended, "the stream has no end", ending, exchange.arrived.text()[-200:])

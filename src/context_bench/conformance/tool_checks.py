@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.conformance.bench import Bench, user
+from context_bench.conformance.bench import Bench, user_message
 from context_bench.conformance.check import CheckFailed, check, require
 from context_bench.conformance.forms import Said
-from context_bench.conformance.tool_schemas import flaw_of
+from context_bench.conformance.tool_schemas import find_flaw
 from context_bench.wire.replies import Answer, ToolCall
 
 __all__ = ["calls_plain", "calls_streamed", "pairs", "schemas"]
@@ -54,17 +54,17 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 @check("tool calls in replies intact", "Do ids, names and JSON arguments of tool calls come back as they were?")
 async def calls_plain(bench: Bench) -> None:
-    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_tools(bench))).said())
+    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools(bench))).read_reply())
 
 
 @check("streamed tool calls intact", "Do the pieces of streamed tool calls join to the same ids, names and arguments?")
 async def calls_streamed(bench: Bench) -> None:
-    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_tools(bench), stream=True)).said())
+    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools(bench), stream=True)).read_reply())
 
 
 def _compare(bench: Bench, said: Said) -> None:
     """Fail where a call was lost or changed; a difference in the spelling of the same JSON is a note."""
-    sent, arrived = _shown(_CALLS), _shown(said.calls)
+    sent, arrived = _describe_calls(_CALLS), _describe_calls(said.calls)
     require(len(said.calls) == len(_CALLS), "the number of tool calls was changed", sent, arrived)
     for ours, theirs in zip(_CALLS, said.calls):
         require(ours.id == theirs.id, "the id of a tool call was changed", sent, arrived)
@@ -72,33 +72,35 @@ def _compare(bench: Bench, said: Said) -> None:
         try:
             same = json.loads(theirs.arguments) == json.loads(ours.arguments)
         except (ValueError, TypeError):
-            raise CheckFailed("the arguments of a tool call are no JSON any more", sent, arrived) from None
+            raise CheckFailed("the arguments of a tool call are not JSON any more", sent, arrived) from None
         require(same, "the arguments of a tool call were changed", sent, arrived)
         if bench.form.api == "openai" and ours.arguments != theirs.arguments:
             bench.note("writes the JSON of tool arguments in another way")
 
 
-def _shown(calls: list[ToolCall]) -> list[dict[str, str]]:
+def _describe_calls(calls: list[ToolCall]) -> list[dict[str, str]]:
     return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
 
 
-def _tools(bench: Bench) -> list[dict[str, Any]]:
-    return [bench.form.tool(name, f"Use it to {name.replace('_', ' ')}.", schema) for name, schema in _SCHEMAS.items()]
+def _build_tools(bench: Bench) -> list[dict[str, Any]]:
+    return [
+        bench.form.build_tool(name, f"Use it to {name.replace('_', ' ')}.", schema) for name, schema in _SCHEMAS.items()
+    ]
 
 
 @check("tools reach upstream", "Are all tools on offer upstream, with schemas that are valid and ask for the same?")
 async def schemas(bench: Bench) -> None:
-    tools = _tools(bench)
-    exchange = await bench.ask(Answer("ok"), user("Book a table for four."), tools=tools)
+    tools = _build_tools(bench)
+    exchange = await bench.ask(Answer("ok"), user_message("Book a table for four."), tools=tools)
     prompt = exchange.prompt
     received = dict(zip(prompt.tool_names(), (tool for tool in prompt.tools if isinstance(tool, Mapping))))
     for name, tool in zip(_SCHEMAS, tools):
         require(name in received, f"the tool {name!r} did not reach the upstream", tool, sorted(received))
-        flaw = flaw_of(_SCHEMAS[name], bench.form.schema_of(received[name]))
+        flaw = find_flaw(_SCHEMAS[name], bench.form.read_schema(received[name]))
         require(flaw is None, f"the schema of {name!r}: {flaw}", tool, received[name])
         if received[name] != tool:
             bench.note("rewords the descriptions of tools")
-    exchange.said()
+    exchange.read_reply()
 
 
 @check(
@@ -106,10 +108,12 @@ async def schemas(bench: Bench) -> None:
 )
 async def pairs(bench: Bench) -> None:
     results = ["Booked for four.", "The note was sent."]
-    history = bench.form.tool_exchange(_CALLS, results)
-    exchange = await bench.ask(Answer("Done."), user("Book and tell them."), *history, tools=_tools(bench))
+    history = bench.form.build_tool_exchange(_CALLS, results)
+    exchange = await bench.ask(
+        Answer("Done."), user_message("Book and tell them."), *history, tools=_build_tools(bench)
+    )
     messages = exchange.prompt.messages
     ids = [call.id for call in _CALLS]
-    for whose, found in zip(("the assistant's calls", "the tools' results"), bench.form.tool_ids(messages)):
+    for whose, found in zip(("the assistant's calls", "the tools' results"), bench.form.read_tool_ids(messages)):
         require(found == ids, f"{whose} are not upstream with their ids", history, messages)
-    exchange.said()
+    exchange.read_reply()

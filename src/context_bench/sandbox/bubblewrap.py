@@ -22,11 +22,11 @@ from context_bench.sandbox.interpreter import (
     LIMITS,
     MEMORY,
     Child,
-    command,
-    environment,
-    job_file,
-    library_folders,
-    zone_folder,
+    build_command,
+    build_environment,
+    find_zone_folder,
+    list_library_folders,
+    open_job_file,
 )
 from context_bench.sandbox.seccomp import build_filter
 
@@ -54,13 +54,13 @@ class Bubblewrap:
 
     def __init__(self, program: str, *, disables_userns: bool = False) -> None:
         self._program = program
-        self._command = [*(["--disable-userns"] if disables_userns else []), *_options(), *command()]
+        self._command = [*(["--disable-userns"] if disables_userns else []), *_build_options(), *build_command()]
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
         """Start an interpreter in a sandbox of its own."""
         told, tells = os.pipe()
         try:
-            with job_file(main, {**job, **_bounds(seconds)}) as stdin, _filter_file() as filtering:
+            with open_job_file(main, {**job, **_choose_limits(seconds)}) as stdin, _open_filter_file() as filtering:
                 process = start_child(
                     [self._program, "--seccomp", str(filtering), "--info-fd", str(tells), *self._command],
                     stdin=stdin,
@@ -78,8 +78,8 @@ class Bubblewrap:
         return _Sandboxed(process, told)
 
     def complaint(self) -> str | None:
-        """What goes wrong when a sandbox is set up here; None when it works."""
-        with job_file("confine", _bounds(10)) as stdin, _filter_file() as filtering:
+        """Try to set up a sandbox: return what goes wrong, or None when it works."""
+        with open_job_file("confine", _choose_limits(10)) as stdin, _open_filter_file() as filtering:
             try:
                 tried = subprocess.run(
                     [self._program, "--seccomp", str(filtering), *self._command],
@@ -97,8 +97,8 @@ class Bubblewrap:
 
 
 @contextlib.contextmanager
-def _filter_file() -> Iterator[int]:
-    """A pipe that holds the filter of system calls, as bwrap reads it: each sandbox needs a file of its own."""
+def _open_filter_file() -> Iterator[int]:
+    """Open a pipe that holds the filter of system calls, as bwrap reads it: each sandbox needs its own."""
     machine = os.uname().machine
     program = build_filter(machine)
     if program is None:
@@ -153,8 +153,8 @@ class _Sandboxed:
             self._process.wait()
 
 
-def _bounds(seconds: int) -> dict[str, Any]:
-    """Limits, and the user to become. Root is exempt from the limit on processes, so it becomes another."""
+def _choose_limits(seconds: int) -> dict[str, Any]:
+    """Choose limits, and the user to become: root is exempt from the limit on processes."""
     limits = {**LIMITS, "RLIMIT_AS": MEMORY, "RLIMIT_CPU": seconds}
     low, high = _TRANSIENT_USERS
     user = low + int.from_bytes(os.urandom(4), "big") % (high - low) if os.geteuid() == 0 else None
@@ -171,20 +171,20 @@ def _counts_by_namespace() -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
 
 
-def _options() -> list[str]:
+def _build_options() -> list[str]:
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     options += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv", "--cap-drop", "ALL"]
     if os.geteuid() == 0:  # kept until the user is changed, which is the first thing done inside
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         options += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
-    for key, value in environment("/tmp").items():
+    for key, value in build_environment("/tmp").items():
         options += ["--setenv", key, value]
     options += ["--perms", "1777", "--size", str(DISK), "--tmpfs", "/tmp"]  # first: Python may be installed below it
     devices = ["/dev/null", "/dev/urandom"]
-    for folder in _folders_above([*_visible(), *devices]):  # else they are made for the first user only
+    for folder in _list_folders_above([*_list_visible_paths(), *devices]):  # else they are made for the first user only
         options += ["--dir", folder]
-    for path in _visible():
+    for path in _list_visible_paths():
         options += ["--ro-bind", path, path]
     for device in devices:
         options += ["--dev-bind", device, device]
@@ -192,14 +192,14 @@ def _options() -> list[str]:
     return [*options, "--chdir", "/tmp", "--remount-ro", "/"]
 
 
-def _visible() -> list[str]:
-    """What Python needs to run: its binary, its library, the system's shared libraries, and the world's time zones."""
+def _list_visible_paths() -> list[str]:
+    """List what Python needs to run: its binary, its library, the system's shared libraries, and time zones."""
     system = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"]
-    wanted = dict.fromkeys([*system, *library_folders(), command()[0], zone_folder()])
+    wanted = dict.fromkeys([*system, *list_library_folders(), build_command()[0], find_zone_folder()])
     found = [path for path in wanted if path is not None and os.path.exists(path)]
     return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
 
 
-def _folders_above(paths: list[str]) -> list[str]:
+def _list_folders_above(paths: list[str]) -> list[str]:
     steps = [path.split("/") for path in paths]
     return sorted({"/".join(parts[:end]) for parts in steps for end in range(2, len(parts))})

@@ -1,4 +1,4 @@
-"""What is sent into a fresh interpreter: the modules of `inside`, compiled once, and a job.
+"""Bundles what a fresh interpreter is sent: the modules of `inside`, compiled once, and a job.
 
 Sent through standard input, so that the sandbox needs no view of this package and no compiled files
 on disk, and nothing shows in a process list.
@@ -34,16 +34,16 @@ module.main(job)
 
 
 def bundle(main: str, job: dict[str, Any]) -> bytes:
-    """The bytes that BOOT reads; `main` names the module that gets the job."""
-    return marshal.dumps((_compiled(main), job))
+    """Return the bytes that BOOT reads; `main` names the module that gets the job."""
+    return marshal.dumps((_compile_modules(main), job))
 
 
 @cache
-def _compiled(main: str) -> bytes:
-    return marshal.dumps([(f"{_PACKAGE}.{name}", _code(name)) for name in _USED_BY[main]])
+def _compile_modules(main: str) -> bytes:
+    return marshal.dumps([(f"{_PACKAGE}.{name}", _compile_module(name)) for name in _USED_BY[main]])
 
 
-def _code(name: str) -> CodeType:
+def _compile_module(name: str) -> CodeType:
     from importlib import resources
 
     file = resources.files(_PACKAGE).joinpath(f"{name}.py")

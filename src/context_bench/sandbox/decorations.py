@@ -1,17 +1,17 @@
-"""What code may wear in a reply: the prompts of an interpreter's session, or the numbers of its lines."""
+"""Removes what a reply may add to code: the prompts of an interpreter's session, or line numbers."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["number_free", "session_code"]
+__all__ = ["extract_session", "remove_line_numbers"]
 
 _PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)")
 _NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 
 
-def session_code(block: str) -> str:
-    """The input of a session with `>>>` prompts, without what it printed; "" for any other text.
+def extract_session(block: str) -> str:
+    """Extract the input of a session with `>>>` prompts, without its output; "" for any other text.
 
     Prompts are those at the margin: a doctest within a docstring is indented.
     """
@@ -20,8 +20,8 @@ def session_code(block: str) -> str:
     return "\n".join(line[4:] for line in block.splitlines() if _PROMPT.match(line)) + "\n"
 
 
-def number_free(block: str) -> str:
-    """The code of a listing in which every line begins with its number; "" for any other text."""
+def remove_line_numbers(block: str) -> str:
+    """Remove the numbers from a listing in which every line begins with one; "" for any other text."""
     if not block.lstrip()[:1].isdigit():
         return ""
     found = [_NUMBERED.fullmatch(line) for line in block.splitlines() if line.strip()]

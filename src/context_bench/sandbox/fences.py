@@ -1,4 +1,4 @@
-"""Fenced code in a reply, also where the marks are not on lines of their own or one of them is missing."""
+"""Finds fenced code in a reply, also where the marks are not on lines of their own or one of them is missing."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def is_fence_line(line: str) -> bool:
 
 
 def find_fences(lines: list[str]) -> list[Fence]:
-    """All fences that hold something, in order; one that never closes runs to the end."""
-    lines = _tags_as_fences(lines)
+    """Find all fences that are not empty, in order; one that never closes runs to the end."""
+    lines = _turn_tags_into_fences(lines)
     found: list[Fence] = []
     at = 0
     while at < len(lines):
         line = lines[at]
         at += 1
-        if (code := _one_line_code(line)) is not None:
+        if (code := _read_one_line_code(line)) is not None:
             found += [Fence("", [code], True)] if code else []
             continue
         opening = _OPENING.match(line) or (_OPENING_AFTER_WORDS.match(line) if line.count("`") <= 6 else None)
@@ -71,7 +71,7 @@ def find_fences(lines: list[str]) -> list[Fence]:
 
 
 def _find_end(lines: list[str], start: int, marks: str, margin: int) -> int:
-    """The line that closes a fence, or the number of lines.
+    """Find the line that closes a fence, or the number of lines.
 
     As in Markdown, a mark that is indented by four or more is text (a fence within a docstring), unless there is no
     other that closes.
@@ -86,8 +86,8 @@ def _find_end(lines: list[str], start: int, marks: str, margin: int) -> int:
     return indented
 
 
-def _one_line_code(line: str) -> str | None:
-    """The code between two marks on one line, "" if it is no code; None for a line that has not two marks."""
+def _read_one_line_code(line: str) -> str | None:
+    """Read the code between two marks on one line, "" if it is not code; None for a line without two marks."""
     marks = list(_MARKS.finditer(line[:10_000]))
     if len(marks) != 2 or marks[0].end() == marks[1].start():
         return None
@@ -107,8 +107,8 @@ def _closes(line: str, marks: str) -> bool:
     return len(text) - len(before) >= len(marks) and (not before.strip() or before.count(marks) % 2 == 0)
 
 
-def _tags_as_fences(lines: list[str]) -> list[str]:
-    """The lines, with tags such as [PYTHON] and [/PYTHON] as fences, where they have no fences of their own."""
+def _turn_tags_into_fences(lines: list[str]) -> list[str]:
+    """Turn tags such as [PYTHON] and [/PYTHON] into fences, in a reply that has none."""
     if any("```" in line or "~~~" in line for line in lines) or not any(_TAGS.search(line) for line in lines):
         return lines
     fenced = _TAGS.sub(lambda tag: "\n```\n" if tag[1] or tag[2] else "\n```python\n", "\n".join(lines))

@@ -20,11 +20,11 @@ __all__ = [
     "MEMORY",
     "Child",
     "Isolation",
-    "command",
-    "environment",
-    "job_file",
-    "library_folders",
-    "zone_folder",
+    "build_command",
+    "build_environment",
+    "find_zone_folder",
+    "list_library_folders",
+    "open_job_file",
 ]
 
 MEMORY = 1 << 30
@@ -35,7 +35,7 @@ class Child(Protocol):
     """A running interpreter."""
 
     def follow(self) -> None:
-        """Get hold of it, once it has had time to start; needed before it may end by itself."""
+        """Get a handle on it, once it has had time to start; needed before it may end by itself."""
 
     def end(self) -> None:
         """Kill it and all that it started, and wait until they are gone."""
@@ -48,20 +48,20 @@ class Isolation(Protocol):
         """Start module `main` of `inside` with a job, some open files and so many seconds of CPU time."""
 
 
-def command() -> list[str]:
-    """Python without site packages, user directory and compiled files, about to read its job."""
+def build_command() -> list[str]:
+    """Build the command of a Python that has no site packages, user directory or compiled files, and reads its job."""
     found = getattr(sys, "_base_executable", None) or sys.executable
     return [os.path.realpath(found), "-s", "-S", "-B", "-X", "utf8", "-c", BOOT]
 
 
-def library_folders() -> list[str]:
-    """Where this Python keeps its standard library, and shared libraries that came with it."""
+def list_library_folders() -> list[str]:
+    """List where this Python keeps its standard library, and shared libraries that came with it."""
     return [os.path.join(sys.base_prefix, name) for name in ("lib", "lib64")]
 
 
 @cache
-def zone_folder() -> str | None:
-    """Where the data of time zones is: the system's, else that of the package tzdata; None without either."""
+def find_zone_folder() -> str | None:
+    """Find the data of time zones: the system's, else that of the package tzdata; None without either."""
     from importlib.util import find_spec
     from zoneinfo import TZPATH
 
@@ -73,23 +73,23 @@ def zone_folder() -> str | None:
     return next((folder for folder in folders if os.path.isdir(folder)), None)
 
 
-def environment(home: str) -> dict[str, str]:
-    """All that a program gets to see of an environment.
+def build_environment(home: str) -> dict[str, str]:
+    """Build the whole environment that a program sees.
 
     Of its own accord the C library reserves so much address space for each thread that few would fit.
     """
-    zones = zone_folder()
+    zones = find_zone_folder()
     return {
         "HOME": home,
-        "LD_LIBRARY_PATH": library_folders()[0],
+        "LD_LIBRARY_PATH": list_library_folders()[0],
         "MALLOC_ARENA_MAX": "1",
         "PYTHONHASHSEED": "0",
         **({"PYTHONTZPATH": zones} if zones else {}),
     }
 
 
-def job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
-    """An anonymous file to read the job from: unlike a pipe it takes any length without a reader."""
+def open_job_file(main: str, job: dict[str, Any]) -> IO[bytes]:
+    """Open an anonymous file with the job: unlike a pipe it takes any length without a reader."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(bundle(main, job))
     file.seek(0)

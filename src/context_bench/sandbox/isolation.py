@@ -22,24 +22,24 @@ _OTHERWISE = "or accept the risk with CodeExecution(sandbox='none') or --unsafe-
 
 
 def find_isolation(sandbox: str) -> Isolation:
-    """The isolation of that name; "auto" is the best that there is, and never none.
+    """Return the isolation of that name; "auto" is the best that there is, and never "none".
 
     Raises:
         UsageError: When there is no such isolation here.
     """
     if os.name != "posix":
-        raise UsageError("code cannot be run on this system: use Linux, a container or WSL")
+        raise UsageError("model-written code cannot be run on this system: use Linux, a container or WSL")
     if sandbox == "none":
         return Plain()
     found = _bubblewrap()
     if isinstance(found, str):
-        raise UsageError(f"running code from a model needs a sandbox: {found}, {_OTHERWISE}")
+        raise UsageError(f"model-written code needs a sandbox: {found}, {_OTHERWISE}")
     return found
 
 
 @cache
 def _bubblewrap() -> Bubblewrap | str:
-    """The sandbox, tried out once; or what to do to get it."""
+    """Return the sandbox, tried out once; or what to do to get it."""
     if sys.platform != "linux":
         return "there is none for this system, so use Linux or a container"
     program = shutil.which("bwrap")
@@ -54,4 +54,4 @@ def _bubblewrap() -> Bubblewrap | str:
         complaint = isolation.complaint()
         if complaint is None:
             return isolation
-    return f"bubblewrap 0.7 or newer has to work here, and it says {complaint!r}"
+    return f"make bubblewrap 0.7 or newer work here, which says {complaint!r}"

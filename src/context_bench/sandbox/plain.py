@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.processes.child import kill_group, start_child
-from context_bench.sandbox.interpreter import LIMITS, MEMORY, Child, command, environment, job_file
+from context_bench.sandbox.interpreter import (
+    LIMITS,
+    MEMORY,
+    Child,
+    build_command,
+    build_environment,
+    open_job_file,
+)
 
 __all__ = ["Plain"]
 
@@ -28,15 +35,15 @@ class Plain:
             limits["RLIMIT_AS"] = MEMORY
         directory = tempfile.mkdtemp(prefix="context-bench-")
         try:
-            with job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
+            with open_job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
                 process = start_child(
-                    command(),
+                    build_command(),
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     files=files,
                     cwd=directory,
-                    env=environment(directory),
+                    env=build_environment(directory),
                 )
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)

@@ -39,7 +39,7 @@ _PER_LINUX, _PER_QUERY = 0, 0xFFFFFFFF
 
 @cache
 def build_filter(machine: str) -> bytes | None:
-    """The filter for a machine, named as by `uname -m`; None for one whose system calls are not known here.
+    """Build the filter for a machine, named as by `uname -m`; None for one whose system calls are not listed.
 
     It is short enough for a pipe of one page, so that writing it to a pipe never waits.
     """
@@ -69,7 +69,7 @@ def _fail(error: str) -> _Step:
 
 
 def _load_argument(index: int) -> _Step:
-    """The lower half of an argument, which is all that the kernel reads of those that are looked at here."""
+    """Load the lower half of an argument, which is all that the kernel reads of those checked here."""
     return _LOAD, 0, 0, 16 + 8 * index
 
 

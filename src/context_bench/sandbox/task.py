@@ -1,4 +1,4 @@
-"""What an example asks of a program: the tests to run, and which names the program has to bring.
+"""Reads what an example asks of a program: the tests to run, and the names that the program must define.
 
 Two forms are read: HumanEval's (`test` defines `check(candidate)`, `entry_point` names the function,
 `prompt` or `context` is the code to complete) and MBPP's (`test_list`, or plain asserts in `test`).
@@ -47,22 +47,22 @@ class Task:
 
 
 def read_task(example: Mapping[str, Any]) -> Task | None:
-    """The task of an example; None when it has no tests.
+    """Read the task of an example; None when it has no tests.
 
     Raises:
-        DataError: When the tests are no Python, or do not say what they test.
+        DataError: When the tests are not Python, or do not say what they test.
     """
-    tests = _tests(example)
+    tests = _read_tests(example)
     if not tests:
         return None
     setup = "\n".join([*map(str, example.get("test_imports") or ()), str(example.get("test_setup_code") or "")])
-    tree = _parsed("\n".join([setup, *tests]), "the tests are")
+    tree = _parse("\n".join([setup, *tests]), "the tests are")
     check = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
-    free = _free_names(tree)
-    entry = str(example.get("entry_point") or "") or _tested_name(tree, free, check)
-    prompt = _prompt(example, entry)
-    helpers = _helpers(prompt) if prompt else None
-    defined = _top_level_names(helpers) if helpers else set()
+    free = _find_free_names(tree)
+    entry = str(example.get("entry_point") or "") or _find_tested_name(tree, free, check)
+    prompt = _find_prompt(example, entry)
+    helpers = _complete_prompt(prompt) if prompt else None
+    defined = _find_top_level_names(helpers) if helpers else set()
     wanted = [name for name in free if name != entry and name not in defined and not hasattr(builtins, name)]
     return Task(
         entry=entry,
@@ -76,21 +76,21 @@ def read_task(example: Mapping[str, Any]) -> Task | None:
     )
 
 
-def _tests(example: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_tests(example: Mapping[str, Any]) -> tuple[str, ...]:
     given = example.get("test_list") or example.get("test") or ()
     sources = [given] if isinstance(given, str) else given
     return tuple(source for source in map(str, sources) if source.strip())
 
 
-def _parsed(source: str, what: str) -> ast.Module:
+def _parse(source: str, what: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"{what} no Python: {error}") from None
+        raise DataError(f"{what} not Python: {error}") from None
 
 
-def _prompt(example: Mapping[str, Any], entry: str) -> str:
-    """The field that holds the beginning of the program, if one does."""
+def _find_prompt(example: Mapping[str, Any], entry: str) -> str:
+    """Find the field that holds the beginning of the program, if one does."""
     header = re.compile(rf"^(?:async\s+def|def|class)\s+{re.escape(entry)}\b", re.MULTILINE)
     for key in ("prompt", "context", "question"):
         text = example.get(key)
@@ -99,7 +99,7 @@ def _prompt(example: Mapping[str, Any], entry: str) -> str:
     return ""
 
 
-def _helpers(prompt: str) -> ast.Module | None:
+def _complete_prompt(prompt: str) -> ast.Module | None:
     for body in ("", "\n    pass\n", "\n  pass\n", "\n\tpass\n"):
         try:
             return ast.parse(prompt + body)
@@ -108,8 +108,8 @@ def _helpers(prompt: str) -> ast.Module | None:
     return None
 
 
-def _bound_names(tree: ast.AST) -> set[str]:
-    """Every name that some part of the code binds."""
+def _find_bound_names(tree: ast.AST) -> set[str]:
+    """Find every name that some part of the code binds."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS):
@@ -125,30 +125,30 @@ def _bound_names(tree: ast.AST) -> set[str]:
     return names
 
 
-def _top_level_names(tree: ast.Module) -> set[str]:
+def _find_top_level_names(tree: ast.Module) -> set[str]:
     names: set[str] = set()
     for statement in tree.body:
         if isinstance(statement, _DEFINITIONS):
             names.add(statement.name)
         else:
-            names |= _bound_names(statement)
+            names |= _find_bound_names(statement)
     return names
 
 
-def _free_names(tree: ast.Module) -> list[str]:
-    """Names that the code uses and nowhere binds, in order."""
-    bound = _bound_names(tree)
-    return [name for name in dict.fromkeys(_loaded(tree)) if name not in bound]
+def _find_free_names(tree: ast.Module) -> list[str]:
+    """Find names that the code uses and nowhere binds, in order."""
+    bound = _find_bound_names(tree)
+    return [name for name in dict.fromkeys(_find_loaded_names(tree)) if name not in bound]
 
 
-def _loaded(tree: ast.AST) -> Iterator[str]:
+def _find_loaded_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
 
 
-def _tested_name(tree: ast.Module, free: list[str], check: bool) -> str:
-    """The function that plain asserts test: the first that they call and nobody else defines.
+def _find_tested_name(tree: ast.Module, free: list[str], check: bool) -> str:
+    """Find the function that plain asserts test: the first that they call and nothing else defines.
 
     A task may ask for a function with the name of a builtin: it is meant when nothing else is called.
     """

@@ -1,10 +1,10 @@
-"""Code that stands in a reply without fences: which lines may be its first and which its last."""
+"""Finds code in a reply without fences: which lines may be its first and its last."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["MAX_CUTS", "indented_code", "paragraphs_of_code"]
+__all__ = ["MAX_CUTS", "find_indented_code", "find_paragraphs"]
 
 MAX_CUTS = 30
 """At how many paragraphs, from the end, a text is cut in search of the end of its code."""
@@ -18,14 +18,14 @@ _INDENTED = re.compile(r"(?: {4}|\t)")
 _INDENTED_CODE = re.compile(r"(?: {4}|\t)\s*(?:def|class|async def) \w")
 
 
-def paragraphs_of_code(lines: list[str]) -> list[str]:
-    """The text from its start, from its first line of code, and from the module's lines before that one.
+def find_paragraphs(lines: list[str]) -> list[str]:
+    """Return the text from its start, from its first line of code, and from the module's lines before that.
 
     Each is given whole and cut short at its paragraphs.
     """
     first = next((at for at, line in enumerate(lines) if _CODE_LINE.match(line)), 0)
     pieces: dict[str, None] = {}
-    for start in dict.fromkeys((0, _module_start(lines, first), first)):
+    for start in dict.fromkeys((0, _find_module_start(lines, first), first)):
         ends = [len(lines), *(at for at in range(len(lines) - 1, start, -1) if not lines[at].strip())]
         for end in ends[: MAX_CUTS + 1]:
             if any(line.strip() for line in lines[start:end]):
@@ -33,8 +33,8 @@ def paragraphs_of_code(lines: list[str]) -> list[str]:
     return list(pieces)
 
 
-def _module_start(lines: list[str], first: int) -> int:
-    """Where the constants and comments begin that stand right before the first line of code."""
+def _find_module_start(lines: list[str], first: int) -> int:
+    """Find where the constants and comments begin that stand right before the first line of code."""
     start = first
     while start > 0 and _MODULE_LINE.match(lines[start - 1]):
         start -= 1
@@ -43,8 +43,8 @@ def _module_start(lines: list[str], first: int) -> int:
     return start
 
 
-def indented_code(lines: list[str]) -> list[str]:
-    """The last stretch of lines that Markdown takes for code because they are indented, moved to the margin."""
+def find_indented_code(lines: list[str]) -> list[str]:
+    """Return the last lines that Markdown takes for code because they are indented, moved to the margin."""
     at = next((at for at in range(len(lines) - 1, -1, -1) if _INDENTED_CODE.match(lines[at])), None)
     if at is None:
         return []

@@ -1,4 +1,4 @@
-"""One program against its tests: two processes, one stream between them, one pipe for the verdict."""
+"""Runs one program against its tests: two processes, one stream between them, one pipe for the verdict."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _KNOWN_BLOCKS = ["def add(a, b):\n    return a + b\n"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """How it went.
+    """The outcome of a program.
 
     Attributes:
-        passed: None when nothing was found out.
+        passed: None when it is not known.
         reason: Why it did not pass; "" for a pass.
         explained: False as long as it is open whether the program or the sandbox is to blame.
     """
@@ -45,18 +45,18 @@ def run(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> 
     """Run a program, given as the pieces of a reply, against the tests of a task.
 
     Where the tests' process fails or runs out of time, a program that is known to be good goes through a
-    sandbox of the same kind. If that passes, the fault is the program's; if not, nothing was found out.
+    sandbox of the same kind. If that passes, the fault is the program's; if not, nothing is known of it.
     """
-    verdict = _attempt(task, blocks, isolation, timeout)
+    verdict = _run_once(task, blocks, isolation, timeout)
     if verdict.explained:
         return verdict
-    known = _attempt(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _PATIENCE))
+    known = _run_once(_KNOWN_TASK, _KNOWN_BLOCKS, isolation, max(timeout, _PATIENCE))
     if known.passed:
         return replace(verdict, explained=True)
     return Verdict(None, f"{verdict.reason}, and a known-good program does not pass either: {known.reason}")
 
 
-def _attempt(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
+def _run_once(task: Task, blocks: list[str], isolation: Isolation, timeout: float) -> Verdict:
     """Run both processes once.
 
     The program's process gets its source and the stream; the tests' process gets the tests, the stream
@@ -90,11 +90,11 @@ def _attempt(task: Task, blocks: list[str], isolation: Isolation, timeout: float
         if said != _READY:
             return Verdict(None, "the sandbox did not start" + ("" if in_time else f" within {patience:g} s"))
         said, in_time = _listen(pipe, _LONGEST, timeout)
-    return _judge(said) if in_time else Verdict(False, f"timed out after {timeout:g} s", explained=False)
+    return _read_verdict(said) if in_time else Verdict(False, f"timed out after {timeout:g} s", explained=False)
 
 
 def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
-    """A line that the tests' process says, of that length at most, and whether it came in time."""
+    """Read a line of the tests' process, of that length at most, and whether it came in time."""
     deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
@@ -110,7 +110,7 @@ def _listen(pipe: int, length: int, seconds: float) -> tuple[bytes, bool]:
     return said, True
 
 
-def _judge(said: bytes) -> Verdict:
+def _read_verdict(said: bytes) -> Verdict:
     word, _, reason = said.decode("utf-8", "replace").rstrip("\n").partition(" ")
     if not said.endswith(b"\n") or word not in _WORDS:
         return Verdict(False, "the process of the tests ended without a verdict", explained=False)

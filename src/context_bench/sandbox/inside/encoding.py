@@ -30,23 +30,23 @@ _BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, 
 
 
 class EncodingError(Exception):
-    """A value that cannot be sent, or bytes that are no value."""
+    """A value that cannot be sent, or bytes that are not a value."""
 
 
 def encode(value: object, refer: Refer) -> bytes:
-    """The bytes of a value; what is no data becomes the reference that `refer` gives it."""
+    """Encode a value; what is not data becomes the reference that `refer` gives it."""
     parts: list[bytes] = []
     _put(parts, value, refer, 0)
     return b"".join(parts)
 
 
 def decode(data: bytes, resolve: Resolve) -> Any:
-    """The value that the bytes stand for; `resolve` turns references into objects."""
+    """Decode a value; `resolve` turns references into objects."""
     reader = _Reader(data, resolve)
     try:
         value = reader.value(0)
     except _BROKEN as error:
-        raise EncodingError(f"bytes that are no value: {type(error).__name__}") from None
+        raise EncodingError(f"bytes that are not a value: {type(error).__name__}") from None
     if reader.at != len(data):
         raise EncodingError("bytes after the end of the value")
     return value

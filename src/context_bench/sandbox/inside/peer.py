@@ -1,6 +1,6 @@
 """Two processes that call each other's functions, and get values back, over one stream.
 
-What an answer holds is data. An object that is no data stays where it is, and the other side holds a
+What an answer holds is data. An object that is not data stays where it is, and the other side holds a
 `Remote`, which asks for its results, attributes and items. A Remote equals nothing but itself and has
 no order and no arithmetic: the owner of an object is asked for values, never for the outcome of a
 comparison.
@@ -34,7 +34,7 @@ ENDED = "the program ended before its tests"
 
 
 class Gone(BaseException):
-    """The other side has ended, or talks nonsense. No test may catch it, so it is no Exception."""
+    """The other side has ended, or talks nonsense. No test may catch it, so it is not an Exception."""
 
 
 class Unsupported(EncodingError):
@@ -117,7 +117,7 @@ class Peer:
     Args:
         stream: A file descriptor to read from and write to.
         allowed: Whether the other side may do an operation on an object that it was handed.
-        exported: Whether an object that is no data may be handed over as a reference.
+        exported: Whether an object that is not data may be handed over as a reference.
     """
 
     def __init__(self, stream: int, allowed: Allowed, exported: Callable[[object], bool]) -> None:
@@ -146,7 +146,7 @@ class Peer:
 
     def serve(self, message: tuple[Any, ...]) -> None:
         """Do what the other side asked, and send the outcome."""
-        _, operation, number, args, kwargs = self.checked(message, str, str, int, tuple, dict)
+        _, operation, number, args, kwargs = self.check_parts(message, str, str, int, tuple, dict)
         target = self._object(number)
         before = self._encode(args)
         try:
@@ -155,7 +155,7 @@ class Peer:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever is raised is the answer
             outcome = self._raised(operation, error)
-        self._answer((*outcome, self._changed(args, before)))
+        self._answer((*outcome, self._find_changes(args, before)))
 
     def _perform(self, operation: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self._allowed(target, operation, args):
@@ -172,8 +172,8 @@ class Peer:
         names = [kind.__name__ for kind in type(error).__mro__]
         return "raise", (names, tuple(_plain(part) for part in error.args))
 
-    def _changed(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
-        """The arguments as the call left them, when that is not as they came."""
+    def _find_changes(self, args: tuple[Any, ...], before: bytes) -> tuple[Any, ...] | None:
+        """Return the arguments as the call left them, when it changed them."""
         try:
             return args if self._encode(args) != before else None
         except Exception:  # noqa: BLE001 - then they cannot be sent either
@@ -186,21 +186,21 @@ class Peer:
             self.send(("raise", (["ValueError"], (f"the result cannot be sent: {error}",)), None))
 
     def _settle(self, message: tuple[Any, ...], operation: str, args: tuple[Any, ...]) -> Any:
-        kind, content, changed = self.checked(message, str, object, object)
+        kind, content, changed = self.check_parts(message, str, object, object)
         if type(changed) is tuple:
             mirror(args, changed)
         if kind == "ok":
             return content
         if kind == "stop" and operation == "next":
             raise StopIteration
-        names, parts = self.checked(content, list, tuple)
+        names, parts = self.check_parts(content, list, tuple)
         if (
             kind != "raise"
             or any(type(name) is not str for name in names)
             or any(type(part) not in PLAIN for part in parts)
         ):
             raise self.gone(NONSENSE)
-        error = _rebuilt(names, parts)
+        error = _rebuild(names, parts)
         if error is None:
             raise self.gone("the program exited")
         raise error
@@ -249,8 +249,8 @@ class Peer:
             size -= len(chunk)
         return b"".join(chunks)
 
-    def checked(self, message: Any, *kinds: type) -> tuple[Any, ...]:
-        """The parts of a message, if they are of these types."""
+    def check_parts(self, message: Any, *kinds: type) -> tuple[Any, ...]:
+        """Return the parts of a message, if they are of these types."""
         if type(message) is not tuple or len(message) != len(kinds):
             raise self.gone(NONSENSE)
         if not all(kind is object or type(part) is kind for part, kind in zip(message, kinds)):
@@ -289,8 +289,8 @@ def _plain(part: object) -> object:
     return part if type(part) in PLAIN else str(part)
 
 
-def _rebuilt(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
-    """An exception like the one that was raised; None for one that ends a program.
+def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
+    """Rebuild an exception like the one that was raised; None for one that ends a program.
 
     StopIteration never crosses: raised by a function it would end a loop of the tests early.
     """

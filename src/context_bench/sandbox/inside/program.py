@@ -1,4 +1,4 @@
-"""From the pieces of a reply to a loaded program: which of them to run, and how they fit the prompt.
+"""Loads a program from the pieces of a reply: chooses which of them to run, and fits them to the prompt.
 
 This runs in the process of the program itself, so that neither hostile source text (the parser can be
 crashed) nor a wrong choice can harm anything but the program.
@@ -38,7 +38,7 @@ def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) 
             _prepare(prompt, [other for other in reversed(others) if _only_defines(other, entry)], namespace)
             _run(tree, namespace)
             return
-    for text in _continuations(prompt, blocks):
+    for text in _continue_prompt(prompt, blocks):
         tree = _parse(text)
         if tree is not None:
             _run(tree, namespace)
@@ -48,7 +48,7 @@ def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) 
 
 def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
     """Run what the reply may rely on: the prompt's imports and helpers, and its own other blocks."""
-    stub = _parse(prompt) or _parse(f"{prompt}\n{_indent_of(prompt)}pass\n")
+    stub = _parse(prompt) or _parse(f"{prompt}\n{_find_indent(prompt)}pass\n")
     for tree in [stub, *others]:
         if tree is not None:
             try:
@@ -57,23 +57,23 @@ def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
                 pass
 
 
-def _continuations(prompt: str, blocks: list[str]) -> Iterator[str]:
-    """The prompt with each block as the body that it asks for, indented in the ways that models use."""
+def _continue_prompt(prompt: str, blocks: list[str]) -> Iterator[str]:
+    """Complete the prompt with each block as its body, indented in the ways that models use."""
     if not prompt:
         return
     head = prompt if prompt.endswith("\n") else f"{prompt}\n"
-    indent = _indent_of(prompt)
+    indent = _find_indent(prompt)
     for block in blocks:
         if block[:1] in (" ", "\t"):
             yield head + block
-            yield head + _indented(_dedented(block), indent)
+            yield head + _indent(_dedent(block), indent)
         else:
             yield head + indent + block  # only the first line lost its indentation
-            yield head + _indented(block, indent)
+            yield head + _indent(block, indent)
 
 
-def _indent_of(prompt: str) -> str:
-    """The indentation of the last function of the prompt, which is the one to complete."""
+def _find_indent(prompt: str) -> str:
+    """Find the indentation of the last function of the prompt, which is the one to complete."""
     indent = ""
     for line in prompt.splitlines():
         if line.startswith(("def ", "async def ")):
@@ -83,13 +83,13 @@ def _indent_of(prompt: str) -> str:
     return indent or "    "
 
 
-def _dedented(text: str) -> str:
+def _dedent(text: str) -> str:
     lines = text.splitlines()
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return "\n".join(line[margin:] for line in lines)
 
 
-def _indented(text: str, indent: str) -> str:
+def _indent(text: str, indent: str) -> str:
     return "\n".join(indent + line if line.strip() else line for line in text.splitlines()) + "\n"
 
 
@@ -111,7 +111,7 @@ def _fail(blocks: list[str]) -> Any:
 
 
 def _defines(tree: Any, name: str) -> bool:
-    return any(name in _bound(statement) for statement in tree.body)
+    return any(name in _list_bound_names(statement) for statement in tree.body)
 
 
 def _only_defines(tree: Any, entry: str) -> bool:
@@ -122,7 +122,7 @@ def _only_defines(tree: Any, entry: str) -> bool:
     )
 
 
-def _bound(statement: Any) -> list[str]:
+def _list_bound_names(statement: Any) -> list[str]:
     kind = type(statement).__name__
     if kind in _DEFINITIONS:
         return [statement.name]

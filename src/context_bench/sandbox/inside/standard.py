@@ -19,7 +19,7 @@ _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microseco
 
 
 def pack(value: Any) -> tuple[str, Any] | None:
-    """The name and the parts of a value; None for a type that is not among these."""
+    """Return the name and the parts of a value; None for a type that is not among these."""
     kind = type(value)
     if (kind.__module__, kind.__qualname__) in _PACKERS:
         parts = _PACKERS[kind.__module__, kind.__qualname__](value)
@@ -33,7 +33,7 @@ def pack(value: Any) -> tuple[str, Any] | None:
 
 
 def unpack(name: str, parts: Any) -> Any:
-    """The value of that name and parts; ValueError, TypeError or the like for parts that do not fit."""
+    """Rebuild a value from its name and parts; ValueError, TypeError or the like for parts that do not fit."""
     return _BUILDERS[name](parts)
 
 
@@ -42,13 +42,13 @@ def _fields(value: Any, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _moment(value: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-    """The fields of a time with its zone and fold; None for one in a zone of the program's own, which is no data."""
+    """Return the fields of a time with its zone and fold; None for a zone of the program's own, which is not data."""
     zone = value.tzinfo
     return None if zone is not None and pack(zone) is None else (*_fields(value, names), zone, value.fold)
 
 
 def _factory(value: Any) -> str | None:
-    """The name of a default factory, where it is a built-in type."""
+    """Return the name of a default factory, where it is a built-in type."""
     packed = pack(value.default_factory)
     return packed[1] if packed and packed[0] == "type" else None
 
@@ -117,7 +117,7 @@ def _zone_of_the_world(key: Any) -> Any:
 def _type(name: str) -> type:
     found = getattr(builtins, name)
     if not isinstance(found, type):
-        raise TypeError(f"{name} is no type")
+        raise TypeError(f"{name} is not a type")
     return found
 
 

@@ -32,7 +32,7 @@ def main(job: dict[str, Any]) -> None:
     peer = Peer(job["stream"], _allowed, _exported)
     started = _meet(peer)
     posix.write(job["verdict"], b"ready\n")
-    verdict = _verdict(peer, job) if started else "unusable the process of the program did not start"
+    verdict = _reach_verdict(peer, job) if started else "unusable the process of the program did not start"
     posix.write(job["verdict"], f"{verdict}\n".encode("utf-8", "replace"))
     linger()
 
@@ -46,23 +46,23 @@ def _meet(peer: Peer) -> bool:
     return True
 
 
-def _verdict(peer: Peer, job: dict[str, Any]) -> str:
+def _reach_verdict(peer: Peer, job: dict[str, Any]) -> str:
     place = [0]
     try:
-        _run(_program(peer, job), job, place)
+        _run(_receive_program(peer, job), job, place)
     except Unsupported as error:
-        return f"unusable {_line(error)}"
+        return f"unusable {_format_line(error)}"
     except Refused as error:
-        return f"fail {_line(error)}"
+        return f"fail {_format_line(error)}"
     except BaseException as error:  # noqa: BLE001 - whatever ends the tests early is a failure
-        return f"fail {peer.broken or _described(error, job, place[0])}"
+        return f"fail {peer.broken or _describe_error(error, job, place[0])}"
     return f"fail {peer.broken}" if peer.broken else "pass"
 
 
-def _program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
-    """The names that the program gives to the tests."""
+def _receive_program(peer: Peer, job: dict[str, Any]) -> dict[str, Any]:
+    """Receive the names that the program gives to the tests."""
     peer.send(("go",))
-    kind, content = peer.checked(peer.receive(), str, object)
+    kind, content = peer.check_parts(peer.receive(), str, object)
     if kind == "failed" and type(content) is str:
         raise Refused(content)
     if kind != "ready" or type(content) is not dict:
@@ -93,7 +93,7 @@ def _exec(source: str, name: str, space: dict[str, Any]) -> None:
     exec(compile(source, name, "exec", dont_inherit=True), space)
 
 
-def _described(error: BaseException, job: dict[str, Any], number: int) -> str:
+def _describe_error(error: BaseException, job: dict[str, Any], number: int) -> str:
     """Type, place and message of what ended the tests; asserts of one source are numbered."""
     step, line, source = error.__traceback__, 0, f"<test {number}>"
     while step is not None:
@@ -104,10 +104,10 @@ def _described(error: BaseException, job: dict[str, Any], number: int) -> str:
         lines = job["tests"][0].splitlines()[:line]
         number = max(1, sum(text.lstrip().startswith("assert") for text in lines))
     text = f"{type(error).__name__} in test {number}" if number else f"{type(error).__name__} before the first test"
-    return f"{text}: {_line(error)}" if str(error) else text
+    return f"{text}: {_format_line(error)}" if str(error) else text
 
 
-def _line(error: BaseException) -> str:
+def _format_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
