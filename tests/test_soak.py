@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from soak_check import check_asked_again, check_requests, check_rows
+from soak_check import Death, check_asked_again, check_requests, check_rows
 from soak_server import CODE_EVERY, HostileModel, Judge, expect_answer, expect_judge_score
 from soak_watch import Watch, find_slope, list_descendants, measure_growth
 
@@ -79,10 +79,11 @@ def test_requests_that_nobody_recorded_or_answered() -> None:
 def test_what_is_asked_again_needs_a_death() -> None:
     twice, _ = make_servers((0, 1.0, 2.0), (0, 8.0, 9.0))
     assert len(check_asked_again(twice, [])) == 1
-    assert len(check_asked_again(twice, [5.0])) == 1, "it had been answered three seconds before"
-    assert check_asked_again(twice, [1.5]) == []
-    assert check_asked_again(twice, [2.5]) == []
-    assert len(check_asked_again(twice, [8.5])) == 1
+    assert len(check_asked_again(twice, [Death(5.0, 5.0)])) == 1, "it had been answered three seconds before"
+    assert check_asked_again(twice, [Death(1.5, 1.5)]) == []
+    assert check_asked_again(twice, [Death(2.5, 2.5)]) == []
+    assert len(check_asked_again(twice, [Death(8.5, 8.5)])) == 1
+    assert check_asked_again(twice, [Death(2.0, 7.0)]) == [], "what arrives after the grace of SIGTERM may be lost"
 
 
 def test_growth_and_slope() -> None:

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from soak_check import check_asked_again, check_requests, check_rows
+from soak_check import Death, check_asked_again, check_requests, check_rows
 from soak_server import HostileModel, Judge, make_example, serve
 from soak_watch import Watch, adopt_orphans, find_slope, list_descendants, measure_growth
 
@@ -44,8 +44,8 @@ WARM_UP = 0.25
 MAX_SLOPE_MB, MAX_GROWTH_MB, MAX_GROWTH_FDS = 0.5, 10.0, 8
 """Memory is flat when it grows by less than this slope a minute, or by less than this in all; open files likewise."""
 
-GRACE = 8.0
-"""Seconds that a run has to end after SIGTERM (5 of them for what is in flight), and its family after its death."""
+TERM_GRACE, GRACE = 5.0, 15.0
+"""Seconds for what is in flight after SIGTERM; then until a run has ended, and until its family has after its death."""
 
 
 class Soak:
@@ -129,7 +129,7 @@ class Soak:
             Judge(),
             Counter[str](),
         )
-        deaths: list[float] = []
+        deaths: list[Death] = []
         store, report = f"killed-{number}", self.folder / f"killed-{number}.json"
         arguments = ["--dataset", "killed.jsonl", "--max-workers", str(KILLED_WORKERS), "--cache-dir", store]
         with serve(model.converse) as model_url, serve(judge.converse) as judge_url:
@@ -152,7 +152,7 @@ class Soak:
         self._check_killed_rows(store, report, model, deaths)
         return True, kills
 
-    def _kill(self, run: subprocess.Popen[bytes], begun: bool, deaths: list[float], report: Path) -> str:
+    def _kill(self, run: subprocess.Popen[bytes], begun: bool, deaths: list[Death], report: Path) -> str:
         """Kill a run in one way or the other, and look at what it leaves; the signal's name.
 
         Before its first request (`begun`) a run may die of SIGTERM at once, since it has nothing to report.
@@ -161,7 +161,8 @@ class Soak:
         moment = time.monotonic()
         run.send_signal(sent)
         code = _wait(run, GRACE)
-        deaths.append(moment if sent == signal.SIGKILL else time.monotonic())
+        gone = time.monotonic()
+        deaths.append(Death(moment if sent == signal.SIGKILL else min(moment + TERM_GRACE, gone), gone))
         if sent == signal.SIGTERM:
             if code is None:
                 _end(run)
@@ -192,7 +193,7 @@ class Soak:
 
     # --- checks
 
-    def _check_killed_rows(self, store: str, report: Path, model: HostileModel, deaths: list[float]) -> None:
+    def _check_killed_rows(self, store: str, report: Path, model: HostileModel, deaths: list[Death]) -> None:
         told = json.loads(report.read_text(encoding="utf-8"))["rows"] if report.exists() else []
         kept = self._export(store)
         wrong = check_rows(told, KILLED_COUNT, f"{store}, report") + check_rows(kept, KILLED_COUNT, f"{store}, store")

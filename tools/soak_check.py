@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from soak_server import Judge, _Model, expect_answer, expect_judge_score
 
-__all__ = ["check_asked_again", "check_requests", "check_rows"]
+__all__ = ["Death", "check_asked_again", "check_requests", "check_rows"]
+
+
+class Death(NamedTuple):
+    """From when on what arrives at a run may be lost, and when it was gone."""
+
+    start: float
+    end: float
+
 
 LATE = 1.0
 """Seconds before a kill in which an answer may get lost on its way through proxy, tap and store, on a busy machine."""
@@ -71,14 +79,21 @@ def check_requests(rows: Sequence[dict[str, Any]], model: _Model, judge: Judge) 
     return wrong
 
 
-def check_asked_again(model: _Model, deaths: Sequence[float]) -> list[str]:
+def check_asked_again(model: _Model, deaths: Sequence[Death]) -> list[str]:
     """Say which examples were asked again although no death of the run explains it.
 
     It may be asked again when the run died while the request was under way, or within LATE seconds of its answer.
     """
     return [
-        f"example {number} was answered, and was asked again although the run lived on"
+        f"example {number} was answered after {answered - asked:.1f} s and asked again {again - answered:.1f} s later, "
+        f"and no death explains it: {_describe_deaths(deaths, answered)}"
         for number, answers in model.answers.items()
         for (asked, answered), (again, _) in pairwise(answers)
-        if not any(asked < death < min(answered + LATE, again) for death in deaths)
+        if not any(asked < death.end and death.start < min(answered + LATE, again) for death in deaths)
     ]
+
+
+def _describe_deaths(deaths: Sequence[Death], moment: float) -> str:
+    return (
+        ", ".join(f"{death.start - moment:+.1f} to {death.end - moment:+.1f} s" for death in deaths) or "there was none"
+    )

@@ -107,8 +107,8 @@ class _Model:
                     await _send(writer, 404, b"{}")
                 elif not await self.answer(int(found[1]), writer):
                     break
-        except (OSError, EOFError, asyncio.LimitOverrunError):
-            pass
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # the client has gone, or the soak is over
         finally:
             writer.close()
 

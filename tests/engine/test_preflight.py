@@ -434,3 +434,32 @@ def test_anthropics_form_names_its_own_key() -> None:
             result = evaluate(AnthropicProxy(f"{server.url}/v1/messages", name="a"), numbered(1, 2))
         assert [chat.path for chat in server.chats] == ["/v1/messages"]
     assert "set ANTHROPIC_API_KEY" in result.config["stopped_systems"]["a"]
+
+
+# A system that has answered before
+
+
+def test_examples_that_failed_before_do_not_stop_a_run_that_goes_on(tmp_path: Path) -> None:
+    """They are asked again first, and may fail for ever; what the store knows of the system says that it works."""
+
+    def busy_for_two(request: Request) -> Reply:
+        return raw(b"<html>busy</html>") if number_of(request) in (1, 2) else right(request)
+
+    with Server(busy_for_two) as server:
+        proxy = OpenAIProxy(server.url, name="p", max_retries=0)
+        evaluate(proxy, numbered(0, 1, 2), cache_dir=tmp_path)
+        result = evaluate(proxy, numbered(*range(8)), cache_dir=tmp_path, max_workers=4)
+    assert result.config["stopped_systems"] == {}
+    assert [row.example_id for row in result.rows if row.error] == [1, 2]
+    assert [row.example_id for row in result.rows] == list(range(8))
+
+
+def test_a_key_that_is_refused_stops_a_run_that_goes_on(tmp_path: Path) -> None:
+    with Server(right) as server:
+        evaluate(OpenAIProxy(server.url, name="p"), numbered(0), cache_dir=tmp_path)
+        server.script = [reply(401, {"error": {"message": "no such key"}})]
+        before = len(server.chats)
+        with pytest.warns(UserWarning, match="p was stopped"):
+            result = evaluate(OpenAIProxy(server.url, name="p"), numbered(*range(20)), cache_dir=tmp_path)
+        assert len(server.chats) - before == 3
+    assert "p" in result.config["stopped_systems"]

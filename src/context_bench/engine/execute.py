@@ -180,6 +180,8 @@ class Run:
         if plan.keep_rows:
             self._put(job.order, row)
         self.reused += outcome.known
+        if outcome.known and row.error is None and self._preflight is not None:
+            self._preflight.note_answered(row.system)
         if not job.item.counted:
             job.item.counted = True
             self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1

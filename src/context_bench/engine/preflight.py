@@ -18,6 +18,9 @@ from context_bench.types import System
 
 __all__ = ["Preflight"]
 
+_CHANCES = 3
+"""Requests in a row that have to fail before a system is stopped that has answered in an earlier run."""
+
 
 class Preflight:
     """Holds the jobs of a system back until its first request is answered, and stops the system if that is no use.
@@ -37,11 +40,21 @@ class Preflight:
         self._run, self._stop = run, stop
         self._undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
         self._over = False
+        self._chances: dict[str, int] = {}
         self.stopped: dict[str, str] = {}
 
     def end(self) -> None:
         """Start nothing more: jobs that are held back are dropped."""
         self._over = True
+
+    def note_answered(self, name: str) -> None:
+        """Note that the store has an answer of a system.
+
+        Examples that failed in an earlier run are asked again before all others, and may fail for ever: one of them
+        alone does not tell that the system does not work.
+        """
+        if name in self._undecided:
+            self._chances.setdefault(name, _CHANCES)
 
     async def work(self, job: Job) -> None:
         """Run a job, alone if it is the first of its system."""
@@ -58,17 +71,21 @@ class Preflight:
                 return not self._over and name not in self.stopped
             outcome = await self._run(job)
             if outcome is not None:
-                del self._undecided[name]
                 self._judge(job.system, outcome)
             return False
 
     def _judge(self, system: System, outcome: Outcome) -> None:
+        """Stop a system, or let the rest of its jobs go; one that has answered before has more chances."""
         explain = system_traits(system).stop_reason
-        reason = None if explain is None else explain(outcome.cause, outcome.processed)
+        name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
+        self._chances[name] = left = self._chances.get(name, 1) - 1
+        if reason is not None and left:
+            return  # the next one goes alone too
+        del self._undecided[name]
         if reason is not None:
-            self.stopped[system.name] = printable(reason)
+            self.stopped[name] = printable(reason)
             self._stop(system)
-            warnings.warn(f"{system.name} was stopped after its first request: {printable(reason)}", stacklevel=2)
+            warnings.warn(f"{name} was stopped after its first request: {printable(reason)}", stacklevel=2)
 
 
 def _can_explain(system: System) -> bool:
