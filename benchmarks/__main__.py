@@ -6,6 +6,8 @@ from importlib import import_module
 
 for name in (
     "throughput",
+    "function",
+    "store_size",
     "client",
     "full_endpoint",
     "memory",

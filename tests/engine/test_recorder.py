@@ -27,8 +27,7 @@ def keys(tmp_path: Path, system: Any = None, example: dict[str, Any] | None = No
         recorder = Recorder(store, store.start_run({}), scorer, counting, reuse=True, tag=tag)
         item = Item({**numbered(1)[0], **(example or {})})
         job = Job(0, system or Passthrough(), item, repeat)
-        recorder.set_keys([job])
-        return job.keys
+        return recorder.keys_of(job)
 
 
 def test_a_job_has_the_same_keys_in_every_run_and_place(tmp_path: Path) -> None:

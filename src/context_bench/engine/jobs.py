@@ -33,7 +33,7 @@ class Item:
         self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
         self.tag = str(example.get("dataset") or "")
         self.tokens: int | None = None
-        self.counting: Future[int] | None = None
+        self.counting: Future[None] | None = None
         self.is_long = _measure(self.example) >= LONG_TEXT
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, call_several, call_system, is_endpoint
-from context_bench.engine.jobs import Job
+from context_bench.engine.jobs import Item, Job
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
@@ -100,7 +100,6 @@ class Pipeline:
         recorder = self._recorder
         if recorder is None:
             return jobs
-        recorder.set_keys(jobs)
         rows = recorder.known_rows(jobs)
         known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
         if known:
@@ -178,11 +177,17 @@ class Pipeline:
             return None
         item = job.item
         if item.is_long and item.tokens is None and item.counting is None and is_endpoint(job.system):
-            item.counting = self._count_threads.submit(self._maker.count_input, item)  # while the request is under way
+            item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
         outcome = await call_system(job.system, item.example, self._threads)
         if self._budget is not None:
             self._budget.land(job, outcome)
         return outcome
+
+    def _count(self, item: Item) -> None:
+        """Do what a long example takes beside its call: count its tokens, and work out its digests for the store."""
+        self._maker.count_input(item)
+        if self._recorder is not None:
+            self._recorder.digest(item)
 
     async def _take(self, job: Job, outcome: Outcome) -> None:
         """Complete an answer: with its batch, now, or in a thread."""

@@ -40,7 +40,8 @@ class Recorder:
         self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
         self._complete = False
-        if reuse:
+        self._looks_up = reuse and store.has_keys()
+        if self._looks_up:
             store.index_rows()
 
     def announce(self, systems: Sequence[System]) -> None:
@@ -49,14 +50,22 @@ class Recorder:
             if self._system_key(system)[0] is None and self.reuse:
                 _not_reused("answers", system.name)
 
-    def set_keys(self, jobs: Sequence[Job]) -> None:
-        """Work out the keys of jobs."""
-        digests = [job.item.digests or _digested(job.item) for job in jobs]
-        for job, (whole, visible) in zip(jobs, digests):
-            job.keys = self._keys(job, whole, visible)
+    def digest(self, item: Item) -> None:
+        """Work out what stands for an example in keys; of a long one that takes its time, which a thread may spend."""
+        if item.digests is None:
+            item.digests = example_digests(item.example)
 
-    def _keys(self, job: Job, whole: bytes, visible: bytes) -> Keys:
+    def keys_of(self, job: Job) -> Keys:
+        """The keys of a job, worked out when they are first needed."""
+        if job.keys is None:
+            job.keys = self._make_keys(job)
+        return job.keys
+
+    def _make_keys(self, job: Job) -> Keys:
         item, system = job.item, job.system
+        self.digest(item)
+        assert item.digests is not None
+        whole, visible = item.digests
         judged, (base, gold) = self._row_key(item), self._system_key(system)
         if base is None:
             return Keys(whole, None, None)
@@ -86,22 +95,26 @@ class Recorder:
 
     def known_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
         """The finished row of each job, when nothing that it depends on has changed."""
-        if not self.reuse:
+        if not self._looks_up:
             return [None] * len(jobs)
+        for job in jobs:  # all of them first: the same step many times in a row costs half as much
+            self.digest(job.item)
         rows: list[EvalRow | None] = []
-        for job, found in zip(jobs, self.store.find_rows([(_keys_of(job).row, job.item.example) for job in jobs])):
+        for job, found in zip(jobs, self.store.find_rows([(self.keys_of(job).row, job.item.example) for job in jobs])):
             if found is None:
                 rows.append(None)
             else:
-                keys = _keys_of(job)
+                keys = self.keys_of(job)
                 keys.response, row, keys.record = found
                 rows.append(row)
         return rows
 
     def known_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
-        keys = _keys_of(job)
-        found = self.store.find_answer(keys.answer, job.item.example) if self.reuse and keys.answer else None
+        if not self._looks_up:
+            return None
+        keys = self.keys_of(job)
+        found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
         if found is None:
             return None
         keys.response, answer, keys.record = found
@@ -115,14 +128,14 @@ class Recorder:
 
     def keep_answer(self, job: Job, outcome: Outcome) -> None:
         """Put an answer down, unless it is there already."""
-        keys = _keys_of(job)
+        keys = self.keys_of(job)
         if keys.response is None:
             answer = StoredAnswer(outcome.processed, outcome.metadata, outcome.latency, outcome.returns)
             keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, answer)
 
     def keep_row(self, job: Job, row: EvalRow, *, final: bool) -> None:
         """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
-        keys, item = _keys_of(job), job.item
+        keys, item = self.keys_of(job), job.item
         new = item.kept is None
         if item.kept is None:
             self._index_rest()
@@ -134,7 +147,7 @@ class Recorder:
 
     def keep_known(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
-        keys = _keys_of(job)
+        keys = self.keys_of(job)
         assert keys.row is not None
         self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
 
@@ -147,22 +160,12 @@ class Recorder:
         if not self._complete:
             self._complete = True
             self.store.index_examples()
-            if self.reuse:
+            if self._looks_up:
                 self.store.index_answers()
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
         """What slow evaluators said of an answer."""
-        return ScoreMemory(self.store, self._evaluators, _keys_of(job).whole, processed, reuse=self.reuse)
-
-
-def _digested(item: Item) -> tuple[bytes, bytes]:
-    item.digests = example_digests(item.example)
-    return item.digests
-
-
-def _keys_of(job: Job) -> Keys:
-    assert job.keys is not None, "keys are set before anything is looked for or kept"
-    return job.keys
+        return ScoreMemory(self.store, self._evaluators, self.keys_of(job).whole, processed, reuse=self.reuse)
 
 
 def _not_reused(what: str, name: str) -> None:

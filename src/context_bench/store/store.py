@@ -101,6 +101,10 @@ class Store(Reader):
 
     # -- looking up
 
+    def has_keys(self) -> bool:
+        """Whether anything may be found at all: in a new store nothing needs to be looked for."""
+        return self._one("SELECT 1 FROM keys WHERE kind != 'example' LIMIT 1") is not None
+
     def index_rows(self) -> None:
         """Read the keys of rows into memory: asking for one that is not there then costs nothing.
 
