@@ -17,7 +17,7 @@ _EXAMPLES = (
 _COMMANDS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "diff", "tap"),
-    "list": ("datasets", "systems", "evaluators", "metrics"),
+    "list": ("datasets", "systems", "evaluators", "metrics", "reporters"),
     "set up": ("local", "completion"),
 }
 
@@ -29,7 +29,7 @@ _FLAGS = {
     "--model NAME": "the model to ask for",
     "--reader URL": "a model that answers from what each --system made",
     "--start COMMAND": "start a proxy and record what reaches the model behind it",
-    "--output FORM": "table, json or csv; --out FILE writes it to a file",
+    "--output REF": "table, json, csv or your own; --out FILE writes it to a file",
     "--resume": "reuse the answers of earlier runs",
     "--dry-run": "say what would be sent and what it might cost",
 }
