@@ -44,8 +44,18 @@ METRIC = """
 class MyMetric:
     name = "my-metric"
 
+    def __init__(self, k=1):
+        self.k = k
+
     def compute(self, rows):
         return {"rows": float(len(rows))}
+
+
+class MyReporter:
+    name = "my-reporter"
+
+    def render(self, result):
+        return f"{len(result.rows)}\\n"
 """
 
 

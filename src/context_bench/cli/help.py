@@ -26,7 +26,7 @@ _EXAMPLES = {
 _COMMAND_GROUPS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "diff", "tap"),
-    "list": ("datasets", "systems", "evaluators", "metrics", "prices"),
+    "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),
 }
 
@@ -38,7 +38,7 @@ _FLAGS = {
     "--model NAME": "model to ask for",
     "--reader URL": "server whose model answers from what each --system returned",
     "--start COMMAND": "start a proxy and record what reaches the model behind it",
-    "--output FORM": "table, json or csv; --out FILE writes it to a file",
+    "--output REF": "table, json, csv or your own; --out FILE writes it to a file",
     "--resume": "reuse the answers of earlier runs",
     "--dry-run": "show what would be sent and what it might cost",
 }

@@ -37,7 +37,8 @@ class FunctionEvaluator:
 def adapt_evaluator(evaluator: Any) -> Evaluator:
     """Accept an evaluator as it is, a function `f(original, processed)`, or the name of one of ours."""
     if isinstance(evaluator, str):
-        return registry.get("evaluator", evaluator)()  # type: ignore[no-any-return]
+        found = registry.get("evaluator", evaluator)
+        return adapt_evaluator(found() if isinstance(found, type) else found)
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
     if isinstance(evaluator, Evaluator):
