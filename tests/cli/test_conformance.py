@@ -130,7 +130,7 @@ def test_a_vendors_own_error_is_shown(tmp_path: Path) -> None:
         (["--start", "x", "--vendor", "y"], "--start and --vendor both start a proxy"),
         (["--proxy", "http://localhost:1", "--vendor", "y", "--vendor", "z"], "leave it out with several --vendor"),
         (["--proxy", "localhost", "--tap", ":0"], "'localhost' is not the URL of a server: write http://localhost"),
-        (["--proxy", "http://localhost:1", "--tap", "9100"], "'9100' is no address to listen on"),
+        (["--proxy", "http://localhost:1", "--tap", "9100"], "'9100' is not an address to listen on"),
         (["--proxy", "http://localhost:1", "--tap", ":0", "--check", "x"], "unknown check 'x'"),
         (["--vendor", "nobody"], "unknown vendor 'nobody'"),
         (["--start", "no-such-program-at-all"], "no-such-program-at-all"),

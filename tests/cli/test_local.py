@@ -104,9 +104,9 @@ def test_a_model_that_has_broken_off_comes_back_at_the_same_address(tmp_path: Pa
     ("arguments", "message"),
     [
         (["--model", "absent.gguf"], "no model file at absent.gguf"),
-        (["--model", "data.txt"], "data.txt is no GGUF file"),
-        (["--listen", "8080"], "'8080' is no address to listen on"),
-        (["--listen", ":70000"], "':70000' is no address to listen on"),
+        (["--model", "data.txt"], "data.txt is not a GGUF file"),
+        (["--listen", "8080"], "'8080' is not an address to listen on"),
+        (["--listen", ":70000"], "':70000' is not an address to listen on"),
         (["--threads", "0"], "--threads"),
         (["--context", "x"], "--context"),
         (["--context", "9000"], "SmolLM2-135M-Instruct can read 8192 tokens, and not 9000"),

@@ -98,7 +98,7 @@ def test_from_several_threads() -> None:
 # What is sent
 
 
-@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
 def test_the_path(ending: str) -> None:
     with Server(verdict(4)) as server:
         LLMJudge(server.url + ending, "m").score(EXAMPLE, ANSWER)

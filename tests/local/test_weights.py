@@ -176,7 +176,7 @@ def test_a_file_of_the_users_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"GGU", b"a text\n", b"PK\x03\x04", b"FUGG" * 100])
 def test_a_file_that_is_no_gguf(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.gguf").write_bytes(content)
-    with pytest.raises(UsageError, match=r"model.gguf is no GGUF file$"):
+    with pytest.raises(UsageError, match=r"model.gguf is not a GGUF file$"):
         choose(str(tmp_path / "model.gguf"))
 
 

@@ -145,7 +145,7 @@ def test_all_of_its_family_ends_also_those_that_left_or_do_not_listen(tmp_path: 
     def look() -> None:
         assert until(lambda: len(left(started.token)) >= 8)
         assert started._guardian is not None
-        before.update(guardian.descendants(started._guardian.pid))
+        before.update(guardian.find_descendants(started._guardian.pid))
         seconds.append(time.monotonic())
 
     run(started, look)

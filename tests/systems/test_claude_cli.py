@@ -127,7 +127,7 @@ def test_what_it_says_on_stderr_is_told_when_it_fails(claude: Make) -> None:
     "output", ["", "Hello!", "[]", "null", "5", "{}", '{"result": null}', '{"result": 5}', '{"result": "x"', "\\xff"]
 )
 def test_output_that_is_no_result(claude: Make, output: str) -> None:
-    with pytest.raises(BadOutput, match="no result"):
+    with pytest.raises(BadOutput, match="is not a result"):
         claude(f"print({output!r})").process(EXAMPLE)
 
 

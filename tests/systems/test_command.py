@@ -142,11 +142,11 @@ def test_start_up_is_paid_once(program: Make) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("print('hello', flush=True)", "no JSON object: b'hello'"),
-        ("print('[1]', flush=True)", "no JSON object"),
-        ("print('null', flush=True)", "no JSON object"),
-        ("sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush()", "no JSON object"),
-        ("print('x' * 100_000, flush=True)", "no JSON object"),
+        ("print('hello', flush=True)", "not a JSON object: b'hello'"),
+        ("print('[1]', flush=True)", "not a JSON object"),
+        ("print('null', flush=True)", "not a JSON object"),
+        ("sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush()", "not a JSON object"),
+        ("print('x' * 100_000, flush=True)", "not a JSON object"),
         ('print(\'{"response": 1}\\n{"response": 2}\', flush=True)', "more than one line"),
         ("say({'response': 'a', 'id': 99})", "answered example 99, and was asked 1"),
     ],

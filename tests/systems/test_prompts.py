@@ -73,7 +73,7 @@ def test_without_a_question_the_context_is_the_message_and_without_a_context_the
 
 
 def test_an_unknown_framing() -> None:
-    with pytest.raises(UsageError, match="framing is one of system, user, tool, not 'letter'"):
+    with pytest.raises(UsageError, match="framing must be one of system, user, tool \\(got 'letter'\\)"):
         build_messages({"context": "C", "question": "Q", "framing": "letter"})
 
 

@@ -299,7 +299,7 @@ def test_a_reader_that_refuses() -> None:
 
 @pytest.mark.parametrize("wrong", [Passthrough(), first_sentence, None])
 def test_what_is_no_reader(wrong: Any) -> None:
-    with pytest.raises(UsageError, match="no reader"):
+    with pytest.raises(UsageError, match="is not a reader"):
         WithReader(Passthrough(), wrong)
 
 

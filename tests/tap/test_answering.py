@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.tap.answering import Incoming, Outgoing, build_error, build_reply
+from context_bench.utils.tokens import set_tokenizer
 from context_bench.wire.replies import Answer, ToolCall
 from context_bench.wire.requests import read_document
 
@@ -207,3 +208,23 @@ def test_a_body_that_is_no_object_reads_as_an_empty_one(body: bytes) -> None:
 def test_the_same_request_gets_the_same_bytes() -> None:
     assert build_reply(Answer("x"), asked()).body == build_reply(Answer("x"), asked()).body
     assert plain(build_reply(Answer("x"), asked()))["id"] != plain(build_reply(Answer("x"), asked(seed=1)))["id"]
+
+
+def test_a_request_is_parsed_and_counted_once_however_many_ask() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text.split())
+
+    set_tokenizer(count)
+    try:
+        counted.clear()
+        request = asked()
+        reply = plain(build_reply(Answer("Good day"), request))
+        assert reply["usage"]["prompt_tokens"] == request.count_tokens() == request.count_tokens()
+        assert request.document() is request.document()
+        assert len(counted) == len(set(counted))  # each text once
+    finally:
+        set_tokenizer(None)
+    assert request.count_tokens() != 0  # another tokenizer counts anew

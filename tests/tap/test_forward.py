@@ -16,9 +16,9 @@ import pytest
 
 from context_bench.errors import UsageError
 from context_bench.tap.answering import Incoming, Outgoing
-from context_bench.tap.forward import Forward, without_marks
+from context_bench.tap.forward import Forward, remove_marks
 from context_bench.tap.server import Tap
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from servers import Server, completion, cut, free_port, hang, message, raw, reply, stream
 
 KEY = "sk-live-0123456789abcdef"
@@ -116,7 +116,7 @@ def test_headers_that_are_meant_for_one_hop_stay_there() -> None:
     ],
 )
 def test_marks_do_not_go_on(body: str, passed: dict[str, Any]) -> None:
-    assert json.loads(without_marks(body.encode())) == passed
+    assert json.loads(remove_marks(body.encode())) == passed
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_marks_do_not_go_on(body: str, passed: dict[str, Any]) -> None:
     ],
 )
 def test_a_body_without_a_mark_is_not_touched(body: str) -> None:
-    assert without_marks(body.encode()) == body.encode()
+    assert remove_marks(body.encode()) == body.encode()
 
 
 def test_a_large_body_goes_on_whole() -> None:

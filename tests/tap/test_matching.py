@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 
 from context_bench.tap.answering import Incoming
-from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, phrases
-from context_bench.traffic.call import Call
+from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, find_phrases
+from context_bench.traffic.calls import Call
 from context_bench.wire.requests import Prompt
 
 FILLER = "the grass is green and the sky is blue and the sun is yellow"
@@ -129,8 +133,11 @@ def test_a_body_that_is_no_prompt_fits_none() -> None:
 
 
 def test_phrases() -> None:
-    assert phrases(["One two, three FOUR five"]) == {"one two three four", "two three four five"}
-    assert phrases(["only three words", ""]) == {"only three words"}
+    assert find_phrases(["One two, three FOUR five"]) == {
+        ("one", "two", "three", "four"),
+        ("two", "three", "four", "five"),
+    }
+    assert find_phrases(["only three words", ""]) == {("only", "three", "words")}
 
 
 def test_marks_are_never_the_same() -> None:
@@ -178,3 +185,81 @@ def test_many_long_texts_cost_little() -> None:
         send(matcher, text, f"what is special about example number {number}")
     assert [len(ticket.calls) for ticket in tickets] == [1] * 40
     assert time.process_time() - started < 10
+
+
+def make_prose(number: int, words: int) -> str:
+    """Text of many different words, of which every number gets others."""
+    draw = random.Random(number)
+    return " ".join(f"word{draw.randrange(5000)}" for _ in range(words))
+
+
+def test_a_long_text_that_was_cut_is_still_recognised() -> None:
+    matcher = Matcher()
+    texts = [make_prose(number, 3000) for number in range(4)]
+    tickets = [opened(matcher, [text, "What is it about?"]) for text in texts]
+    for text, ticket in zip(texts, tickets):
+        kept = " ".join(text.split()[1000:2000])
+        assert owner(send(matcher, f"Shortened: {kept}", "What is it about?"), *tickets) is ticket
+
+
+def test_what_a_long_text_is_recognised_by_is_the_same_in_every_process() -> None:
+    code = (
+        "from context_bench.tap.matching import find_phrases\n"
+        "text = ' '.join(f'word{place * 31 % 5003}' for place in range(3000))\n"
+        "print(sorted(find_phrases([text]))[:20], len(find_phrases([text])))"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1] != b""
+
+
+def test_a_text_of_few_words_has_phrases_whatever_they_are() -> None:
+    for word in ("a", "b", "c", "d", "e", "f"):
+        assert find_phrases([f"{word} " * 1000]) == {(word,) * 4}
+
+
+def test_a_call_costs_no_more_where_many_requests_are_under_way() -> None:
+    """Calls are looked up in an index: 64 requests must not cost what 64 comparisons would."""
+
+    def measure(others: int) -> float:
+        matcher = Matcher()
+        for number in range(others):
+            opened(matcher, [make_prose(number, 2000)])
+        send(matcher, "so that all of them are in the index")
+        started = time.process_time()
+        for _ in range(20):
+            send(matcher, make_prose(1, 2000) + " and something new")
+        return time.process_time() - started
+
+    measure(2)
+    assert min(measure(64) for _ in range(3)) < 5 * min(measure(2) for _ in range(3))
+
+
+def test_what_fits_nobody_is_counted_but_not_all_of_it_kept() -> None:
+    matcher = Matcher()
+    ticket = opened(matcher, ["alpha beta gamma delta"])
+    for number in range(1_500):
+        send(matcher, f"stranger {number}")
+    assert (matcher.unmatched_count, len(matcher.unmatched)) == (1_500, 1_000)
+    assert len(ticket.unmatched) == 1_500  # as long as it is under way; it cannot know which of them are its own
+    matcher.close(ticket)
+    ticket.recorded = True
+    late = [send(matcher, "too late") for _ in range(3)]
+    assert matcher.late_count == 3
+    assert matcher.late == []  # there was no room for them any more
+    assert matcher.late_characters == sum(len(call.body) for call in late)
+
+
+def test_few_large_bodies_fill_the_room_too() -> None:
+    matcher = Matcher()
+    for _ in range(10):
+        send(matcher, "x" * 10_000_000)
+    assert (matcher.unmatched_count, len(matcher.unmatched)) == (10, 6)

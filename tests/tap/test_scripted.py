@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +13,12 @@ import aiohttp
 import pytest
 
 from context_bench.errors import UsageError
+from context_bench.store.fingerprints import fingerprint_of
+from context_bench.systems import OpenAIProxy
 from context_bench.tap.answering import Answerer, Incoming, Outgoing
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
+from context_bench.tap.system import Tapped
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 
@@ -143,21 +148,21 @@ def test_rules_may_call_tools_and_set_everything(rules: Callable[..., Scripted])
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"reply": "x"', "line 2: no JSON"),
-        ("[1]", "line 2: an object is needed, not list"),
+        ('{"reply": "x"', "line 2: is not JSON"),
+        ("[1]", "line 2: it must be an object (got list)"),
         ({"mach": "x", "reply": "y"}, "line 2: unknown key 'mach'"),
-        ({"match": "(", "reply": "y"}, "line 2: match is no regular expression"),
-        ({"match": "x"}, "line 2: says nothing"),
-        ({"reply": 5}, "line 2: reply is a text, not 5"),
-        ({"status": 99}, "line 2: status is a number from 200 to 599, not 99"),
-        ({"status": True}, "line 2: status is a whole number, not true"),
-        ({"reply": "x", "times": 0}, "line 2: times is a whole number from 1 on"),
-        ({"reply": "x", "delay": -1}, "line 2: delay is a number of seconds"),
+        ({"match": "(", "reply": "y"}, "line 2: match is not a regular expression"),
+        ({"match": "x"}, "line 2: is empty"),
+        ({"reply": 5}, "line 2: reply must be a text (got 5)"),
+        ({"status": 99}, "line 2: status must be from 200 to 599 (got 99)"),
+        ({"status": True}, "line 2: status must be a whole number (got true)"),
+        ({"reply": "x", "times": 0}, "line 2: times must be an integer of at least 1 (got 0)"),
+        ({"reply": "x", "delay": -1}, "line 2: delay must be from 0 to 3600 seconds"),
         ({"reply": "xy", "chunks": ["x"]}, "line 2: the chunks do not make up the reply"),
-        ({"chunks": [1]}, "line 2: chunks is a list of texts"),
-        ({"tool_calls": [{"arguments": {}}]}, "line 2: a tool call has a name"),
-        ({"tool_calls": [{"name": "f", "arguments": "{"}]}, "line 2: the arguments of f are no JSON"),
-        ({"reply": "x", "usage": {"tokens": 1}}, "line 2: usage has prompt_tokens"),
+        ({"chunks": [1]}, "line 2: chunks must be a list of texts"),
+        ({"tool_calls": [{"arguments": {}}]}, "line 2: a tool call must have a name"),
+        ({"tool_calls": [{"name": "f", "arguments": "{"}]}, "line 2: the arguments of f are not JSON"),
+        ({"reply": "x", "usage": {"tokens": 1}}, "line 2: usage must have prompt_tokens"),
     ],
 )
 def test_a_wrong_rule_is_named_by_file_and_line(rules: Callable[..., Scripted], line: Any, problem: str) -> None:
@@ -170,11 +175,11 @@ def test_a_wrong_rule_is_named_by_file_and_line(rules: Callable[..., Scripted], 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("ecko", "is no script"),
+        ("ecko", "is not a script"),
         ("missing.jsonl", "No such file"),
         ("missing.py:f", "no such file"),
         ("json:nothing", "has no 'nothing'"),
-        ("string:digits", "is no function"),
+        ("string:digits", "is not a function"),
     ],
 )
 def test_what_is_no_script_is_said_in_one_sentence(text: str, problem: str) -> None:
@@ -187,7 +192,7 @@ def test_what_is_no_script_is_said_in_one_sentence(text: str, problem: str) -> N
 def test_an_empty_file_and_one_that_is_no_text(tmp_path: Path) -> None:
     for name, content in (("a.jsonl", b"\n"), ("b.json", b"[]"), ("c.jsonl", b"\xff\xfe")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UsageError, match=r"holds no rule|is no UTF-8"):
+        with pytest.raises(UsageError, match=r"holds no rule|is not UTF-8"):
             Scripted.from_text(str(tmp_path / name))
 
 
@@ -201,7 +206,7 @@ def test_a_function_answers_with_a_text_or_like_a_rule(tmp_path: Path) -> None:
     )
     assert said(Scripted.from_text(f"{file}:loud"), request()) == "HELLO"
     assert answered(Scripted.from_text(f"{file}:strict"), request())[0] == 418
-    for name, problem in (("broken", "ZeroDivisionError"), ("odd", "an object is needed, not int")):
+    for name, problem in (("broken", "ZeroDivisionError"), ("odd", "it must be an object (got int)")):
         status, document = answered(Scripted.from_text(f"{file}:{name}"), request())
         assert status == 500
         assert problem in document["error"]["message"]
@@ -253,3 +258,39 @@ def test_over_real_http_a_stream_is_paced_and_ends(rules: Callable[..., Scripted
 def test_outgoing_headers_are_those_of_the_rule(rules: Callable[..., Scripted]) -> None:
     reply: Outgoing = asyncio.run(rules({"reply": "x", "headers": {"X-Own": "1"}}).answer(request()))
     assert reply.headers["X-Own"] == "1"
+
+
+def write_script(folder: Path, factor: int) -> str:
+    """A script whose answer depends on another file beside it."""
+    (folder / "own_rules.py").write_text(f"FACTOR = {factor}\ndef decide(body):\n    return str(FACTOR)\n")
+    script = folder / "script.py"
+    script.write_text("from own_rules import decide\n\ndef answer(body):\n    return decide(body)\n")
+    return f"{script}:answer"
+
+
+def test_the_fingerprint_follows_a_function_into_other_modules(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1].rpartition('/')[0])\n"
+        "from context_bench.tap.scripted import Scripted\n"
+        "print(Scripted.from_text(sys.argv[1]).fingerprint)"
+    )
+    prints = []
+    for factor in (1, 1, 2):
+        command = [sys.executable, "-B", "-c", code, write_script(tmp_path, factor)]
+        prints.append(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    assert prints[0] == prints[1]
+    assert prints[0] != prints[2]
+    assert b"None\n" not in prints
+
+
+def test_a_script_that_cannot_be_followed_has_no_fingerprint_and_its_answers_are_not_used_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading\nlock = threading.Lock()\ndef answer(body):\n    with lock:\n        return 'x'\n"
+    )
+    answerer = Scripted.from_text(f"{script}:answer")
+    assert answerer.fingerprint is None
+    tapped = Tapped(OpenAIProxy("http://127.0.0.1:1"), answerer)
+    assert tapped.fingerprint is None
+    assert fingerprint_of(tapped) is None
+    assert tapped.report(len)["answered_by"] == "a script whose code cannot be followed"

@@ -23,7 +23,7 @@ from context_bench.errors import MissingExtra, UsageError
 from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.forward import Forward
 from context_bench.tap.server import Tap
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 
 KEY = "sk-live-0123456789abcdef"
 EVENTS = {"Content-Type": "text/event-stream"}

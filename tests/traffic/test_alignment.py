@@ -10,13 +10,13 @@ import pytest
 from rapidfuzz.distance import LCSseq
 
 from context_bench.traffic import alignment
-from context_bench.traffic.alignment import stretches
+from context_bench.traffic.alignment import align
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> int:
     """How many pieces are matched; the stretches must cover both sides in order and be what they say."""
     i = j = matched = 0
-    for (start, end), (at, to), same in stretches(old, new):
+    for (start, end), (at, to), same in align(old, new):
         assert (start, at) == (i, j)
         assert end > start or to > at
         if same:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange, find_answers, read_exchanges
 from context_bench.wire.completions import Completion
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store
     from context_bench.tap.answering import Answerer, Incoming
     from context_bench.tap.server import Tap
-    from context_bench.traffic.call import Call
+    from context_bench.traffic.calls import Call
 
 __all__ = ["Log", "main"]
 
@@ -98,14 +98,15 @@ def _open_store(options: argparse.Namespace) -> Store | None:
 async def _serve(tap: Tap, answerer: Answerer, log: Log, arguments: Sequence[str]) -> None:
     """Listen until a signal comes."""
     from context_bench.tap.address import is_open_to_others
+    from context_bench.tap.answering import describe_answerer
 
     stopped = _watch_signals()
     if is_open_to_others(tap.host):
         say(f"{tap.host} is not a loopback address: anybody who can reach it can use your key")
     await tap.start()
     try:
-        log.begin(arguments, answerer.fingerprint)
-        say(f"the tap listens on {tap.url} ({answerer.fingerprint})")
+        log.begin(arguments, describe_answerer(answerer))
+        say(f"the tap listens on {tap.url} ({describe_answerer(answerer)})")
         say(f"give a proxy {tap.url} as its upstream, or {tap.url}/v1 where it wants that; Ctrl-C ends it")
         while not stopped.is_set():  # on Windows a signal is heard of only when something else happens
             with suppress(asyncio.TimeoutError):
@@ -158,11 +159,7 @@ class Log:
 
     def take(self, call: Call, request: Incoming) -> None:
         """Record a request that has got its reply, or whose sender has gone."""
-        from context_bench.utils.tokens import get_tokenizer
-        from context_bench.wire.requests import read_prompt
-
-        prompt = read_prompt(request.body)
-        tokens = prompt.tokens(get_tokenizer()) if prompt else 0
+        prompt, tokens = request.prompt(), request.count_tokens()
         self._tokens += tokens
         self.watch_store()
         if self._store and self._run and not self._failed:

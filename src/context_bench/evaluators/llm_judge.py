@@ -18,6 +18,7 @@ from context_bench.evaluators.judge.judge_prompt import PROMPT, read_case, write
 from context_bench.evaluators.judge.judge_reply import read_verdict
 from context_bench.http import Secret
 from context_bench.http.loop import run_sync
+from context_bench.http.paths import describe_path
 from context_bench.results import Scores
 from context_bench.systems.chat import open_connection
 from context_bench.text.masking import mask_text
@@ -38,7 +39,7 @@ class LLMJudge:
     Without a gold answer it rates how well the answer serves the question; with neither there is no score.
 
     Args:
-        base_url: A server that speaks OpenAI's chat completions, with or without `/v1`.
+        base_url: A server that speaks OpenAI's chat completions, with or without `/v1`, or the whole URL.
         model: The model that judges; gpt-4 by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
         timeout: Seconds for one attempt.
@@ -93,7 +94,8 @@ class LLMJudge:
     @property
     def fingerprint(self) -> str:
         """Everything that makes its verdicts differ; no secret is part of it."""
-        settings = [self.base_url, self.model, PROMPT, self.temperature, self.extra_body]
+        path = describe_path(self.base_url, self._path).values()  # nothing where the URL tells it
+        settings = [self.base_url, self.model, PROMPT, self.temperature, self.extra_body, *path]
         described = orjson.dumps(settings, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
         return f"{self.name}/{self.version} {blake2b(described, digest_size=16).hexdigest()}"
 

@@ -74,7 +74,7 @@ class LocalModel:
             raise
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """What the model answers; 502 when its process has ended over it."""
+        """Ask the model; 502 when its process has ended over it."""
         process, forward = self._process, self._forward
         assert process is not None, "not opened yet"
         assert forward is not None
@@ -105,7 +105,7 @@ class LocalModel:
         return Settings.of(self.weights, self._say, context=self.context, threads=self.threads, key=self._key)
 
     def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Those of a request with our key in the place of the client's, which goes nowhere."""
+        """Make the headers of a request with our key in the place of the client's, which goes nowhere."""
         kept = {name: value for name, value in headers.items() if name.lower() not in _KEYS}
         return {**kept, "authorization": f"Bearer {self._key}"}
 

@@ -36,7 +36,7 @@ _LINES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a model server is started with; they go to it by a pipe, since a command line can be seen by all.
+    """The settings of a model server; they go to it by a pipe, since a command line can be seen by all.
 
     Attributes:
         model: The GGUF file.
@@ -58,7 +58,7 @@ class Settings:
 
     @classmethod
     def of(cls, weights: Weights, say: Say, *, context: int | None, threads: int | None, **more: Any) -> Settings:
-        """Those for a model, with the defaults put in and its weights fetched if need be.
+        """Make the settings for a model, with the defaults put in and its weights fetched if need be.
 
         Raises:
             UsageError: When the numbers cannot be.
@@ -107,7 +107,7 @@ class ModelProcess:
         self.url = url_of(self.settings.host, port)
 
     def _spawn(self) -> dict[str, str]:
-        """What the process reports when it is ready or has failed; nothing when it has died."""
+        """Start the process and return what it reports when it is ready or has failed; nothing when it has died."""
         # Named by its path, so that nothing in the current folder shadows what it imports.
         child = start_child([sys.executable, serve.__file__], stderr=subprocess.PIPE)
         assert child.stdin is not None
@@ -132,7 +132,7 @@ class ModelProcess:
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
+        """The way it ended, in words."""
         return describe_exit(self._child.poll() if self._child is not None else None)
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -153,7 +153,7 @@ class ModelProcess:
                 stream.close()
 
     def _reason(self, report: dict[str, str]) -> str:
-        """Why it did not start: its own words about the file, its report, or the way it ended."""
+        """Explain why it did not start: its own words about the file, its report, or the way it ended."""
         lines = list(self._said.lines) if self._said is not None else []
         for line in lines:
             if "error loading model: " in line:

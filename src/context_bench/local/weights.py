@@ -81,7 +81,7 @@ def choose(spec: str) -> Weights:
     """The weights behind `local` or a path to a GGUF file. Nothing is fetched.
 
     Raises:
-        UsageError: When there is no such file, or it is no GGUF file.
+        UsageError: When there is no such file, or it is not a GGUF file.
     """
     if spec == "local":
         return Weights(SMALL.name, find(SMALL), SMALL.sha256, SMALL.context)
@@ -90,7 +90,7 @@ def choose(spec: str) -> Weights:
         with path.open("rb") as file:
             start = file.read(4)
         if start != b"GGUF":
-            raise UsageError(f"{path} is no GGUF file")
+            raise UsageError(f"{path} is not a GGUF file")
         return Weights(path.stem, path.resolve(), digest_of(path, models_folder()))
     except FileNotFoundError:
         raise UsageError(f"no model file at {path}: give a GGUF file, or `local` for {SMALL.name}") from None

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["CANNOT_START", "GRACE", "MARK", "carriers", "descendants"]
+__all__ = ["CANNOT_START", "GRACE", "MARK", "find_carriers", "find_descendants"]
 
 MARK = "CONTEXT_BENCH_STARTED"
 """A variable that the whole family carries in its environment, with a value that no other has."""
@@ -33,14 +33,14 @@ _LOOK, _LOOK_AGAIN = 0.1, 0.5
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class _Told(BaseException):
+class _EndRequested(BaseException):
     """A signal asks for the end."""
 
 
-def descendants(root: int) -> set[int]:
-    """The living processes below one; none where the system has no /proc."""
+def find_descendants(root: int) -> set[int]:
+    """Find the living processes below one; none where the system has no /proc."""
     children: dict[int, list[int]] = {}
-    for pid, parent in _processes():
+    for pid, parent in _list_processes():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
     waiting = [root]
@@ -51,14 +51,14 @@ def descendants(root: int) -> set[int]:
     return found
 
 
-def carriers(mark: str) -> set[int]:
-    """The living processes with that mark in their environment, wherever they went; none without /proc."""
+def find_carriers(mark: str) -> set[int]:
+    """Find the living processes with that mark in their environment, wherever they went; none without /proc."""
     wanted = f"{MARK}={mark}".encode()
-    return {pid for pid, _ in _processes() if wanted in _read(pid, "environ").split(b"\0")}
+    return {pid for pid, _ in _list_processes() if wanted in _read(pid, "environ").split(b"\0")}
 
 
-def _processes() -> Iterator[tuple[int, int]]:
-    """Each living process with its parent."""
+def _list_processes() -> Iterator[tuple[int, int]]:
+    """List each living process with its parent."""
     names = os.listdir("/proc") if os.path.isdir("/proc") else []
     for pid in (int(name) for name in names if name.isdigit()):
         fields = _read(pid, "stat").rpartition(b")")[2].split()  # the program's name may hold anything
@@ -74,7 +74,7 @@ def _read(pid: int, what: str) -> bytes:
 
 
 def guard(command: list[str]) -> int:
-    """Run a program until it and its family have ended, or until we are told to end them; its exit code."""
+    """Run a program until it and its family have ended, or until we are asked to end them; its exit code."""
     _adopt_orphans()
     try:
         program = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -82,33 +82,33 @@ def guard(command: list[str]) -> int:
         print(f"{command[0]} cannot be run: {error.strerror or error}", file=sys.stderr)
         return CANNOT_START
     try:
-        _on_signals(_tell)
+        _on_signals(_raise_end)
         _wait(program)
-    except _Told:
+    except _EndRequested:
         pass
     _end(program)
     return program.returncode if program.returncode >= 0 else 128 - program.returncode
 
 
 def _wait(program: subprocess.Popen[bytes]) -> None:
-    """Until we are told to end, whoever started us has gone, or nobody is left to guard."""
-    told = threading.Event()
-    threading.Thread(target=_listen, args=(told,), daemon=True).start()
+    """Wait until we are asked to end, whoever started us has gone, or nobody is left to guard."""
+    asked_to_end = threading.Event()
+    threading.Thread(target=_listen, args=(asked_to_end,), daemon=True).start()
     parent = os.getppid()
-    while not told.wait(_LOOK if program.returncode is None else _LOOK_AGAIN) and os.getppid() == parent:
+    while not asked_to_end.wait(_LOOK if program.returncode is None else _LOOK_AGAIN) and os.getppid() == parent:
         _reap(program)
         # A program may leave its work to a child and go, as daemons do.
-        if program.returncode is not None and not _family(program):
+        if program.returncode is not None and not _find_family(program):
             return
 
 
-def _listen(told: threading.Event) -> None:
+def _listen(asked_to_end: threading.Event) -> None:
     os.read(0, 1)
-    told.set()
+    asked_to_end.set()
 
 
-def _tell(*_: object) -> None:
-    raise _Told
+def _raise_end(*_: object) -> None:
+    raise _EndRequested
 
 
 def _on_signals(handler: Callable[..., None] | signal.Handlers) -> None:
@@ -138,12 +138,12 @@ def _reap(program: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def _family(program: subprocess.Popen[bytes]) -> set[int]:
-    """Who of it is alive. Without /proc it is one process or none: the leader, standing for its group."""
+def _find_family(program: subprocess.Popen[bytes]) -> set[int]:
+    """Find who of it is alive. Without /proc it is one process or none: the leader, standing for its group."""
     _reap(program)
     if os.path.isdir("/proc/self"):
-        marked = carriers(os.environ[MARK]) if MARK in os.environ else set()
-        return (descendants(os.getpid()) | marked) - {os.getpid()}
+        marked = find_carriers(os.environ[MARK]) if MARK in os.environ else set()
+        return (find_descendants(os.getpid()) | marked) - {os.getpid()}
     try:
         os.killpg(program.pid, 0)
     except (OSError, AttributeError):
@@ -157,7 +157,7 @@ def _end(program: subprocess.Popen[bytes]) -> None:
     for kind in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         deadline = time.monotonic() + GRACE
         asked: set[int] = set()
-        while (left := _family(program)) and time.monotonic() < deadline:
+        while (left := _find_family(program)) and time.monotonic() < deadline:
             for pid in left - asked:
                 _send(pid, kind, group=pid == program.pid)
             asked |= left

@@ -11,12 +11,12 @@ __all__ = ["find_program"]
 
 def find_program(name: str) -> str | None:
     """Find a program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
-    places = [str((home / name / part).absolute()) for home in _homes() for part in ("bin", "Scripts")]
+    places = [str((home / name / part).absolute()) for home in _list_homes() for part in ("bin", "Scripts")]
     return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
 
 
-def _homes() -> list[Path]:
-    """Where vendors may be installed: the user's own place, here, and in the checkout around this or our own directory.
+def _list_homes() -> list[Path]:
+    """List where vendors may be: the user's own place, here, and in the checkout around this or our own directory.
 
     No other directory above this one is searched: whoever can write there could have their program started.
     """

@@ -78,7 +78,7 @@ class StartedProxy:
     async def start(self) -> None:
         """Start it, and return once it answers."""
         environment = self._environment()
-        program = _find(self._words[0], environment)
+        program = _find_executable(self._words[0], environment)
         if await _is_open(self.port):
             raise UsageError(f"something already listens on {HOST}:{self.port}, where {self.name} was to be started")
         try:
@@ -133,17 +133,17 @@ class StartedProxy:
                 answers = await _answers(self.port)
                 if (code := self._guardian.poll()) is not None:
                     what = f"ended with exit code {code} before it answered on {HOST}:{self.port}"
-                    raise StartFailed(self._told(what))
+                    raise StartFailed(self._describe_failure(what))
                 if answers:
                     return
                 seconds = time.monotonic() - started
                 if seconds > self.timeout:
-                    raise StartFailed(self._told(f"did not answer on {self.url} within {self.timeout:g} s"))
+                    raise StartFailed(self._describe_failure(f"did not answer on {self.url} within {self.timeout:g} s"))
                 waiting.show(seconds)
                 await asyncio.sleep(_LOOK)
 
-    def _told(self, what: str) -> str:
-        """What happened, and the last that the proxy said, without a key of ours."""
+    def _describe_failure(self, what: str) -> str:
+        """Say what happened, and the last that the proxy said, without a key of ours."""
         assert self._output is not None
         self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, self._output.tell() - _TAIL_BYTES))
@@ -161,7 +161,7 @@ class StartedProxy:
             process, self._guardian = self._guardian, None
             if process is not None:
                 _dismiss(process)
-                for pid in guardian.carriers(self.token):  # only if somebody killed the guardian
+                for pid in guardian.find_carriers(self.token):  # only if somebody killed the guardian
                     kill_process(pid)
                 shutil.rmtree(self._scratch, ignore_errors=True)
             if self._output is not None:
@@ -207,7 +207,7 @@ def _fill(text: str, filled: Mapping[str, str]) -> str:
     return text
 
 
-def _find(word: str, environment: Mapping[str, str]) -> str:
+def _find_executable(word: str, environment: Mapping[str, str]) -> str:
     found = shutil.which(word, path=environment.get("PATH")) or find_program(word)
     if found is None:
         hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""

@@ -14,7 +14,7 @@ from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
-from context_bench.reporters.upstream import evidence, meters, upstream_notes
+from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
 from context_bench.results import EvalResult
 
 __all__ = ["TableReporter"]

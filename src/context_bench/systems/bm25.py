@@ -10,9 +10,9 @@ import math
 from collections import Counter
 
 from context_bench.errors import UsageError
-from context_bench.systems.budget import Budget
 from context_bench.systems.pieces import pick, split
 from context_bench.systems.prompts import join_documents
+from context_bench.systems.token_budget import Budget
 from context_bench.text.words import split_words
 from context_bench.types import Example
 from context_bench.utils.tokens import get_tokenizer

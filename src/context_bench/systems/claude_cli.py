@@ -79,7 +79,7 @@ class ClaudeCLI:
             arguments += ["--model", self.model]
         for flag, value in self._flags.items():
             arguments += [flag, value]
-        prompt = (self._build_prompt or _prompt)(example)
+        prompt = (self._build_prompt or _build_default_prompt)(example)
         with start_child(arguments, stderr=subprocess.PIPE) as process:
             self._running.add(process)
             try:
@@ -89,7 +89,7 @@ class ClaudeCLI:
             finally:
                 kill_group(process)
                 self._running.discard(process)
-        return Echo(example, _result(self.command, process.returncode, output, errors))
+        return Echo(example, _read_result(self.command, process.returncode, output, errors))
 
     def finish(self) -> None:
         """End what is still running."""
@@ -97,14 +97,14 @@ class ClaudeCLI:
             kill_group(process)
 
 
-def _prompt(example: Example) -> str:
+def _build_default_prompt(example: Example) -> str:
     """One text: a conversation turn by turn, or the context and what is asked."""
     if example.get("turns"):
         return "\n\n".join(f"{turn.get('role')}: {read_text(turn.get('content'))}" for turn in example["turns"])
     return "\n\n".join(part for part in (example.get("context", ""), task_text(example)) if part)
 
 
-def _result(command: str, code: int, output: bytes, errors: bytes) -> Example:
+def _read_result(command: str, code: int, output: bytes, errors: bytes) -> Example:
     try:
         document: Any = orjson.loads(output)
     except orjson.JSONDecodeError:
@@ -117,5 +117,5 @@ def _result(command: str, code: int, output: bytes, errors: bytes) -> Example:
         shown = " ".join(text.split())[:300] or "it said nothing"
         raise SystemFailure(f"{command} failed (exit code {code}): {shown}")
     if not isinstance(report.get("result"), str):
-        raise BadOutput(f"{command} printed something that is no result: {output[:100]!r}")
+        raise BadOutput(f"{command} printed something that is not a result: {output[:100]!r}")
     return {"response": report["result"], "metadata": read_anthropic_usage(report.get("usage"))}

@@ -42,7 +42,7 @@ class Command:
 
     def __init__(self, command: str | Sequence[str], timeout: float = 60.0, name: str | None = None) -> None:
         check_settings(may_be_zero=False, timeout=timeout)
-        self.command = _words(command)
+        self.command = _split_command(command)
         if not self.command or shutil.which(self.command[0]) is None:
             shown = self.command[0] if self.command else ""
             raise UsageError(f"there is no program {shown!r} to run")
@@ -61,20 +61,20 @@ class Command:
         """Send one example to a program that is free, started if need be."""
         line = dump_json(example).encode() + b"\n"
         while True:
-            program = self._free()
+            program = self._take_free()
             try:
-                result = _parsed(program.ask(line, self.timeout), example)
+                result = _parse_answer(program.ask(line, self.timeout), example)
             except SystemFailure as error:
                 self._running.discard(program)
                 program.end()
-                if not (isinstance(error, _Left) and program.has_answered):
+                if not (isinstance(error, _EndedByItself) and program.has_answered):
                     raise
                 continue  # it had done its work and gone, as a program for a single example does
             program.has_answered = True
             self._idle.put(program)
             return result
 
-    def _free(self) -> _Program:
+    def _take_free(self) -> _Program:
         try:
             return self._idle.get_nowait()
         except queue.Empty:
@@ -94,8 +94,8 @@ class _Program:
     def __init__(self, command: Sequence[str]) -> None:
         self.has_answered = False
         self._process = start_child(command)
-        self._to_say: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._said: queue.Queue[bytes] = queue.Queue(maxsize=64)
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._incoming: queue.Queue[bytes] = queue.Queue(maxsize=64)
         for work in (self._write, self._read):
             threading.Thread(target=work, name="context-bench-command", daemon=True).start()
 
@@ -103,7 +103,7 @@ class _Program:
         assert self._process.stdin is not None
         try:
             with self._process.stdin as pipe:
-                while (line := self._to_say.get()) is not None:
+                while (line := self._outgoing.get()) is not None:
                     pipe.write(line)
                     pipe.flush()
         except OSError:  # it has gone, which the other thread will see
@@ -113,19 +113,19 @@ class _Program:
         assert self._process.stdout is not None
         with self._process.stdout as pipe:
             while chunk := pipe.read1(_CHUNK):  # type: ignore[attr-defined]
-                self._said.put(chunk)
-        self._said.put(b"")
+                self._incoming.put(chunk)
+        self._incoming.put(b"")
 
     def ask(self, line: bytes, timeout: float) -> bytes:
         """Send a line and return the one that answers it."""
         deadline = time.monotonic() + timeout
-        self._refuse(b"".join(self._waiting()))
-        self._to_say.put(line)
+        self._refuse(b"".join(self._drain()))
+        self._outgoing.put(line)
         answer = bytearray()
         while b"\n" not in answer[-_CHUNK:]:
-            chunk = self._hear(deadline, timeout)
+            chunk = self._wait_for_chunk(deadline, timeout)
             if not chunk and not answer:
-                raise self._left()
+                raise self._explain_end()
             if not chunk:
                 break
             answer += chunk if answer else chunk.lstrip()
@@ -135,47 +135,47 @@ class _Program:
         self._refuse(more)
         return said
 
-    def _left(self) -> SystemFailure:
-        """Why nothing more comes: its own exit code, which may take a moment after its last word."""
+    def _explain_end(self) -> SystemFailure:
+        """Explain why nothing more comes: its own exit code, which may take a moment after its last word."""
         code = wait_for_end(self._process, _PATIENCE)
         self.end()
         if code is None:
             return SystemFailure("the program closed its output without an answer, and was ended")
-        failure = SystemFailure if code else _Left
+        failure = SystemFailure if code else _EndedByItself
         return failure(f"the program ended (exit code {code}) without an answer")
 
     @staticmethod
     def _refuse(more: bytes) -> None:
-        """A line too many would be taken for the answer to the next example."""
+        """Refuse a line too many, which would be taken for the answer to the next example."""
         if more.strip():
             raise BadOutput(f"the program said more than one line for an example: {more[:100]!r}")
 
-    def _hear(self, deadline: float, timeout: float) -> bytes:
+    def _wait_for_chunk(self, deadline: float, timeout: float) -> bytes:
         try:
-            return self._next(timeout=max(0.0, deadline - time.monotonic()))
+            return self._take_chunk(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise TimedOut(f"the program gave no answer within {timeout:g} s") from None
 
-    def _next(self, timeout: float) -> bytes:
-        """What it said next; nothing, from then on, when it has ended."""
-        chunk = self._said.get(timeout=timeout)
+    def _take_chunk(self, timeout: float) -> bytes:
+        """Take what it said next; nothing, from then on, when it has ended."""
+        chunk = self._incoming.get(timeout=timeout)
         if not chunk:
-            self._said.put(chunk)
+            self._incoming.put(chunk)
         return chunk
 
-    def _waiting(self) -> Iterator[bytes]:
-        """What it has said already."""
-        while not self._said.empty() and (chunk := self._next(0.0)):
+    def _drain(self) -> Iterator[bytes]:
+        """Take what it has said already."""
+        while not self._incoming.empty() and (chunk := self._take_chunk(0.0)):
             yield chunk
 
     def end(self) -> None:
         """Kill it, and let both threads go."""
         kill_group(self._process)
-        self._to_say.put(None)
-        list(self._waiting())
+        self._outgoing.put(None)
+        list(self._drain())
 
 
-class _Left(SystemFailure):
+class _EndedByItself(SystemFailure):
     """It ended of its own will, with exit code 0."""
 
 
@@ -184,20 +184,20 @@ def _end_all(programs: set[_Program]) -> None:
         programs.pop().end()
 
 
-def _words(command: str | Sequence[str]) -> list[str]:
+def _split_command(command: str | Sequence[str]) -> list[str]:
     try:
         return shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:
         raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
 
 
-def _parsed(line: bytes, example: Example) -> Example:
+def _parse_answer(line: bytes, example: Example) -> Example:
     try:
         result: Any = orjson.loads(line)
     except orjson.JSONDecodeError:
         result = None
     if not isinstance(result, dict):
-        raise BadOutput(f"the program answered with a line that is no JSON object: {line[:100]!r}")
+        raise BadOutput(f"the program answered with a line that is not a JSON object: {line[:100]!r}")
     if "id" in result and dump_json(result["id"]) != dump_json(example.get("id")):
         raise BadOutput(f"the program answered example {result['id']!r}, and was asked {example.get('id')!r}")
     return result

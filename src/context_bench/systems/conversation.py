@@ -27,7 +27,7 @@ def has_open_turns(example: Mapping[str, Any]) -> bool:
 
 
 def ask(system: Any, example: Example) -> Awaitable[Any]:
-    """What an asynchronous system makes of an example: one reply, or one for each open turn if it can do that."""
+    """Ask an asynchronous system: one reply, or one for each open turn if it can do that."""
     if has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
     reply: Awaitable[Any] = system.aprocess(example)
@@ -39,7 +39,7 @@ async def _ask_each(system: Any, turns: Sequence[Message]) -> Example:
 
 
 async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns: Sequence[Message]) -> list[Message]:
-    """A reply for each user turn that has none, one after the other."""
+    """Get a reply for each user turn that has none, one after the other."""
     sent: list[Message] = []
     replies: list[Message] = []
     for turn, after in zip(turns, [*turns[1:], None]):
@@ -58,7 +58,7 @@ async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns:
 
 
 def list_turn_prompts(turns: Sequence[Message], replies: Sequence[str]) -> list[Example]:
-    """What `answer_turns` asks for each open turn, given the replies that came; a missing one is empty."""
+    """List what `answer_turns` asks for each open turn, given the replies that came; a missing one is empty."""
     left = iter(replies)
     sent: list[Message] = []
     prompts: list[Example] = []
@@ -83,9 +83,9 @@ def _add_numbers(total: dict[str, Any], replies: Sequence[Mapping[str, Any]]) ->
 
 
 def in_one(replies: Sequence[Mapping[str, Any]]) -> Example:
-    """One result from a reply for each turn: the last is the response, the numbers add up."""
+    """Join the replies for all turns into one result: the last is the response, the numbers add up."""
     if not isinstance(replies, list | tuple) or not replies or not all(isinstance(each, Mapping) for each in replies):
-        raise BadOutput("process_conversation() returns a list with a message for each user turn")
+        raise BadOutput("process_conversation() must return a list with a message for each user turn")
     metadata: dict[str, Any] = {}
     for reply in replies:
         for key, value in (reply.get("metadata") or {}).items():

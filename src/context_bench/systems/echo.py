@@ -27,7 +27,7 @@ class Echo(dict[str, Any]):
             self["api_usage"] = self._echoed["api_usage"] = usage
 
     def answer(self) -> Example:
-        """Return what is no echo: the answer, and what the caller has changed since."""
+        """Return what is not an echo: the answer, and what the caller has changed since."""
         return {key: value for key, value in self.items() if self._echoed.get(key, self) is not value}
 
 

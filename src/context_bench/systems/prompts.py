@@ -31,7 +31,7 @@ _TOOL = "read_context"
 
 
 def task_text(example: Mapping[str, Any]) -> str:
-    """What is asked: the question or prompt, its options by letter, and the form of the answer."""
+    """Write what is asked: the question or prompt, its options by letter, and the form of the answer."""
     question = str(example.get("question") or example.get("prompt") or "")
     choices, instruction = example.get("choices"), example.get("instruction")
     if not choices and not instruction:
@@ -41,7 +41,7 @@ def task_text(example: Mapping[str, Any]) -> str:
 
 
 def build_messages(example: Example, system_prompt: str | None = None) -> list[Message]:
-    """The messages for one example, as its `framing` says.
+    """Build the messages for one example, as its `framing` says.
 
     `system` (the default) puts the context into the system message, `user` before the question, and
     `tool` into a tool's result, which is what agent proxies compress. A conversation in `turns` is sent
@@ -53,22 +53,22 @@ def build_messages(example: Example, system_prompt: str | None = None) -> list[M
     context, task = example.get("context", ""), task_text(example)
     framing = example.get("framing", "system")
     if framing not in _FRAMINGS:
-        raise UsageError(f"framing is one of {', '.join(_FRAMINGS)}, not {framing!r}")
+        raise UsageError(f"framing must be one of {', '.join(_FRAMINGS)} (got {framing!r})")
     if not context:
-        return [*opening, _user(task)]
+        return [*opening, _make_user_message(task)]
     if framing == "user" or not task:
-        return [*opening, _user("\n\n".join(part for part in (context, task) if part))]
+        return [*opening, _make_user_message("\n\n".join(part for part in (context, task) if part))]
     if framing == "tool":
-        return [*opening, _user(task), *_tool_result(context)]
+        return [*opening, _make_user_message(task), *_make_tool_result(context)]
     parts = (system_prompt, context) if system_prompt else (context,)
-    return [{"role": "system", "content": "\n\n".join(parts)}, _user(task)]
+    return [{"role": "system", "content": "\n\n".join(parts)}, _make_user_message(task)]
 
 
-def _user(text: str) -> Message:
+def _make_user_message(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def _tool_result(context: str) -> list[Message]:
+def _make_tool_result(context: str) -> list[Message]:
     call = {"id": "call_1", "type": "function", "function": {"name": _TOOL, "arguments": "{}"}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -77,7 +77,7 @@ def _tool_result(context: str) -> list[Message]:
 
 
 def open_turns(turns: Sequence[Mapping[str, Any]]) -> int:
-    """How many user turns of a conversation still wait for their reply."""
+    """Count the user turns of a conversation that still wait for their reply."""
     return sum(is_open(turn, after) for turn, after in zip(turns, [*turns[1:], None]))
 
 
@@ -87,7 +87,7 @@ def is_open(turn: Mapping[str, Any], after: Mapping[str, Any] | None) -> bool:
 
 
 def merge(example: Example, processed: Mapping[str, Any]) -> Example:
-    """What a model would be sent after a system changed an example.
+    """Make the example that a model would be sent after a system changed it.
 
     What the system returned replaces what was there. A new context stands for the conversation too,
     unless the system returned that as well.
@@ -100,7 +100,7 @@ def merge(example: Example, processed: Mapping[str, Any]) -> Example:
 
 
 def with_context(processed: Example, example: Mapping[str, Any]) -> Example:
-    """What a system returned, with the context that its documents make unless it chose one beside them."""
+    """Return what a system returned, with the context that its documents make unless it chose one beside them."""
     documents, context = processed.get("documents"), processed.get("context")
     chosen = context is not None and (context != example.get("context") or documents == example.get("documents"))
     if documents is None or chosen:

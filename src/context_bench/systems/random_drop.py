@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from context_bench.systems.budget import Budget
 from context_bench.systems.pieces import pick, shuffled, split
+from context_bench.systems.token_budget import Budget
 from context_bench.types import Example
 
 __all__ = ["RandomDrop"]

@@ -22,11 +22,11 @@ def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
             continue
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not (0 < value < math.inf or (may_be_zero and value == 0)):
-            raise UsageError(f"{name} is a number {'from 0 on' if may_be_zero else 'above 0'}, not {value!r}")
+            raise UsageError(f"{name} must be a number {'of at least 0' if may_be_zero else 'above 0'} (got {value!r})")
 
 
 def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **settings: Any) -> str | None:
-    """One text for all settings; None when the user's function cannot be told from another."""
+    """Describe all settings by one text; None when the user's function cannot be told from another."""
     made_by = None if function is None else fingerprint_of(function)
     if function is not None and made_by is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from context_bench.errors import UsageError
-from context_bench.systems.budget import Budget
+from context_bench.systems.token_budget import Budget
 from context_bench.types import Example
 from context_bench.utils.tokens import get_tokenizer
 

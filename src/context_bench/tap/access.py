@@ -16,7 +16,7 @@ _FROM_PAGES = {"cross-site", "same-site", "same-origin"}
 
 
 def find_refusal(headers: Mapping[str, str], own: str, names: Collection[str]) -> str | None:
-    """Why a request gets no answer; None when it may have one.
+    """Find why a request gets no answer; None when it may have one.
 
     Args:
         headers: Of the request, looked up in any case.

@@ -19,12 +19,14 @@ def parse_listen(text: str) -> tuple[str, int]:
     """The host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 is any free one."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or any(char in host for char in "/@ ?#"):
-        raise UsageError(f"{text!r} is no address to listen on: write :PORT or HOST:PORT, such as :9100")
+        raise UsageError(f"{text!r} is not an address to listen on: write :PORT or HOST:PORT, such as :9100")
     if len(port) > 5 or int(port) > 65535:
-        raise UsageError(f"{text!r} is no address to listen on: a port is a number up to 65535")
+        raise UsageError(f"{text!r} is not an address to listen on: a port must be at most 65535")
     bare = host.removeprefix("[").removesuffix("]")
     if (":" in bare) != (host != bare):
-        raise UsageError(f"{text!r} is no address to listen on: an IPv6 address stands in brackets, as in [::1]:9100")
+        raise UsageError(
+            f"{text!r} is not an address to listen on: an IPv6 address must stand in brackets, as in [::1]:9100"
+        )
     # By name it may be two addresses, which with port 0 would get two ports.
     return LOOPBACK if bare in ("", "localhost") else bare, int(port)
 
@@ -53,4 +55,4 @@ def port_of(url: str) -> int:
     try:
         return urlsplit(url).port or 80
     except ValueError:
-        raise UsageError(f"{mask_text(url)!r} is no URL of a proxy: write http://HOST:PORT") from None
+        raise UsageError(f"{mask_text(url)!r} is not the URL of a proxy: write http://HOST:PORT") from None

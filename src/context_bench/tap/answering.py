@@ -8,37 +8,66 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from context_bench.traits import find_label, find_secrets
+from context_bench.utils.tokens import Tokenizer, get_tokenizer
 from context_bench.wire.dialects import Dialect, find_dialect
 from context_bench.wire.event_streams import write_events
 from context_bench.wire.replies import Answer, dump_body, error_document, make_reply
-from context_bench.wire.requests import read_document
+from context_bench.wire.requests import Prompt, read_document, read_prompt
 
-__all__ = ["Answerer", "Incoming", "Outgoing", "Shared", "build_error", "build_json", "build_reply"]
+__all__ = [
+    "Answerer",
+    "Incoming",
+    "Outgoing",
+    "Shared",
+    "build_error",
+    "build_json",
+    "build_reply",
+    "describe_answerer",
+]
 
 
 @dataclass(slots=True)
 class Incoming:
-    """A request as it reached the tap; `headers` by lower-case name, with their secrets: never to be kept."""
+    """A request as it reached the tap; `headers` by lower-case name, with their secrets: never to be kept.
+
+    Its body is parsed once, and its tokens are counted once, however many ask for them: bodies are large.
+    """
 
     method: str
     path: str
     query: str
     headers: Mapping[str, str]
     body: bytes
+    _document: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _tokens: tuple[Tokenizer, int] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def dialect(self) -> Dialect | None:
-        """What it speaks."""
+        """The API that it speaks."""
         return find_dialect(self.path)
 
     def document(self) -> dict[str, Any]:
-        """The body as JSON; an empty object when it is none."""
-        return read_document(self.body)
+        """Read the body as JSON, which is not to be changed; an empty object when it is none."""
+        if self._document is None:
+            self._document = read_document(self.body)
+        return self._document
+
+    def prompt(self) -> Prompt | None:
+        """Read what a model is asked to read; None when the body holds no prompt."""
+        return read_prompt(self.document())
+
+    def count_tokens(self) -> int:
+        """Count the tokens of the prompt by the tokenizer of this process; 0 without a prompt."""
+        count = get_tokenizer()
+        if self._tokens is None or self._tokens[0] is not count:
+            prompt = self.prompt()
+            self._tokens = count, prompt.tokens(count) if prompt else 0
+        return self._tokens[1]
 
 
 @dataclass(slots=True)
 class Outgoing:
-    """What is answered: a body at once, or as a stream of chunks that are passed on as they come."""
+    """A reply: a body at once, or as a stream of chunks that are passed on as they come."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +80,7 @@ def build_reply(answer: Answer, request: Incoming) -> Outgoing:
     dialect = request.dialect or "openai"
     if answer.status >= 400:
         return build_error(answer.status, answer.text, dialect, answer.headers)
-    reply = make_reply(answer, document, dialect)
+    reply = make_reply(answer, document, dialect, body=request.body, count_prompt=request.count_tokens)
     if document.get("stream") is not True:
         return build_json(reply.document(), answer.status, answer.headers)
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **answer.headers}
@@ -79,9 +108,9 @@ async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:
 
 
 class Answerer(Protocol):
-    """Whoever answers for the tap: a model elsewhere, a local one, or a script.
+    """An upstream that answers for the tap: a model elsewhere, a local one, or a script.
 
-    `fingerprint` tells what makes its answers differ, and holds no secret.
+    `fingerprint` tells what makes its answers differ, and holds no secret; None when that cannot be known.
 
     Optional members:
         secrets: Values that must be shown and kept nowhere, such as a key in the URL that it asks.
@@ -89,13 +118,18 @@ class Answerer(Protocol):
     """
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str | None: ...
 
     async def open(self) -> None: ...
 
     async def answer(self, request: Incoming) -> Outgoing: ...
 
     async def close(self) -> None: ...
+
+
+def describe_answerer(answerer: Answerer) -> str:
+    """Say who answers, for reports and logs."""
+    return answerer.fingerprint or "a script whose code cannot be followed"
 
 
 class Shared:
@@ -108,8 +142,8 @@ class Shared:
         self.answer = answerer.answer
 
     @property
-    def fingerprint(self) -> str:
-        """What makes the answers differ."""
+    def fingerprint(self) -> str | None:
+        """What makes the answers differ; None when that cannot be known."""
         return self._answerer.fingerprint
 
     @property

@@ -26,7 +26,7 @@ from context_bench.text.masking import find_url_secrets, mask_text
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-__all__ = ["Forward", "without_marks"]
+__all__ = ["Forward", "remove_marks"]
 
 
 _CONNECT_SECONDS = 10.0
@@ -68,7 +68,7 @@ class Forward:
         # A key in the path is not shown, but still makes another server.
         masked = "" if self._shown == self.url else f" {blake2b(self.url.encode(), digest_size=8).hexdigest()}"
         self.fingerprint = f"forward {self._shown}{masked}"
-        self._proxy = _proxy_for(self.url)
+        self._proxy = _find_proxy(self.url)
         self._session: ClientSession | None = None
 
     async def open(self) -> None:
@@ -93,11 +93,11 @@ class Forward:
             await session.close()
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """What the upstream answers; 502 when it does not, 504 when it takes too long."""
+        """Ask the upstream and return its answer; 502 when it does not, 504 when it takes too long."""
         import aiohttp
 
         if not request.path.startswith("/"):  # else it could end the name of the host, or begin another
-            return build_error(400, f"{request.path!r} is no path", request.dialect)
+            return build_error(400, f"{request.path!r} is not a path", request.dialect)
         try:
             return await self._ask(request)
         except asyncio.TimeoutError:
@@ -116,12 +116,12 @@ class Forward:
         response = await self._session.request(
             request.method,
             URL(f"{self.url}{request.path}{query}", encoded=True),
-            headers=_headers_up(request.headers),
-            data=_payload(request),
+            headers=_filter_request_headers(request.headers),
+            data=_make_payload(request),
             allow_redirects=False,
             proxy=self._proxy,
         )
-        headers = _headers_down(response.headers)
+        headers = _filter_reply_headers(response.headers)
         if _is_streamed(response) or _may_be_large(response):
             return Outgoing(response.status, headers, _Chunks(response))
         async with response:
@@ -147,23 +147,23 @@ class _Chunks:
         self._response.close()
 
 
-def _payload(request: Incoming) -> bytes | BytesIO | None:
+def _make_payload(request: Incoming) -> bytes | BytesIO | None:
     """The body to send; a large one in pieces, as one write would hold up everybody else."""
     if not request.body and request.method != "POST":
         return None
-    body = without_marks(request.body)
+    body = remove_marks(request.body)
     return BytesIO(body) if len(body) > _PIECE else body
 
 
-def without_marks(body: bytes) -> bytes:
-    """A body without the marks by which requests are matched; the very same one where there is none."""
+def remove_marks(body: bytes) -> bytes:
+    """Return a body without the marks by which requests are matched; the very same one where there is none."""
     if MARK.search(body) is None:
         return body
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return body
-    if not isinstance(document, dict) or not _unmarked(document):
+    if not isinstance(document, dict) or not _remove_from(document):
         return body
     try:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
@@ -171,8 +171,8 @@ def without_marks(body: bytes) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _unmarked(document: dict[str, Any]) -> bool:
-    """Take the marks out of a request; whether there were any."""
+def _remove_from(document: dict[str, Any]) -> bool:
+    """Remove the marks from a request; tell whether there were any."""
     found = False
     if _is_mark(document.get("user")):
         del document["user"]
@@ -190,23 +190,23 @@ def _is_mark(value: Any) -> bool:
     return isinstance(value, str) and MARK.fullmatch(value.encode("utf-8", "replace")) is not None
 
 
-def _headers_up(headers: Mapping[str, str]) -> dict[str, str]:
-    dropped = _HOP_BY_HOP | _OURS | _named(headers.get("connection"))
+def _filter_request_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    dropped = _HOP_BY_HOP | _OURS | _list_named(headers.get("connection"))
     kept = {name: value for name, value in headers.items() if name.lower() not in dropped}
     return {**kept, "Accept-Encoding": "identity"}
 
 
-def _headers_down(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _filter_reply_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Headers of a reply, repeated ones as often as they came; the body has no encoding any more."""
     from multidict import CIMultiDict
 
-    dropped = _HOP_BY_HOP | {"content-length"} | _named(headers.get("Connection"))
+    dropped = _HOP_BY_HOP | {"content-length"} | _list_named(headers.get("Connection"))
     if headers.get("Content-Encoding", "").lower() in _DECODED:
         dropped.add("content-encoding")
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
 
 
-def _named(connection: str | None) -> set[str]:
+def _list_named(connection: str | None) -> set[str]:
     """Headers that a Connection header declares to be meant for the next hop alone."""
     return {name.strip().lower() for name in (connection or "").split(",")}
 
@@ -222,7 +222,7 @@ def _may_be_large(response: ClientResponse) -> bool:
     return size is None or size > _PIECE or "Content-Encoding" in response.headers
 
 
-def _proxy_for(url: str) -> str | None:
+def _find_proxy(url: str) -> str | None:
     """The proxy that the environment names for a server; none for this machine."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):

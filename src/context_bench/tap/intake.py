@@ -70,7 +70,7 @@ class Budget:
 
 
 class Share:
-    """What one exchange holds of a budget, for its request and its reply; all of it is given back at its end."""
+    """The share of a budget that one exchange holds for its request and its reply, given back at its end."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._held = budget, 0
@@ -109,13 +109,13 @@ def limit_seconds(request: web.BaseRequest, seconds: float) -> Iterator[None]:
 
 
 async def read_body(request: web.BaseRequest, share: Share) -> bytes:
-    """The body without its encoding; BodyRefused when it is too large."""
+    """Read a body without its encoding; BodyRefused when it is too large."""
     if not request.can_read_body:
         return b""
     packed = request.headers.get("Content-Encoding", "identity").lower() != "identity"
     room = _STEP if packed or request.content_length is None else request.content_length
     if room > MAX_BODY:
-        raise _too_large()
+        raise _make_refusal()
     await share.take(room)
     parts: list[bytes] = []
     size, growing = 0, False
@@ -124,7 +124,7 @@ async def read_body(request: web.BaseRequest, share: Share) -> bytes:
         while chunk := await request.content.readany():
             size += len(chunk)
             if size > MAX_BODY:
-                raise _too_large()
+                raise _make_refusal()
             if size > room and not growing:
                 growing = True
                 await share.growing.acquire()
@@ -137,5 +137,5 @@ async def read_body(request: web.BaseRequest, share: Share) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _too_large() -> BodyRefused:
+def _make_refusal() -> BodyRefused:
     return BodyRefused(413, f"the tap takes no body of more than {MAX_BODY >> 20} MB")

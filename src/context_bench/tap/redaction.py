@@ -36,11 +36,11 @@ class Redactor:
 
     def __init__(self, headers: Mapping[str, str], query: str = "", known: Sequence[str] = ()) -> None:
         pairs = [*headers.items(), *(parse_qsl(query) if query else ())]
-        forms = {form for name, value in pairs if may_name_secret(name) for form in _forms(value)}
-        forms.update(form for value in known for form in _forms(value))
+        forms = {form for name, value in pairs if may_name_secret(name) for form in _list_forms(value)}
+        forms.update(form for value in known for form in _list_forms(value))
         self._known = frozenset(known)
         # The longest first: one may hold another.
-        self._values = sorted(_escaped(form for form in forms if len(form) >= _LEAST), key=len, reverse=True)
+        self._values = sorted(_add_escaped(form for form in forms if len(form) >= _LEAST), key=len, reverse=True)
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
@@ -84,7 +84,7 @@ def _mask_field(found: re.Match[str]) -> str:
     return f'"{found[1]}"{found[2]}"{MASK}"' if is_secret_name(found[1]) else found[0]
 
 
-def _forms(value: str) -> Iterator[str]:
+def _list_forms(value: str) -> Iterator[str]:
     """A value as it may be repeated: whole, without its scheme (`Bearer KEY`), one of several cookies."""
     yield value
     for part in re.split("[;,]", value):
@@ -97,6 +97,6 @@ def _forms(value: str) -> Iterator[str]:
                 yield b64decode(credentials, validate=True).decode("utf-8", "replace").partition(":")[2]
 
 
-def _escaped(forms: Iterable[str]) -> set[str]:
+def _add_escaped(forms: Iterable[str]) -> set[str]:
     """Texts, and how they stand in JSON."""
     return {each for form in forms for each in (form, json.dumps(form)[1:-1], form.replace("/", "\\/"))}

@@ -79,38 +79,39 @@ def read_rules(path: Path) -> Rules:
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is no UTF-8") from error
+        raise DataError(f"{path}: is not UTF-8") from error
     numbered: list[tuple[str, Any]]
     if path.suffix == ".jsonl":
         lines = enumerate(text.split("\n"), 1)
-        numbered = [(where, _json(line, where)) for n, line in lines if line.strip() for where in [f"{path}, line {n}"]]
+        places = [(f"{path}, line {number}", line) for number, line in lines if line.strip()]
+        numbered = [(where, _parse_json(line, where)) for where, line in places]
     else:
-        document = _json(text, str(path))
+        document = _parse_json(text, str(path))
         items = document if isinstance(document, list) else [document]
         numbered = [(f"{path}, rule {number}", item) for number, item in enumerate(items, 1)]
     if not numbered:
         raise DataError(f"{path}: holds no rule")
-    return Rules([_rule(item, where) for where, item in numbered], source)
+    return Rules([_read_rule(item, where) for where, item in numbered], source)
 
 
-def _json(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f", line {error.lineno}" if error.lineno > 1 else ""
-        raise DataError(f"{where}{place}: no JSON: {error.msg} at column {error.colno}") from None
+        raise DataError(f"{where}{place}: is not JSON: {error.msg} at column {error.colno}") from None
 
 
-def _rule(item: Any, where: str) -> _Rule:
+def _read_rule(item: Any, where: str) -> _Rule:
     _check(item, where, _RULE_KINDS)
     match = item.get("match")
     try:
         pattern = None if match is None else re.compile(match)
     except re.error as error:
-        raise DataError(f"{where}: match is no regular expression: {error}") from None
+        raise DataError(f"{where}: match is not a regular expression: {error}") from None
     times = item.get("times")
     if times is not None and times < 1:
-        raise DataError(f"{where}: times is a whole number from 1 on, not {times}")
+        raise DataError(f"{where}: times must be an integer of at least 1 (got {times})")
     return _Rule(pattern, times, read_answer({key: item[key] for key in item if key in _KINDS}, where))
 
 
@@ -119,15 +120,15 @@ def read_answer(item: Any, where: str) -> Answer:
     _check(item, where, _KINDS)
     status = item.get("status", 500 if "error" in item else 200)
     if not 200 <= status <= 599:
-        raise DataError(f"{where}: status is a number from 200 to 599, not {status}")
+        raise DataError(f"{where}: status must be from 200 to 599 (got {status})")
     if not {"reply", "tool_calls", "chunks", "status", "error"} & set(item):
-        raise DataError(f"{where}: says nothing: give a reply, tool_calls or a status")
+        raise DataError(f"{where}: is empty: give a reply, tool_calls or a status")
     for key in ("delay", "pause"):
         if not 0 <= item.get(key, 0) <= 3600:
-            raise DataError(f"{where}: {key} is a number of seconds from 0 to 3600, not {item[key]}")
+            raise DataError(f"{where}: {key} must be from 0 to 3600 seconds (got {item[key]})")
     chunks = item.get("chunks")
     if chunks is not None and not all(isinstance(chunk, str) for chunk in chunks):
-        raise DataError(f"{where}: chunks is a list of texts")
+        raise DataError(f"{where}: chunks must be a list of texts")
     text = (
         item.get("error") or f"scripted error {status}" if status >= 400 else item.get("reply", "".join(chunks or ()))
     )
@@ -135,9 +136,9 @@ def read_answer(item: Any, where: str) -> Answer:
         raise DataError(f"{where}: the chunks do not make up the reply")
     return Answer(
         text=text,
-        tool_calls=[_call(call, number, where) for number, call in enumerate(item.get("tool_calls", ()), 1)],
+        tool_calls=[_read_call(call, number, where) for number, call in enumerate(item.get("tool_calls", ()), 1)],
         chunks=chunks,
-        usage=_usage(item.get("usage"), where),
+        usage=_read_usage(item.get("usage"), where),
         finish=item.get("finish"),
         delay=item.get("delay", 0.0),
         pause=item.get("pause", 0.0),
@@ -148,37 +149,37 @@ def read_answer(item: Any, where: str) -> Answer:
 
 
 def _check(item: Any, where: str, kinds: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse what is no object, a key that means nothing, and a value of the wrong kind."""
+    """Refuse what is not an object, a key that means nothing, and a value of the wrong kind."""
     if not isinstance(item, Mapping):
-        raise DataError(f"{where}: an object is needed, not {type(item).__name__}")
+        raise DataError(f"{where}: it must be an object (got {type(item).__name__})")
     for key, value in item.items():
         if key not in kinds:
             raise DataError(f"{where}: unknown key {key!r}: there are {', '.join(kinds)}")
         if not isinstance(value, kinds[key]) or isinstance(value, bool):
-            raise DataError(f"{where}: {key} is {_WORDS[kinds[key][-1]]}, not {json.dumps(value, default=str)}")
+            raise DataError(f"{where}: {key} must be {_WORDS[kinds[key][-1]]} (got {json.dumps(value, default=str)})")
 
 
-def _call(call: Any, number: int, where: str) -> ToolCall:
+def _read_call(call: Any, number: int, where: str) -> ToolCall:
     """A tool call in our form, or in OpenAI's."""
     inner = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise DataError(f"{where}: a tool call has a name and arguments")
+        raise DataError(f"{where}: a tool call must have a name and arguments")
     arguments = inner.get("arguments", {})
     if isinstance(arguments, str):
         try:
             json.loads(arguments)
         except ValueError:
-            raise DataError(f"{where}: the arguments of {inner['name']} are no JSON") from None
+            raise DataError(f"{where}: the arguments of {inner['name']} are not JSON") from None
     else:
         arguments = json.dumps(arguments, ensure_ascii=False)
     return ToolCall(str(call.get("id", f"call_{number}")), inner["name"], arguments)
 
 
-def _usage(usage: Any, where: str) -> tuple[int, int] | None:
+def _read_usage(usage: Any, where: str) -> tuple[int, int] | None:
     if usage is None:
         return None
     pairs = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
     for prompt, completion in pairs:
         if isinstance(usage.get(prompt), int) and isinstance(usage.get(completion), int):
             return usage[prompt], usage[completion]
-    raise UsageError(f"{where}: usage has prompt_tokens and completion_tokens")
+    raise UsageError(f"{where}: usage must have prompt_tokens and completion_tokens")

@@ -13,6 +13,7 @@ It also lists a model at `/v1/models`, and counts at `/v1/messages/count_tokens`
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable
@@ -22,12 +23,11 @@ from typing import Any
 
 from context_bench.errors import UsageError, describe
 from context_bench.refs import import_code
+from context_bench.store.fingerprints import fingerprint_of
 from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json, build_reply
-from context_bench.tap.extract import extract_answer
+from context_bench.tap.extractive_reader import extract_answer
 from context_bench.tap.rules import read_answer, read_rules
-from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.replies import Answer
-from context_bench.wire.requests import read_prompt
 
 __all__ = ["Scripted"]
 
@@ -46,7 +46,7 @@ class Scripted:
 
     Args:
         script: From the body of a request to the answer, or to an awaitable of it.
-        fingerprint: What makes its answers differ.
+        fingerprint: What makes its answers differ; None when that cannot be known.
     """
 
     label = (
@@ -54,9 +54,9 @@ class Scripted:
         "usage is the tap's own count"
     )
 
-    def __init__(self, script: Script, fingerprint: str) -> None:
+    def __init__(self, script: Script, fingerprint: str | None) -> None:
         self._script = script
-        self.fingerprint = f"scripted/1 {fingerprint}"
+        self.fingerprint = None if fingerprint is None else f"scripted/1 {fingerprint}"
 
     @classmethod
     def from_text(cls, text: str) -> Scripted:
@@ -68,11 +68,11 @@ class Scripted:
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
             rules = read_rules(Path(text))
-            return cls(rules.answer, _digest(rules.source))
+            return cls(rules.answer, _hash(rules.source))
         if ":" in text:
-            return cls(*_function(text))
+            return cls(*_import_function(text))
         raise UsageError(
-            f"{text!r} is no script: give echo, extract, text:SOMETHING, a .jsonl file of rules, or file.py:function"
+            f"{text!r} is not a script: give echo, extract, text:SOMETHING, a .jsonl file of rules, or file.py:function"
         )
 
     async def open(self) -> None:
@@ -85,15 +85,14 @@ class Scripted:
         """Answer a request."""
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
             return build_json(_MODELS)
-        document = request.document()
-        prompt = read_prompt(document)
+        prompt = request.prompt()
         if request.method == "POST" and request.path == _COUNT and prompt:
-            return build_json({"input_tokens": prompt.tokens(get_tokenizer())})
+            return build_json({"input_tokens": request.count_tokens()})
         if request.method != "POST" or request.dialect is None:
             return build_error(404, f"nothing answers {request.method} {request.path} here", request.dialect)
         if prompt is None:
-            return build_error(400, "the body is no JSON object with messages", request.dialect)
-        answer = self._script(document)
+            return build_error(400, "the body is not a JSON object with messages", request.dialect)
+        answer = self._script(request.document())
         if inspect.isawaitable(answer):
             answer = await answer
         if answer.delay:
@@ -101,7 +100,7 @@ class Scripted:
         return build_reply(answer, request)
 
 
-def _echo(document: dict[str, Any]) -> Answer:
+def _answer_echo(document: dict[str, Any]) -> Answer:
     """The text of the last message of the user that has any."""
     for message in reversed(document["messages"]):
         if isinstance(message, dict) and message.get("role") == "user":
@@ -119,13 +118,13 @@ def _said(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-_BUILT_IN: dict[str, Script] = {"echo": _echo, "extract": lambda document: Answer(extract_answer(document))}
+_BUILT_IN: dict[str, Script] = {"echo": _answer_echo, "extract": lambda document: Answer(extract_answer(document))}
 _VERSIONS = {"extract": "extract/2"}
 """Scripts whose answers have changed: what was stored of earlier ones is not served for them."""
 
 
-def _function(text: str) -> tuple[Script, str]:
-    """The user's own function, and what tells it apart: its source, or its name where that is not to be had."""
+def _import_function(text: str) -> tuple[Script, str | None]:
+    """Import the user's own function, and describe its code, with all of the user's code that it reaches."""
     source, _, name = text.rpartition(":")
     module = import_code(source)
     try:
@@ -133,19 +132,18 @@ def _function(text: str) -> tuple[Script, str]:
     except AttributeError:
         raise UsageError(f"{text!r}: {source} has no {name!r}") from None
     if not callable(function):
-        raise UsageError(f"{text!r} is no function")
+        raise UsageError(f"{text!r} is not a function")
 
     async def script(document: dict[str, Any]) -> Answer:
         try:
-            made = function(document)
+            made = function(copy.deepcopy(document))  # it may change what it is given
             made = await made if inspect.isawaitable(made) else made
             return read_answer({"reply": made} if isinstance(made, str) else made, text)
         except Exception as error:  # noqa: BLE001 - a script may be anybody's; whoever asked is told
             return Answer(f"the script {text} failed: {describe(error)}", status=500)
 
-    file = getattr(module, "__file__", None)
-    return script, _digest(Path(file).read_bytes() + name.encode()) if file else text
+    return script, fingerprint_of(function)
 
 
-def _digest(content: bytes) -> str:
+def _hash(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()

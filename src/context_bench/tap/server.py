@@ -26,7 +26,7 @@ from context_bench.tap.address import LOOPBACK, url_of
 from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error
 from context_bench.tap.intake import MAX_BODY, BodyRefused, Budget, Share, limit_seconds, read_body
 from context_bench.tap.redaction import Redactor
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.wire.dialects import find_dialect
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _GRACE = 0.5
 """Seconds that replies under way get when the tap stops."""
 
 _ALIASES = {path.removeprefix("/v1"): path for path in ("/v1/chat/completions", "/v1/messages", "/v1/models")}
-"""Of somebody who was pointed at a base without /v1 and adds none."""
+"""Paths of a client that was pointed at a base without /v1 and adds none."""
 
 _DECODED = ("gzip", "deflate", "br", "zstd")
 """Encodings of a body that are undone before we see it."""
@@ -94,7 +94,7 @@ class Tap:
 
     @property
     def url(self) -> str:
-        """Where a proxy finds it; without /v1."""
+        """The URL for a proxy, without /v1."""
         return url_of(self.host, self.port)
 
     async def start(self) -> None:
@@ -124,7 +124,7 @@ class Tap:
             self._server = await loop.create_server(self._connect, self.host, self.port, backlog=_BACKLOG)
         except OSError as error:
             await self.stop()
-            raise UsageError(_explained(error, self.host, self.port)) from error
+            raise UsageError(_explain(error, self.host, self.port)) from error
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _connect(self) -> web.RequestHandler:
@@ -207,7 +207,7 @@ def _health() -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _explained(error: OSError, host: str, port: int) -> str:
+def _explain(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is taken: stop what listens there, or take another"
     return f"the tap cannot listen on {host}:{port}: {error.strerror or error}"
@@ -225,7 +225,7 @@ async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamRespo
 
 
 async def _read(request: web.Request, share: Share) -> Incoming:
-    """The whole request, its body without an encoding."""
+    """Read the whole request, its body without an encoding."""
     body = await read_body(request, share)
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
@@ -240,7 +240,7 @@ async def _read(request: web.Request, share: Share) -> Incoming:
 async def _send(
     request: web.Request, outgoing: Outgoing, body: bytes, call: Call, redactor: Redactor
 ) -> web.StreamResponse:
-    """A body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
+    """Send a body of a known size; a large one in pieces, so that a client who does not read it is noticed."""
     from aiohttp import web
 
     if len(body) <= _PIECE or request.method == "HEAD":
@@ -267,7 +267,7 @@ async def _stream(
     redactor: Redactor,
     share: Share,
 ) -> web.StreamResponse:
-    """A body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
+    """Send a body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
     from aiohttp import web
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)

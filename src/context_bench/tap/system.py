@@ -14,12 +14,12 @@ from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.systems.prompts import Message
-from context_bench.tap.answering import Answerer
-from context_bench.tap.endpoint import WatchedEndpoint, gather_exchanges
+from context_bench.tap.answering import Answerer, describe_answerer
 from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
+from context_bench.tap.watched_endpoint import WatchedEndpoint, gather_exchanges
 from context_bench.text.masking import mask_command
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.traits import SystemTraits, find_label, find_model, find_secrets, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
@@ -131,8 +131,8 @@ class Tapped:
     @property
     def fingerprint(self) -> str | None:
         """The proxy, how it was started, and who answers behind it."""
-        own = self.system.fingerprint
-        return None if own is None else f"{own}, tap: {self.answerer.fingerprint}"
+        own, behind = self.system.fingerprint, self.answerer.fingerprint
+        return None if own is None or behind is None else f"{own}, tap: {behind}"
 
     def report(self, count: Tokenizer) -> dict[str, Any]:
         """What is to be said of the run beside its rows, with tokens counted by `count`.
@@ -140,12 +140,21 @@ class Tapped:
         `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
         them off was answered. With these, `prompt_savings` has a worst case.
         """
-        report: dict[str, Any] = {"answered_by": self.answerer.fingerprint, "unmatched": len(self.unmatched)}
+        report: dict[str, Any] = {
+            "answered_by": describe_answerer(self.answerer),
+            "unmatched": self._matcher.unmatched_count,
+        }
         if self.launch is not None:
             report["proxy"] = {"name": self.name, **self.launch.describe()}
-        if late := [call for call in self._matcher.late if call.asks_model and call.status < 300]:
+        late = [call for call in self._matcher.late if call.asks_model and call.status < 300]
+        uncounted = self._matcher.late_count - len(self._matcher.late)
+        if late or uncounted:
             tokens = [call.prompt.tokens(count) for call in late if call.prompt is not None]
-            report |= {"late_calls": len(late), "late_tokens": sum(tokens)}
+            # A token is at least one character: with those that were not kept the worst case is still the worst.
+            report |= {
+                "late_calls": len(late) + uncounted,
+                "late_tokens": sum(tokens) + self._matcher.late_characters,
+            }
         return {**report, "label": self.label} if self.label else report
 
     @property

@@ -20,7 +20,7 @@ __all__ = ["VENDORS", "Recipe", "recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to start one vendor's proxy.
+    """A way to start one vendor's proxy.
 
     Attributes:
         name: As given to `--vendor`.
@@ -64,19 +64,19 @@ class Recipe:
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe for a vendor whose program is installed here."""
+    """Find the recipe for a vendor whose program is installed here."""
     if name not in _RECIPES:
         raise UnknownName("vendor", name, _RECIPES)
     return _RECIPES[name](name)
 
 
-def _kompact(name: str) -> Recipe:
-    program = _find(name, "kompact")
+def _make_kompact(name: str) -> Recipe:
+    program = _find_installed(name, "kompact")
     upstream = "--openai-base-url {tap} --anthropic-base-url {tap}"
     return Recipe(
         name=name,
         package="kompact",
-        version=_version(program, "kompact"),
+        version=_find_version(program, "kompact"),
         command=f"{shlex.quote(str(program))} proxy --host {{host}} --port {{port}} {upstream} --no-otel",
         env={"DO_NOT_TRACK": "1", "OTEL_SDK_DISABLED": "true"},
         # Otherwise it changes a configuration that all requests share: one short prompt, and it leaves the prose of
@@ -87,22 +87,22 @@ def _kompact(name: str) -> Recipe:
     )
 
 
-def _headroom(name: str) -> Recipe:
-    program = _find(name, "headroom-ai[proxy]")
+def _make_headroom(name: str) -> Recipe:
+    program = _find_installed(name, "headroom-ai[proxy]")
     upstream = "--openai-api-url {tap} --anthropic-api-url {tap}"
     quiet = "--no-telemetry --no-cache --no-rate-limit --no-subscription-tracking"
     return Recipe(
         name=name,
         package="headroom-ai",
-        version=_version(program, "headroom_ai"),
+        version=_find_version(program, "headroom_ai"),
         command=f"{shlex.quote(str(program))} proxy --host {{host}} --port {{port}} {upstream} --mode token {quiet}",
-        env={**_HEADROOM_ENV, **_tokenizer_files(program)},
+        env={**_HEADROOM_ENV, **_find_tokenizer_files(program)},
         claims="x-headroom-tokens-saved",
         notes="Its model for prose is used only if the Hugging Face cache has it. It may add a tool of its own.",
     )
 
 
-_RECIPES: dict[str, Callable[[str], Recipe]] = {"headroom": _headroom, "kompact": _kompact}
+_RECIPES: dict[str, Callable[[str], Recipe]] = {"headroom": _make_headroom, "kompact": _make_kompact}
 
 VENDORS = tuple(_RECIPES)
 
@@ -120,13 +120,13 @@ _HEADROOM_ENV = {
 }
 
 
-def _tokenizer_files(program: Path) -> dict[str, str]:
-    """Its tokenizer downloads its vocabularies, and it compresses nothing without; its own dependency brings them."""
-    found = sorted(_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
+def _find_tokenizer_files(program: Path) -> dict[str, str]:
+    """Find the vocabularies that its own dependency brings: it would download them, and compresses nothing without."""
+    found = sorted(_find_environment(program).glob("lib/python*/*-packages/litellm/litellm_core_utils/tokenizers"))
     return {"TIKTOKEN_CACHE_DIR": str(found[0])} if found else {}
 
 
-def _find(name: str, package: str) -> Path:
+def _find_installed(name: str, package: str) -> Path:
     found = find_program(name)
     if found is None:
         raise UsageError(
@@ -137,11 +137,11 @@ def _find(name: str, package: str) -> Path:
     return Path(found)
 
 
-def _version(program: Path, distribution: str) -> str | None:
-    found = sorted(_environment(program).glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
+def _find_version(program: Path, distribution: str) -> str | None:
+    found = sorted(_find_environment(program).glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
     return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
 
 
-def _environment(program: Path) -> Path:
-    """The environment that a program is installed in, also when a link leads to it."""
+def _find_environment(program: Path) -> Path:
+    """Find the environment that a program is installed in, also when a link leads to it."""
     return program.resolve().parent.parent

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rapidfuzz.distance import Indel
 
-__all__ = ["stretches"]
+__all__ = ["align"]
 
 _CELLS = 200_000_000
 """Pairs of pieces that are compared as a whole: some 25 MB, and a tenth of a second."""
@@ -25,10 +25,10 @@ Match = tuple[int, int, int]
 Span = tuple[int, int]
 
 
-def stretches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
-    """Both sequences in stretches, (start, end) in each, that are the same or not."""
+def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, bool]]:
+    """Yield both sequences in stretches, (start, end) in each, that are the same or not."""
     i = j = 0
-    for at, other, size in [*_runs(old, new), (len(old), len(new), 0)]:
+    for at, other, size in [*_find_runs(old, new), (len(old), len(new), 0)]:
         if i < at or j < other:
             yield (i, at), (j, other), False
         i, j = at + size, other + size
@@ -36,13 +36,13 @@ def stretches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Sp
             yield (at, i), (other, j), True
 
 
-def _runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """What is the same, as long as it goes on. Pieces that only one side has can be left out of the search."""
+def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
+    """Find what is the same, as long as it goes on. Pieces that only one side has can be left out of the search."""
     there, here = set(new), set(old)
     places = [place for place, piece in enumerate(old) if piece in there]
     others = [place for place, piece in enumerate(new) if piece in here]
     start = end = (0, 0)
-    for at, other, size in _matches([old[place] for place in places], [new[place] for place in others]):
+    for at, other, size in _find_matches([old[place] for place in places], [new[place] for place in others]):
         for pair in zip(places[at : at + size], others[other : other + size]):
             if pair != end:
                 if end != start:
@@ -53,52 +53,57 @@ def _runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
         yield *start, end[0] - start[0]
 
 
-def _matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
-    """Where the same pieces stand in both, in order: (place in the one, place in the other, how many)."""
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+def _find_matches(old: Sequence[str], new: Sequence[str], depth: int = 0) -> Iterator[Match]:
+    """Find where the same pieces stand in both, in order: (place in the one, place in the other, how many)."""
+    head = _count_common(old, new)
+    tail = _count_common(old[head:][::-1], new[head:][::-1])
     if head:
         yield 0, 0, head
     inner_old, inner_new = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(inner_old) * len(inner_new) <= _CELLS:
-        found: Iterable[Match] = _best(inner_old, inner_new)
+        found: Iterable[Match] = _match_all(inner_old, inner_new)
     else:
-        anchors = _anchors(inner_old, inner_new) if depth < _DEPTH else []
-        found = _between(inner_old, inner_new, anchors, depth) if anchors else _windows(inner_old, inner_new)
+        anchors = _find_anchors(inner_old, inner_new) if depth < _DEPTH else []
+        if anchors:
+            found = _match_between(inner_old, inner_new, anchors, depth)
+        else:
+            found = _match_windows(inner_old, inner_new)
     for at, other, size in found:
         yield head + at, head + other, size
     if tail:
         yield len(old) - tail, len(new) - tail, tail
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def _count_common(old: Sequence[str], new: Sequence[str]) -> int:
     return next((place for place, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
 
 
-def _best(old: Sequence[str], new: Sequence[str]) -> list[Match]:
-    """As many as there can be."""
+def _match_all(old: Sequence[str], new: Sequence[str]) -> list[Match]:
+    """Find as many as there can be."""
     blocks = Indel.editops(old, new).as_matching_blocks()
     return [(block.a, block.b, block.size) for block in blocks if block.size]
 
 
-def _between(old: Sequence[str], new: Sequence[str], anchors: Sequence[tuple[int, int]], depth: int) -> Iterator[Match]:
-    """The anchors, and what is found between them."""
+def _match_between(
+    old: Sequence[str], new: Sequence[str], anchors: Sequence[tuple[int, int]], depth: int
+) -> Iterator[Match]:
+    """Yield the anchors, and what is found between them."""
     i = j = 0
     for at, other in [*anchors, (len(old), len(new))]:
-        for inner, across, size in _matches(old[i:at], new[j:other], depth + 1):
+        for inner, across, size in _find_matches(old[i:at], new[j:other], depth + 1):
             yield i + inner, j + across, size
         if at < len(old):
             yield at, other, 1
         i, j = at + 1, other + 1
 
 
-def _windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """A window on both sides that moves on by what was found in its first half."""
+def _match_windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
+    """Move a window on both sides, which goes on by what was found in its first half."""
     i = j = 0
     half = _WINDOW // 2
     while i < len(old) and j < len(new):
         ended = i + _WINDOW >= len(old) and j + _WINDOW >= len(new)
-        found = _best(old[i : i + _WINDOW], new[j : j + _WINDOW])
+        found = _match_all(old[i : i + _WINDOW], new[j : j + _WINDOW])
         if not ended:
             found = [(at, other, min(size, half)) for at, other, size in found if at < half and other < half]
         for at, other, size in found:
@@ -109,20 +114,20 @@ def _windows(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
         i, j = i + max(1, step[0]), j + max(1, step[1])
 
 
-def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest row of pieces that occur once on each side and come in the same order on both."""
-    once, there = _once(old), _once(new)
+def _find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Find the longest row of pieces that occur once on each side and come in the same order on both."""
+    once, there = _find_unique(old), _find_unique(new)
     pairs = [(place, there[piece]) for piece, place in once.items() if piece in there]
-    return _rising(pairs)
+    return _find_rising(pairs)
 
 
-def _once(pieces: Sequence[str]) -> dict[str, int]:
+def _find_unique(pieces: Sequence[str]) -> dict[str, int]:
     counts = Counter(pieces)
     return {piece: place for place, piece in enumerate(pieces) if counts[piece] == 1}
 
 
-def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of pairs that rise in the first number the most that rise in the second too."""
+def _find_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Choose, of pairs that rise in the first number, the most that rise in the second too."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []

@@ -19,20 +19,20 @@ _SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|glo
 
 
 def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
+    """Find the reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
     lower = {name.lower(): value for name, value in headers.items()}
     return {name: value for name, value in lower.items() if _CLAIM.search(name) and not _LIMIT.search(name)}
 
 
 def says_cache_hit(headers: Mapping[str, str]) -> bool:
-    """Whether a proxy says that it answered from a cache of its own, as in `x-cache: HIT` or `age: 30`."""
+    """Tell whether a proxy says that it answered from a cache of its own, as in `x-cache: HIT` or `age: 30`."""
     lower = {name.lower(): value.strip().lower() for name, value in headers.items()}
     told = any(re.search(r"\bhit\b|^(?:true|1|yes)$", value) for name, value in lower.items() if "cache" in name)
     return told or bool(lower.get("age", "").strip("0"))
 
 
 def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:
-    """The tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
+    """Read the tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
 
     Sums over a session or a day are left out. Of several others a known name comes first, then the shortest: more words
     in a name narrow down what it counts. The order of the headers does not matter.

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from context_bench.results import dump_json
 from context_bench.text.words import split_words
-from context_bench.traffic.alignment import stretches
+from context_bench.traffic.alignment import align
 from context_bench.wire.requests import Prompt
 
 __all__ = ["Part", "Segment", "diff_prompts", "diff_texts", "mark_evidence"]
@@ -45,36 +45,36 @@ class Part(NamedTuple):
 
 
 def diff_texts(before: str, after: str) -> list[Segment]:
-    """The segments that lead from one text to the other."""
+    """Find the segments that lead from one text to the other."""
     segments: list[Segment] = []
     lines, others = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for (start, end), (at, to), same in stretches(lines, others):
+    for (start, end), (at, to), same in align(lines, others):
         old, new = "".join(lines[start:end]), "".join(others[at:to])
-        segments += [_segment(old, new)] if same else _by_words(old, new)
-    return list(_joined(segments))
+        segments += [_make_segment(old, new)] if same else _diff_words(old, new)
+    return list(_join_neighbours(segments))
 
 
-def _by_words(before: str, after: str) -> Iterator[Segment]:
-    """The segments of lines that differ. Only words and signs are held against each other: spaces are all alike."""
+def _diff_words(before: str, after: str) -> Iterator[Segment]:
+    """Find the segments of lines that differ. Only words and signs are compared: spaces are all alike."""
     olds, news = _PIECES.findall(before), _PIECES.findall(after)
-    for (start, end), (at, to), same in stretches([word for _, word in olds], [word for _, word in news]):
+    for (start, end), (at, to), same in align([word for _, word in olds], [word for _, word in news]):
         old, new = olds[start:end], news[at:to]
         if not same or old == new:
-            yield _segment("".join(map("".join, old)), "".join(map("".join, new)))
+            yield _make_segment("".join(map("".join, old)), "".join(map("".join, new)))
             continue
         for (space, word), (other, _) in zip(old, new):
-            yield _segment(space, other)
-            yield _segment(word, word)
+            yield _make_segment(space, other)
+            yield _make_segment(word, word)
 
 
-def _segment(old: str, new: str) -> Segment:
+def _make_segment(old: str, new: str) -> Segment:
     if old == new:
         return Segment("kept", old, new)
     return Segment("changed" if old and new else "dropped" if old else "added", old, new)
 
 
-def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
-    """The same with neighbours of one kind as one; a sign or space alone between two changes is part of them."""
+def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Join neighbours of one kind; a sign or space alone between two changes is part of them."""
     old: list[str] = []
     new: list[str] = []
     kept: list[str] = []
@@ -85,7 +85,7 @@ def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
         same = "".join(kept)
         if re.search(r"[\w\n]", same) or (same and not (old or new)):
             if old or new:
-                yield _segment("".join(old), "".join(new))
+                yield _make_segment("".join(old), "".join(new))
             yield Segment("kept", same, same)
             old, new = [segment.text], [segment.new]
         else:
@@ -93,7 +93,7 @@ def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
             new += same, segment.new
         kept = []
     if old or new:
-        yield _segment("".join(old), "".join(new))
+        yield _make_segment("".join(old), "".join(new))
     if same := "".join(kept):
         yield Segment("kept", same, same)
 
@@ -102,7 +102,7 @@ def _joined(segments: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
-    """What became of each part of a prompt; prompts that mean the same to a model show no change.
+    """Find what became of each part of a prompt; prompts that mean the same to a model show no change.
 
     Messages are paired by their order. Where there are more or fewer of them than before, which of them became
     which is anybody's guess: then all of their text is compared as one.
@@ -113,36 +113,36 @@ def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
         parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
     else:
         title = f"all messages ({len(old)} sent, {len(new)} passed on)"
-        parts = [Part(title, diff_texts(*("\n\n".join(map(_text, side)) for side in (old, new))))]
+        parts = [Part(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
     if before.tools or after.tools:
-        parts.append(Part("tools", diff_texts(_listed(before.tools), _listed(after.tools))))
+        parts.append(Part("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
     return parts
 
 
 def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
-    """The texts of two messages; where those are equal and the messages are not, all that the messages hold."""
-    title = f"message {number} of {total}: {_role(old)}"
-    if _role(old) != _role(new):
-        title += f", passed on as {_role(new)}"
-    texts = _text(old), _text(new)
-    if texts[0] == texts[1] and _without_role(old) != _without_role(new):
+    """Compare the texts of two messages; where those are equal and the messages are not, all that the messages hold."""
+    title = f"message {number} of {total}: {_read_role(old)}"
+    if _read_role(old) != _read_role(new):
+        title += f", passed on as {_read_role(new)}"
+    texts = _join_texts(old), _join_texts(new)
+    if texts[0] == texts[1] and _drop_role(old) != _drop_role(new):
         texts = dump_json(old), dump_json(new)
     return Part(title, diff_texts(*texts))
 
 
-def _role(message: Any) -> str:
+def _read_role(message: Any) -> str:
     return str(message.get("role")) if isinstance(message, dict) else "?"
 
 
-def _text(message: Any) -> str:
+def _join_texts(message: Any) -> str:
     return "\n".join(filter(None, Prompt(messages=[message]).texts()))
 
 
-def _without_role(message: Any) -> Any:
+def _drop_role(message: Any) -> Any:
     return {**message, "role": None} if isinstance(message, dict) else message
 
 
-def _listed(tools: Iterable[Any]) -> str:
+def _list_tools(tools: Iterable[Any]) -> str:
     return "".join(dump_json(tool) + "\n" for tool in tools)
 
 
@@ -153,34 +153,34 @@ _MANY = 50
 
 
 def mark_evidence(segments: Iterable[Segment], evidence: Iterable[str]) -> list[Segment]:
-    """The same segments, divided so that the evidence, on either side, stands in segments of its own."""
+    """Divide segments so that the evidence, on either side, stands in segments of its own."""
     segments = list(segments)
-    patterns = [pattern for span in evidence if (pattern := _pattern(span)) is not None]
-    spans = _places(patterns, "".join(segment.text for segment in segments))
-    others = _places(patterns, "".join(segment.new for segment in segments))
+    patterns = [pattern for span in evidence if (pattern := _compile_evidence(span)) is not None]
+    spans = _find_places(patterns, "".join(segment.text for segment in segments))
+    others = _find_places(patterns, "".join(segment.new for segment in segments))
     marked: list[Segment] = []
     i = j = 0
     for segment in segments:
         if segment.kind in ("kept", "dropped"):
-            inside = _inside(spans, i, i + len(segment.text))
+            inside = _clip_spans(spans, i, i + len(segment.text))
             if segment.kind == "kept":
-                inside += _inside(others, j, j + len(segment.new))
-            marked += _divided(segment, inside)
+                inside += _clip_spans(others, j, j + len(segment.new))
+            marked += _divide(segment, inside)
         elif segment.kind == "added":
-            marked += _divided(segment, _inside(others, j, j + len(segment.new)))
+            marked += _divide(segment, _clip_spans(others, j, j + len(segment.new)))
         else:
-            old, new = _inside(spans, i, i + len(segment.text)), _inside(others, j, j + len(segment.new))
+            old, new = _clip_spans(spans, i, i + len(segment.text)), _clip_spans(others, j, j + len(segment.new))
             if 0 < len(old) + len(new) <= _MANY:  # two sides, each with its own evidence
-                marked += _divided(segment._replace(kind="dropped", new=""), old)
-                marked += _divided(segment._replace(kind="added", text=""), new)
+                marked += _divide(segment._replace(kind="dropped", new=""), old)
+                marked += _divide(segment._replace(kind="added", text=""), new)
             else:
                 marked.append(segment._replace(evidence=bool(old or new)))
         i, j = i + len(segment.text), j + len(segment.new)
     return marked
 
 
-def _pattern(span: str) -> re.Pattern[str] | None:
-    """Finds a span as it is, or by its words; a very long one by its beginning."""
+def _compile_evidence(span: str) -> re.Pattern[str] | None:
+    """Compile a pattern that finds a span as it is, or by its words; a very long one by its beginning."""
     if not span.strip():
         return None
     ways = [re.escape(span.strip())]
@@ -190,8 +190,8 @@ def _pattern(span: str) -> re.Pattern[str] | None:
     return re.compile("|".join(ways), re.IGNORECASE)
 
 
-def _places(patterns: Iterable[re.Pattern[str]], text: str) -> list[Span]:
-    """Where evidence stands, in order; what overlaps is one."""
+def _find_places(patterns: Iterable[re.Pattern[str]], text: str) -> list[Span]:
+    """Find where evidence stands, in order; what overlaps is one."""
     places: list[Span] = []
     for start, end in sorted(match.span() for pattern in patterns for match in pattern.finditer(text)):
         if places and start <= places[-1][1]:
@@ -201,15 +201,15 @@ def _places(patterns: Iterable[re.Pattern[str]], text: str) -> list[Span]:
     return places
 
 
-def _inside(spans: Sequence[Span], start: int, end: int) -> list[Span]:
-    """The parts of spans within a range, counted from its start."""
+def _clip_spans(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+    """Cut spans to their parts within a range, counted from its start."""
     first = bisect_right(spans, start, key=lambda span: span[1])
     last = bisect_left(spans, end, key=lambda span: span[0])
     return [(max(a, start) - start, min(b, end) - start) for a, b in spans[first:last]]
 
 
-def _divided(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
-    """A segment cut wherever evidence begins or ends."""
+def _divide(segment: Segment, spans: Sequence[Span]) -> Iterator[Segment]:
+    """Cut a segment wherever evidence begins or ends."""
     text = segment.text or segment.new
     cuts = sorted({0, len(text), *(place for span in spans for place in span)})
     for start, end in pairwise(cuts):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.traffic.sources import find_sources
 from context_bench.wire.completions import Completion
 from context_bench.wire.requests import Prompt, read_prompt
@@ -95,7 +95,7 @@ class Exchange:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """What was sent; None when it holds no prompt."""
+        """The prompt that was sent; None when it holds no prompt."""
         return read_prompt(self.sent)
 
     @cached_property
@@ -109,7 +109,7 @@ class Exchange:
 
     @cached_property
     def answered_calls(self) -> list[Call]:
-        """Those that a model answered."""
+        """The calls that a model answered."""
         return [call for call in self.model_calls if call.is_answered]
 
     @cached_property

@@ -64,30 +64,30 @@ def measure_prefix(prompts: Iterable[Prompt | None], count: Tokenizer) -> Prefix
     known = [prompt for prompt in prompts if prompt is not None]
     if len(known) < 2:
         return None
-    pairs = list(pairwise([_request(prompt.as_read()) for prompt in known]))
+    pairs = list(pairwise([_split_request(prompt.as_read()) for prompt in known]))
     count = cache(count)  # the same history comes again in every request
     earlier = sum(len(first.messages) for first, _ in pairs)
     rewritten = sum(_count_rewritten(first.messages, second.messages) for first, second in pairs)
     return PrefixStability(
         sum(_share_kept(first.pieces, second.pieces, count) for first, second in pairs) / len(pairs),
-        any(_opens(first) != _opens(second) for first, second in pairs),
+        any(_read_opening(first) != _read_opening(second) for first, second in pairs),
         rewritten / earlier if earlier else 0.0,
     )
 
 
-def _request(prompt: Prompt) -> _Request:
+def _split_request(prompt: Prompt) -> _Request:
     tools = [_Piece(("tool", *Prompt(tools=[tool]).tool_names()), dump_json(tool)) for tool in prompt.tools]
-    system = [] if prompt.system is None else list(_pieces_of({"role": "system", "content": prompt.system}))
-    return _Request(tools + system, [list(_pieces_of(message)) for message in prompt.messages])
+    system = [] if prompt.system is None else list(_split_message({"role": "system", "content": prompt.system}))
+    return _Request(tools + system, [list(_split_message(message)) for message in prompt.messages])
 
 
-def _pieces_of(message: Any) -> Iterator[_Piece]:
-    """The blocks of a message; the first says that one begins, so that a message in two is not the same."""
+def _split_message(message: Any) -> Iterator[_Piece]:
+    """Split a message into its blocks; the first says that one begins, so that a message in two is not the same."""
     if not isinstance(message, Mapping):
         yield _Piece(("message", dump_json(message)), "")
         return
     yield _Piece(("message", str(message.get("role"))), "")
-    yield from _blocks(message.get("content"), ())
+    yield from _split_content(message.get("content"), ())
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
@@ -97,8 +97,8 @@ def _pieces_of(message: Any) -> Iterator[_Piece]:
             yield _Piece(("tool call", dump_json(call)), "")
 
 
-def _blocks(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
-    """The blocks of a content; a text is one block, and what holds no text is told by all that it holds."""
+def _split_content(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
+    """Split a content into its blocks; a text is one block, and what holds no text is told by all that it holds."""
     for block in content if isinstance(content, list) else [] if content is None else [content]:
         if isinstance(block, str):
             yield _Piece((*inside, "text"), block)
@@ -110,12 +110,12 @@ def _blocks(content: Any, inside: tuple[str, ...]) -> Iterator[_Piece]:
             yield _Piece((*inside, "tool call", str(block.get("name"))), dump_json(block.get("input")))
         elif block.get("type") == "tool_result":
             yield _Piece((*inside, "tool result"), "")
-            yield from _blocks(block.get("content"), (*inside, "tool result")) if len(inside) < 8 else ()
+            yield from _split_content(block.get("content"), (*inside, "tool result")) if len(inside) < 8 else ()
         else:
             yield _Piece((*inside, dump_json(block)), "")
 
 
-def _opens(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
+def _read_opening(request: _Request) -> tuple[list[_Piece], list[list[_Piece]]]:
     return request.opening, request.messages[:1]
 
 
@@ -125,21 +125,21 @@ def _count_rewritten(earlier: Sequence[list[_Piece]], later: Sequence[list[_Piec
 
 
 def _share_kept(earlier: Sequence[_Piece], later: Sequence[_Piece], count: Tokenizer) -> float:
-    """The share of the earlier request with which the later one begins."""
+    """Measure the share of the earlier request with which the later one begins."""
     total = sum(count(piece.text) for piece in earlier if piece.text)
     kept = 0
     for place, piece in enumerate(earlier):
         other = later[place] if place < len(later) else None
         if piece != other:
-            same = piece.text[: _common(piece.text, other.text)] if other and piece.kind == other.kind else ""
+            same = piece.text[: _count_common(piece.text, other.text)] if other and piece.kind == other.kind else ""
             kept += count(same) if same else 0
             break
         kept += count(piece.text) if piece.text else 0
     return min(1.0, kept / total) if total else 1.0
 
 
-def _common(first: str, second: str) -> int:
-    """How many characters two texts have in common at their start."""
+def _count_common(first: str, second: str) -> int:
+    """Count the characters that two texts have in common at their start."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.traffic.claims import claimed_tokens_saved
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills
 from context_bench.traffic.prefix import measure_prefix

@@ -30,14 +30,14 @@ def find_sources(returned: Completion, replies: Sequence[Completion | None]) -> 
         return parts, True
     if named or parts:
         return named or parts, False
-    return [place for place, reply in known if returned.text and _find(returned.text, reply.text) >= 0], False
+    return [place for place, reply in known if returned.text and _find_whole(returned.text, reply.text) >= 0], False
 
 
 def _find_parts(returned: Completion, known: Sequence[tuple[int, Completion]]) -> list[int]:
-    """Those whose whole answer stands in what came back, none of them within another one."""
+    """Find those whose whole answer stands in what came back, none of them within another one."""
     rest, calls, found = returned.text, Counter(returned.calls), []
     for place, reply in sorted(known, key=lambda each: -len(each[1].text)):
-        at, own = _find(reply.text, rest), Counter(reply.calls)
+        at, own = _find_whole(reply.text, rest), Counter(reply.calls)
         if (reply.text and at < 0) or not own <= calls or not (reply.text or own):
             continue
         found.append(place)
@@ -47,8 +47,8 @@ def _find_parts(returned: Completion, known: Sequence[tuple[int, Completion]]) -
     return sorted(found)
 
 
-def _find(part: str, whole: str) -> int:
-    """Where a text stands in another so that no word goes on beyond it; -1 where it does not."""
+def _find_whole(part: str, whole: str) -> int:
+    """Find where a text stands in another so that no word goes on beyond it; -1 where it does not."""
     at = whole.find(part)
     while at >= 0:
         before, after = whole[at - 1 : at + 1] if at else "", whole[at + len(part) - 1 : at + len(part) + 1]

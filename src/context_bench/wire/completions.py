@@ -27,7 +27,7 @@ ToolCall = tuple[str, str]
 
 @dataclass(slots=True)
 class Completion:
-    """What a model answered: a text for each choice, and the calls of tools as (name, arguments in one spelling)."""
+    """A model's answer: a text for each choice, and the calls of tools as (name, arguments in one spelling)."""
 
     id: str = ""
     texts: list[str] = field(default_factory=list)
@@ -39,12 +39,12 @@ class Completion:
         return " ".join(self.texts[0].split()) if self.texts else ""
 
     def tokens(self, count: Tokenizer) -> int:
-        """What the model wrote: all texts, and the arguments of the tools that it calls."""
+        """Count the tokens that the model wrote: all texts, and the arguments of the tools that it calls."""
         written = (*self.texts, *(arguments for _, arguments in self.calls))
         return sum(count(text) for text in written if text)
 
     def as_dict(self) -> dict[str, Any]:
-        """As the record of an exchange keeps it; a very long text by its beginning."""
+        """Write it as the record of an exchange keeps it; a very long text by its beginning."""
         return {"id": self.id, "text": (self.texts or [""])[0][:_LONGEST], "calls": [list(call) for call in self.calls]}
 
     @classmethod
@@ -55,7 +55,7 @@ class Completion:
 
 @lru_cache(maxsize=8)
 def read_completion(reply: str) -> Completion | None:
-    """The completion in the body of a reply; None where there is none."""
+    """Read the completion in the body of a reply; None where there is none."""
     if reply.lstrip().startswith("{"):
         return read_plain(read_document(reply))
     return _read_stream(scan_events(reply))
@@ -65,32 +65,32 @@ def read_completion(reply: str) -> Completion | None:
 
 
 def read_plain(document: Mapping[str, Any]) -> Completion | None:
-    """The completion in a document; None where there is none."""
-    found = Completion(_text(document.get("id")))
+    """Read the completion in a document; None where there is none."""
+    found = Completion(_read_str(document.get("id")))
     if isinstance(document.get("choices"), list):
         for choice in document["choices"]:
             message = choice.get("message") if isinstance(choice, Mapping) else None
             if isinstance(message, Mapping):
                 found.texts.append(read_text(message.get("content")))
-                found.calls += _tool_calls(message.get("tool_calls"))
+                found.calls += _read_tool_calls(message.get("tool_calls"))
         return found if found.texts else None
     if isinstance(document.get("content"), list):
         found.texts.append(read_text(document["content"]))
         for block in document["content"]:
             if isinstance(block, Mapping) and block.get("type") == "tool_use":
-                found.calls.append((_text(block.get("name")), spell_json(dump_json(block.get("input")))))
+                found.calls.append((_read_str(block.get("name")), spell_json(dump_json(block.get("input")))))
         return found
     return None
 
 
-def _tool_calls(calls: Any) -> Iterator[ToolCall]:
+def _read_tool_calls(calls: Any) -> Iterator[ToolCall]:
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
-            yield _text(function.get("name")), spell_json(_text(function.get("arguments")))
+            yield _read_str(function.get("name")), spell_json(_read_str(function.get("arguments")))
 
 
-def _text(value: Any) -> str:
+def _read_str(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 

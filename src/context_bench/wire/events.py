@@ -13,16 +13,16 @@ BOM = b"\xef\xbb\xbf"
 """The byte order mark that some servers put before a stream or a body."""
 
 DONE = "[DONE]"
-"""What is yielded for the event that ends OpenAI's streams, which is no JSON."""
+"""What is yielded for the event that ends OpenAI's streams, which is not JSON."""
 
 
 def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:
-    """The JSON of each event, and the moment of the chunk that completed it.
+    """Read the JSON of each event, and the moment of the chunk that completed it.
 
     Chunks may end anywhere. Comments, other fields than `data` and a byte order mark in front are passed over.
 
     Raises:
-        ValueError: An event is no JSON, or ends in the middle.
+        ValueError: An event is not JSON, or ends in the middle.
     """
     data: list[bytes] = []
     completed = 0.0

@@ -16,7 +16,7 @@ __all__ = ["ModelReply", "NotAReply", "read_chat_completion", "read_message"]
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model answered.
+    """A model's answer.
 
     Attributes:
         text: What it says, all parts joined.
@@ -81,7 +81,7 @@ def _to_openai_call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show_start(document: Any) -> str:
-    """The start of a server's answer as text, however deep it is nested."""
+    """Show the start of a server's answer as text, however deep it is nested."""
     try:
         return orjson.dumps(document)[:200].decode("utf-8", "replace")
     except TypeError:  # more levels than can be written

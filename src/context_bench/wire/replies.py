@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is to be answered, in no API's form yet.
+    """An answer, in no API's form yet.
 
     Attributes:
         text: What the model says.
@@ -84,19 +84,34 @@ class Reply:
     include_usage: bool
 
     def document(self) -> dict[str, Any]:
-        """The body of the reply when it is not streamed."""
-        return _message(self) if self.dialect == "anthropic" else _completion(self)
+        """Write the body of the reply when it is not streamed."""
+        return _make_message(self) if self.dialect == "anthropic" else _make_completion(self)
 
 
-def make_reply(answer: Answer, document: Mapping[str, Any], dialect: Dialect) -> Reply:
-    """Put an answer together with what its request says."""
+def make_reply(
+    answer: Answer,
+    document: Mapping[str, Any],
+    dialect: Dialect,
+    *,
+    body: bytes | None = None,
+    count_prompt: Callable[[], int] | None = None,
+) -> Reply:
+    """Put an answer together with what its request says.
+
+    Args:
+        answer: What is answered.
+        document: The request.
+        dialect: The API whose form the reply has.
+        body: The same request as it came, for its id; written anew where it is not at hand.
+        count_prompt: Counts the tokens of the request, for whoever has counted them already.
+    """
     options = document.get("stream_options")
     return Reply(
         answer=answer,
         dialect=dialect,
-        id=hashlib.blake2b(dump_body(document), digest_size=12).hexdigest(),
+        id=hashlib.blake2b(dump_body(document) if body is None else body, digest_size=12).hexdigest(),
         model=str(document.get("model", "")),
-        usage=answer.usage or _count_usage(answer, document),
+        usage=answer.usage or _count_usage(answer, document, count_prompt),
         finish=answer.finish or ("tool_calls" if answer.tool_calls else "stop"),
         include_usage=isinstance(options, Mapping) and options.get("include_usage") is True,
     )
@@ -111,21 +126,27 @@ def error_document(status: int, message: str, dialect: Dialect | None) -> dict[s
 
 
 def dump_body(document: Any) -> bytes:
-    """JSON in UTF-8; escaped where a text holds half a surrogate pair, which UTF-8 cannot."""
+    """Write JSON in UTF-8; escaped where a text holds half a surrogate pair, which UTF-8 cannot."""
     try:
         return orjson.dumps(document)
     except TypeError:
         return json.dumps(document).encode()
 
 
-def _count_usage(answer: Answer, document: Mapping[str, Any]) -> tuple[int, int]:
+def _count_usage(
+    answer: Answer, document: Mapping[str, Any], count_prompt: Callable[[], int] | None
+) -> tuple[int, int]:
     count = get_tokenizer()
-    prompt = read_prompt(document)
     written = [answer.text, *answer.choices, *(call.arguments for call in answer.tool_calls)]
-    return (prompt.tokens(count) if prompt else 0), sum(count(text) for text in written if text)
+    if count_prompt is None:
+        prompt = read_prompt(document)
+        read = prompt.tokens(count) if prompt else 0
+    else:
+        read = count_prompt()
+    return read, sum(count(text) for text in written if text)
 
 
-def _completion(reply: Reply) -> dict[str, Any]:
+def _make_completion(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or (None if answer.tool_calls else "")}
     if answer.tool_calls:
@@ -149,7 +170,7 @@ def _completion(reply: Reply) -> dict[str, Any]:
     }
 
 
-def _message(reply: Reply) -> dict[str, Any]:
+def _make_message(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
     blocks: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
     blocks += [

@@ -36,20 +36,20 @@ class Prompt:
     tools: list[Any] = field(default_factory=list)
 
     def texts(self) -> list[str]:
-        """Every text in it, in order: system, messages with the results and arguments of tools; not the tools."""
-        return [text for part in (self.system, *self.messages) for text in _texts(part)]
+        """List every text in it, in order: system, messages with the results and arguments of tools; not the tools."""
+        return [text for part in (self.system, *self.messages) for text in _list_texts(part)]
 
     def messages_and_system(self) -> list[Any]:
-        """Every message in order; a system text of its own is the first."""
+        """List every message in order; a system text of its own is the first."""
         system = [] if self.system is None else [{"role": "system", "content": self.system}]
         return [*system, *self.messages]
 
     def tokens(self, count: Tokenizer) -> int:
-        """Its size: the texts of its messages, and its tools as JSON."""
-        return sum(count(text) for text in (*self.texts(), *map(_json, self.tools)) if text)
+        """Count its tokens: the texts of its messages, and its tools as JSON."""
+        return sum(count(text) for text in (*self.texts(), *map(_dump, self.tools)) if text)
 
     def as_read(self) -> Prompt:
-        """The same prompt in one spelling, whichever of those that APIs take for the same it was sent in.
+        """Spell the prompt in one way, whichever of those that APIs take for the same it was sent in.
 
         Fields that are null are left out, and so is an empty content beside tool calls. A content that is one block
         of text is that text. The arguments of tool calls are compact JSON. Keys are in alphabetical order, and a
@@ -63,12 +63,12 @@ class Prompt:
             return self
 
     def tool_names(self) -> list[str]:
-        """The names of the tools on offer."""
-        return [name for tool in self.tools if isinstance(tool, Mapping) and (name := _tool_name(tool))]
+        """List the names of the tools on offer."""
+        return [name for tool in self.tools if isinstance(tool, Mapping) and (name := _read_tool_name(tool))]
 
 
 def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
-    """The prompt in a request's body; None when it holds none."""
+    """Read the prompt in a request's body; None when it holds none."""
     return (
         _read_text(body) if isinstance(body, str) else _read(read_document(body) if isinstance(body, bytes) else body)
     )
@@ -88,7 +88,7 @@ def _read(document: Mapping[str, Any]) -> Prompt | None:
 
 
 def read_document(body: str | bytes) -> dict[str, Any]:
-    """A body as a JSON object; empty when it is none. Escaped halves of surrogate pairs are kept."""
+    """Read a body as a JSON object; empty when it is not one. Escaped halves of surrogate pairs are kept."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -109,7 +109,7 @@ def read_text(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def _texts(part: Any, depth: int = 0) -> Iterator[str]:
+def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
     """The texts of a message, of its content, or of one block of it; no API nests them deeper than the limit."""
     if isinstance(part, str):
         yield part
@@ -117,16 +117,16 @@ def _texts(part: Any, depth: int = 0) -> Iterator[str]:
         return
     elif isinstance(part, list):
         for item in part:
-            yield from _texts(item, depth + 1)
+            yield from _list_texts(item, depth + 1)
     elif isinstance(part, Mapping):
         if isinstance(part.get("text"), str):
             yield part["text"]
-        yield from _texts(part.get("content"), depth + 1)
+        yield from _list_texts(part.get("content"), depth + 1)
         if "input" in part:  # Anthropic's call of a tool
-            yield _json(part["input"])
+            yield _dump(part["input"])
         calls = part.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            yield _json(call)
+            yield _dump(call)
 
 
 # --- one spelling for what means the same
@@ -199,21 +199,21 @@ def _spell(value: Any) -> Any:
 
 
 def spell_json(text: str) -> str:
-    """A JSON text in one spelling; any other text as it is."""
+    """Spell a JSON text in one way; any other text stays as it is."""
     try:
         return dump_json(_spell(orjson.loads(text)))
     except (orjson.JSONDecodeError, RecursionError, TypeError):
         return text
 
 
-def _json(value: Any) -> str:
+def _dump(value: Any) -> str:
     try:
         return dump_json(value)
     except (RecursionError, TypeError):  # nested deeper than any API takes
         return ""
 
 
-def _tool_name(tool: Mapping[str, Any]) -> str | None:
+def _read_tool_name(tool: Mapping[str, Any]) -> str | None:
     function = tool.get("function")
     name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
     return name if isinstance(name, str) else None

@@ -28,7 +28,7 @@ _PARTS = (
 
 
 def read_openai_usage(usage: Any) -> dict[str, Any]:
-    """Token counts as OpenAI's API reports them, cached prompt tokens included.
+    """Read token counts as OpenAI's API reports them, cached prompt tokens included.
 
     What cannot be a number of tokens is left out, and named in `ignored_usage`.
     """
@@ -43,7 +43,7 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
 
 
 def read_anthropic_usage(usage: Any) -> dict[str, Any]:
-    """The same from Anthropic's form, which counts cached tokens apart: a prompt is all three together."""
+    """Read token counts from Anthropic's form, which counts cached tokens apart: a prompt is all three together."""
     if not isinstance(usage, Mapping):
         return {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -70,7 +70,7 @@ def read_usage(usage: Any) -> dict[str, Any]:
 
 
 def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
-    """The counts that can be believed, and the others under `ignored_usage` as text."""
+    """Split off the counts that can be believed, and the others under `ignored_usage` as text."""
     counts: dict[str, int] = {}
     ignored: dict[str, str] = {}
     for name, value in told.items():

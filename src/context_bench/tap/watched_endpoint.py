@@ -16,7 +16,7 @@ from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.text.masking import mask_command
-from context_bench.traffic.call import Call
+from context_bench.traffic.calls import Call
 from context_bench.traffic.claims import claim_headers, says_cache_hit
 from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.wire.completions import read_completion, read_plain
@@ -148,7 +148,7 @@ class WatchedEndpoint:
             attempts=len(sending.tickets),
             seconds=exchange.seconds,
             alone=sending.alone,
-            first_token=_first_token(exchange.document),
+            first_token=_read_first_token(exchange.document),
             claims=claim_headers(headers),
             cache_hit=says_cache_hit(headers),
             returned=returned,
@@ -207,7 +207,7 @@ async def _wait_for_calls(ticket: Ticket) -> float:
     return time.perf_counter() - started
 
 
-def _first_token(document: Any) -> float | None:
+def _read_first_token(document: Any) -> float | None:
     timings = document.get("timings_of_stream") if isinstance(document, Mapping) else None
     return timings.get("time_to_first_token") if timings else None
 

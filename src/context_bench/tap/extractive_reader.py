@@ -49,18 +49,18 @@ _AROUND_VALUE = " \t\r\n.,;:\"'`()[]{}<>="
 
 def extract_answer(document: Mapping[str, Any]) -> str:
     """Answer the last user's question from the rest of a request, in the form of either API."""
-    question, texts = _question_and_texts(document)
+    question, texts = _split_question(document)
     asked = frozenset(split_words(question)) - _STOP
     lines = [line for text in texts for line in _unpack(text)]
     passages = [piece for line in lines for piece in _PASSAGES.split(line) if piece and not piece.endswith("?")]
-    best = _best(passages, asked)
+    best = _find_best(passages, asked)
     if best is None:
         return UNKNOWN
-    return _field_value(best, asked) or _value(best, asked) or best.strip()
+    return _find_field_value(best, asked) or _find_value(best, asked) or best.strip()
 
 
 def _unpack(text: str, depth: int = 0) -> Iterator[str]:
-    """The lines of a text; one that holds the lines or quotes of another text in escapes as the lines of that one."""
+    """Yield the lines of a text; one that holds another text in escapes as the lines of that one."""
     if depth == _DEEPEST_PACKED or not ("\\" in text or "&" in text):
         yield text
         return
@@ -71,18 +71,18 @@ def _unpack(text: str, depth: int = 0) -> Iterator[str]:
             yield line
 
 
-def _field_value(record: str, asked: frozenset[str]) -> str | None:
-    """The value in one part of a record, if that part is about all that the record was chosen for."""
+def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
+    """Find the value in one part of a record, if that part is about all that the record was chosen for."""
     cells = [] if '":' in record else _CELLS.split(record)
     pieces = cells if len(cells) >= _FEWEST_CELLS else _FIELDS.split(record)
-    field = _best([piece for piece in pieces if piece], asked)
+    field = _find_best([piece for piece in pieces if piece], asked)
     if field is None or asked.intersection(split_words(record)) != asked.intersection(split_words(field)):
         return None
-    return _value(field, asked)
+    return _find_value(field, asked)
 
 
-def _best(passages: Sequence[str], asked: frozenset[str]) -> str | None:
-    """The passage with the rarest words of the question; the shortest of several, then the first."""
+def _find_best(passages: Sequence[str], asked: frozenset[str]) -> str | None:
+    """Find the passage with the rarest words of the question; the shortest of several, then the first."""
     found = [(asked.intersection(split_words(passage)), passage) for passage in passages]
     found = [(words, passage) for words, passage in found if words]
     if not found:
@@ -93,8 +93,8 @@ def _best(passages: Sequence[str], asked: frozenset[str]) -> str | None:
     return max(found, key=lambda each: (fsum(weights[word] for word in each[0]), -len(each[1])))[1]
 
 
-def _value(passage: str, asked: frozenset[str]) -> str | None:
-    """What a passage says of the question's words: what follows the last, or stands between two of them."""
+def _find_value(passage: str, asked: frozenset[str]) -> str | None:
+    """Find what a passage says of the question's words: what follows the last, or stands between two of them."""
     words = list(_WORD.finditer(passage))
     matched = [word for word in words if word.group().casefold() in asked]
     if not matched:
@@ -109,46 +109,46 @@ def _value(passage: str, asked: frozenset[str]) -> str | None:
     return None
 
 
-def _question_and_texts(document: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The question, and every text but it and what comes after it in the same message: how to answer."""
-    said = list(_said("system", document.get("system")))
+def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Find the question, and every text but it and what comes after it in the same message: how to answer."""
+    said = list(_list_spoken("system", document.get("system")))
     for message in document.get("messages") or ():
         if isinstance(message, Mapping):
-            said += _said(str(message.get("role")), message.get("content"))
+            said += _list_spoken(str(message.get("role")), message.get("content"))
     last = max((place for place, (role, text) in enumerate(said) if role == "user" and text.strip()), default=None)
     if last is None:
         return "", [text for _, text in said]
-    question, before = _question(said[last][1])
+    question, before = _find_question(said[last][1])
     return question, [text for place, (_, text) in enumerate(said) if place != last] + [before]
 
 
-def _said(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Who says what: a tool's result is its own, also where it comes in a message of the user."""
+def _list_spoken(role: str, content: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """List who says what: a tool's result is its own, also where it comes in a message of the user."""
     if isinstance(content, str):
         yield role, content
     elif depth == _DEEPEST:
         return
     elif isinstance(content, list):
         for part in content:
-            yield from _said(role, part, depth + 1)
+            yield from _list_spoken(role, part, depth + 1)
     elif isinstance(content, Mapping):
         if isinstance(content.get("text"), str):
             yield role, content["text"]
         own = "tool" if content.get("type") == "tool_result" else role
-        yield from _said(own, content.get("content"), depth + 1)
+        yield from _list_spoken(own, content.get("content"), depth + 1)
 
 
-def _question(text: str) -> tuple[str, str]:
-    """The last paragraph that asks something, and all before it; of a long paragraph its last question."""
-    question, before = _last_asking(text, _PARAGRAPHS)
+def _find_question(text: str) -> tuple[str, str]:
+    """Find the last paragraph that asks something, and all before it; of a long paragraph its last question."""
+    question, before = _find_last_asking(text, _PARAGRAPHS)
     if len(question) <= _LONGEST_QUESTION and "\n" not in question.strip():
         return question, before
-    shorter, more = _last_asking(question, _UNITS)
+    shorter, more = _find_last_asking(question, _UNITS)
     return shorter, f"{before}\n\n{more}"
 
 
-def _last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
-    """The last part with a question mark, or the last of all, and what stands before it."""
+def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
+    """Find the last part with a question mark, or the last of all, and what stands before it."""
     starts = [0, *(gap.end() for gap in between.finditer(text))]
     parts = list(zip(starts, [*starts[1:], len(text)]))
     parts = [(start, end) for start, end in parts if text[start:end].strip()] or [(0, len(text))]

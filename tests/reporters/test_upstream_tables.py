@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench import EvalResult
-from context_bench.reporters.upstream import meters
+from context_bench.reporters.upstream_tables import meters
 
 READER = {"sent_tokens": 1000.0, "upstream_tokens": 600.0, "counted_tokens_saved": 400.0}
 TAPPED = {**READER, "downstream_tokens": 1000.0, "extra_upstream_calls": 0.0}

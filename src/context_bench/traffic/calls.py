@@ -54,7 +54,7 @@ class Call:
 
     @cached_property
     def prompt(self) -> Prompt | None:
-        """What it asks a model to read; None when it holds no prompt."""
+        """The prompt in it; None when it holds none."""
         return read_prompt(self.body)
 
     @cached_property
@@ -64,7 +64,7 @@ class Call:
 
     @cached_property
     def completion(self) -> Completion | None:
-        """What the model answered; only to be asked for once the call has ended."""
+        """The answer of the model; only to be asked for once the call has ended."""
         return read_completion(self.reply)
 
     def as_dict(self, since: float) -> dict[str, Any]:
