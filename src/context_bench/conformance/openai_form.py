@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from context_bench.conformance.check import CheckFailed
+from context_bench.conformance.check_definition import CheckFailed
 from context_bench.conformance.forms import KEY, Message, Said
 from context_bench.http.events import DONE
 from context_bench.tap.answering import Dialect
