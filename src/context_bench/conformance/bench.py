@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from context_bench.conformance.check import CheckFailed
+from context_bench.conformance.check_definition import CheckFailed
 from context_bench.conformance.check_upstream import Script, Upstream
 from context_bench.conformance.client import Arrived, Client, Listener
 from context_bench.conformance.forms import Form, Message, Said

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from context_bench.conformance.check import CheckFailed
+from context_bench.conformance.check_definition import CheckFailed
 from context_bench.errors import ConnectionFailed, MissingExtra, describe
 
 if TYPE_CHECKING:

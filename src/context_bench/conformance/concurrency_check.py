@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from context_bench.conformance.bench import Bench, Exchange, user_message
-from context_bench.conformance.check import CheckFailed, check, require
+from context_bench.conformance.check_definition import CheckFailed, check, require
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.replies import Answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.conformance.bench import Bench
-from context_bench.conformance.check import Check, require
+from context_bench.conformance.check_definition import Check, require
 from context_bench.wire.replies import Answer
 
 __all__ = ["STATUSES", "relayed", "relayed_before_stream"]

@@ -16,7 +16,7 @@ from context_bench.conformance import (
 )
 from context_bench.conformance.anthropic_form import Anthropic
 from context_bench.conformance.bench import Bench
-from context_bench.conformance.check import Check, CheckFailed, Outcome
+from context_bench.conformance.check_definition import Check, CheckFailed, Outcome
 from context_bench.conformance.check_upstream import Upstream
 from context_bench.conformance.client import Client
 from context_bench.conformance.forms import Form

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_bench.conformance.bench import Bench, Exchange, user_message
-from context_bench.conformance.check import check, require
+from context_bench.conformance.check_definition import check, require
 from context_bench.wire.replies import Answer
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from context_bench.conformance.check import Outcome
+from context_bench.conformance.check_definition import Outcome
 from context_bench.conformance.examination import Findings
 from context_bench.errors import printable
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from context_bench.conformance.bench import Bench
-from context_bench.conformance.check import check, require
+from context_bench.conformance.check_definition import check, require
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.wire.replies import Answer
 

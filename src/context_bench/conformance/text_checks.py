@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from context_bench.conformance.bench import Bench, Exchange, user_message
-from context_bench.conformance.check import check, require
+from context_bench.conformance.check_definition import check, require
 from context_bench.wire.replies import Answer
 from context_bench.wire.requests import Prompt
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_bench.conformance.bench import Bench, user_message
-from context_bench.conformance.check import CheckFailed, check, require
+from context_bench.conformance.check_definition import CheckFailed, check, require
 from context_bench.conformance.forms import Said
 from context_bench.conformance.tool_schemas import find_flaw
 from context_bench.wire.replies import Answer, ToolCall

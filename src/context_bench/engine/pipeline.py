@@ -20,7 +20,7 @@ from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads, call_beside, call_in_thread
-from context_bench.errors import BadOutput, DataError, describe
+from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
@@ -214,15 +214,22 @@ class Pipeline:
         for job, outcome in answers:
             self._keep_answer(job, outcome)
         judge, make = self._scorer.judge_at_once, self._maker.row
-        judgements = [
-            judge(job.item.example, outcome.processed, job.item.tag) if outcome.error is None else Judgement()
-            for job, outcome in answers
-        ]
+        judgements: list[Judgement] = []
+        failure: ContextBenchError | None = None
+        for job, outcome in answers:
+            try:
+                judged = judge(job.item.example, outcome.processed, job.item.tag) if outcome.error is None else None
+            except ContextBenchError as error:  # it ends the run; what was judged before it is kept
+                failure = error
+                break
+            judgements.append(judged or Judgement())
         rows = [make(job, outcome, judgement) for (job, outcome), judgement in zip(answers, judgements)]
         if recorder is not None:
             for (job, outcome), judgement, row in zip(answers, judgements, rows):
                 recorder.keep_row(job, row, final=outcome.error is None and not judgement.transient)
         self._emit([(job, row, outcome) for (job, outcome), row in zip(answers, rows)])
+        if failure is not None:
+            raise failure
 
     def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
         """Put an answer down; False for one that cannot be, which is an error of that row and of no other."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import ScoreCount
-from context_bench.metrics.running import RunningMetric
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 
 __all__ = ["CostOfPass"]

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from context_bench.metrics.running import RunningMetric
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 
 __all__ = ["Latency", "percentile"]

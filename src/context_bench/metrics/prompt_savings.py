@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.metrics.facts import read_fact, read_sides
-from context_bench.metrics.running import RunningMetric
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.traits import MetricTraits
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from context_bench.metrics.facts import mean, read_fact
 from context_bench.metrics.latency import percentile
-from context_bench.metrics.running import RunningMetric
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 
 __all__ = ["ENOUGH", "ProxyOverhead"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from context_bench.metrics.running import NoTally, RunningMetric
+from context_bench.metrics.row_by_row import NoTally, RunningMetric
 from context_bench.traits import MetricTraits
 
 __all__ = ["Retention"]

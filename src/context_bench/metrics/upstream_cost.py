@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.metrics.facts import read_fact
 from context_bench.metrics.quality import ScoreCount
-from context_bench.metrics.running import RunningMetric
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 
 __all__ = ["UpstreamCost"]

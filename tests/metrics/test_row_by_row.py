@@ -6,7 +6,7 @@ import pytest
 
 import context_bench.metrics
 from context_bench.metrics import default_metrics
-from context_bench.metrics.running import NoTally, RunningMetric
+from context_bench.metrics.row_by_row import NoTally, RunningMetric
 from context_bench.registry import registry
 from rows import make_row
 
