@@ -104,6 +104,8 @@ def test_at_the_last_look_the_boundary_is_that_of_the_level() -> None:
         assert looks.verdict is not None
         t = scipy.norm.isf(paired_difference(looks._pairs).p_value() / 2)
         assert (looks.verdict.word == "better") == (t >= look_boundary(5, 5)) == (looks.verdict.interval.low >= 0)
+        assert looks.verdict.narrow is not None
+        assert looks.verdict.narrow.low > looks.verdict.interval.low
 
 
 def test_a_family_stops_later() -> None:

@@ -116,14 +116,14 @@ class Looks:
             return "better" if difference.centre > 0 else "worse"
         return "not worse" if above <= allowed else "undecided"
 
-    def _interval(self, difference: Difference) -> Interval:
+    def _interval(self, difference: Difference, alpha: float) -> Interval:
         """Give the interval that holds at all looks together."""
         if not difference.known:
-            return difference.interval(1 - self.alpha)
-        tail = normal_cdf(-look_boundary(self.look, self.looks, self.alpha))
+            return difference.interval(1 - alpha)
+        tail = normal_cdf(-look_boundary(self.look, self.looks, alpha))
         half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
         low, high = difference.centre - half, difference.centre + half
-        return Interval(difference.value, low, high, 1 - self.alpha, difference.n, f"{self.looks} looks")
+        return Interval(difference.value, low, high, 1 - alpha, difference.n, f"{self.looks} looks")
 
     def _describe(self, word: str, difference: Difference) -> Verdict:
         early = self.look < self.looks
@@ -137,6 +137,7 @@ class Looks:
             reason = f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
         corrected = min(1.0, self.p * self.comparisons)
         return Verdict(
-            *(word, difference.value, self._interval(difference), self.p, corrected, self.margin, difference.n),
-            *(needed, reason, self.name),
+            *(word, difference.value, self._interval(difference, self.alpha), self.p, corrected, self.margin),
+            *(difference.n, needed, reason, self.name),
+            narrow=self._interval(difference, 2 * self.alpha),
         )
