@@ -74,6 +74,13 @@ class Looks:
         """Say that the example at this place has no score on one of the sides."""
         return self._take(place, None)
 
+    def finish(self) -> Verdict:
+        """Give the verdict when no more examples come, though fewer than planned: by the next look's boundary."""
+        if self.verdict is None:
+            self._judge(last=True)
+        assert self.verdict is not None
+        return self.verdict
+
     def _take(self, place: int, pair: Pair | None) -> Verdict | None:
         if self.verdict is None and place >= self._next:
             self._waiting[place] = pair
@@ -92,7 +99,7 @@ class Looks:
         if self.clustered:
             self._groups.add(str(group), first - second)
 
-    def _judge(self) -> None:
+    def _judge(self, *, last: bool = False) -> None:
         self.look += 1
         difference = clustered_difference(self._groups) if self.clustered else paired_difference(self._pairs)
         if difference.known:
@@ -101,7 +108,7 @@ class Looks:
             # rounded down, so that p is never too small and the same constants come again
             self.p = min(self.p, crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks))
         word = self._find_word(difference)
-        if word in SETTLED or self.look == self.looks:
+        if last or word in SETTLED or self.look == self.looks:
             self.verdict = self._describe(word, difference)
 
     def _find_word(self, difference: Difference) -> str:
