@@ -105,8 +105,8 @@ def test_a_swept_file_keeps_its_path_in_the_name() -> None:
     [
         ("truncat:ratio=0.5", "unknown system 'truncat': did you mean truncate?"),
         ("truncate:ratio=0.5,ratio=0.6", "'truncate:ratio=0.5,ratio=0.6' gives 'ratio' twice"),
-        ("truncate:ratio=0.5,tail", "'truncate:ratio=0.5,tail': 'tail' is no key=value"),
-        ("truncate:a,b", "'truncate:a,b': 'b' is no key=value"),
+        ("truncate:ratio=0.5,tail", "'truncate:ratio=0.5,tail': 'tail' is not key=value"),
+        ("truncate:a,b", "'truncate:a,b': 'b' is not key=value"),
         ("file.py", "'file.py' names no object: write file.py:OBJECT"),
         ("json:", "'json:' names no object: write json:OBJECT"),
     ],
@@ -244,9 +244,9 @@ def _refuses(x: int) -> None:
 def test_a_positional_argument_needs_somewhere_to_go() -> None:
     ref = _one("dataset", "needle:anatomy")
     assert call_with(lambda config: config, ref, argument_name="config") == "anatomy"
-    with pytest.raises(UsageError, match="'anatomy' is no key=value"):
+    with pytest.raises(UsageError, match="'anatomy' is not key=value"):
         call_with(lambda config: config, ref)
-    with pytest.raises(UsageError, match="'anatomy' is no key=value"):
+    with pytest.raises(UsageError, match="'anatomy' is not key=value"):
         call_with(lambda n: n, ref, argument_name="config")
 
 

@@ -108,7 +108,7 @@ def test_two_files_of_one_name_are_told_apart(tmp_path: Path, file: Path) -> Non
         ("needle:n=-1", "n"),
         ("needle:n=many", "n"),
         ("needle:depth=2", "depth"),
-        ("needle:5", "'5' is no key=value"),
+        ("needle:5", "'5' is not key=value"),
         ("needle:n=1,n=2", "twice"),
         ("missing.py:loader", "missing.py: no such file"),
         ("json:nothing_there", "nothing_there"),

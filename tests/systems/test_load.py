@@ -80,8 +80,8 @@ def test_a_function_may_take_anything(code: str) -> None:
     [
         ("Cut:sise=4", "unknown parameter 'sise'; it takes size"),
         ("shrink:sise=4", "unknown parameter 'sise'; it takes size"),
-        ("shrink:4", "'4' is no key=value"),
-        ("Cut:4", "'4' is no key=value"),
+        ("shrink:4", "'4' is not key=value"),
+        ("Cut:4", "'4' is not key=value"),
         ("ready:size=4", "this system is made already and takes no parameters"),
         ("number", "a int is no system"),
         ("NoSystem", "a NoSystem is not a system: it has no .name and .process"),
