@@ -208,7 +208,7 @@ def test_what_our_own_client_waited_is_no_latency() -> None:
     async def main() -> Outcome:
         with ThreadPoolExecutor(1) as threads:
             system = Async(lambda item: {"response": "r", "metadata": {"waited": 3.5}})
-            system.own_client = True
+            system.own_client = True  # type: ignore[attr-defined]
             return await call_system(system, EXAMPLE, threads, clock=lambda: next(ticks))
 
     outcome = asyncio.run(main())
