@@ -520,7 +520,7 @@ def test_all_code_that_an_evaluator_reaches_counts(tmp_path: Path) -> None:
         class Shout:
             name = "shout"
 
-            @scale(factor)
+            @scale(factor)  # type: ignore[untyped-decorator]
             def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
                 return {"shout": 1.0}
 

@@ -101,7 +101,7 @@ def test_details_of_an_evaluator_that_is_gone_are_gone(tmp_path: Path) -> None:
 def test_an_error_of_the_evaluators_ends_it_cleanly(tmp_path: Path) -> None:
     class Twin(Judge):
         name = "twin"
-        score_fields = ()
+        score_fields = ()  # type: ignore[assignment]
 
     evaluate(Passthrough(), numbered(*range(40)), cache_dir=tmp_path)
     from context_bench.errors import ScoreClash

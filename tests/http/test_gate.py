@@ -133,7 +133,7 @@ def test_twenty_failed_connections_in_a_row_close_it() -> None:
         assert not gate.closed
         gate.unreachable("refused")
         assert gate.closed
-        with pytest.raises(ConnectionFailed, match="host:1 is down"):
+        with pytest.raises(ConnectionFailed, match="host:1 is down"):  # type: ignore[unreachable]
             await gate.enter()
         return gate
 
