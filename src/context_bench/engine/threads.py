@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrapped"]
+__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrap"]
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Raised(Exception):
 
 async def call_in_thread(threads: Executor, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call the function in a thread and return its result; every exception but Ctrl-C becomes Raised."""
-    return await asyncio.get_running_loop().run_in_executor(threads, _guarded, function, arguments)
+    return await asyncio.get_running_loop().run_in_executor(threads, _call_guarded, function, arguments)
 
 
 async def call_beside(threads: Executor | None, function: Callable[..., T], *arguments: Any) -> T:
@@ -86,7 +86,7 @@ async def call_beside(threads: Executor | None, function: Callable[..., T], *arg
     return result
 
 
-def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _call_guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return function(*arguments)
     except KeyboardInterrupt:
@@ -95,6 +95,6 @@ def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         raise Raised(error) from error
 
 
-def unwrapped(error: BaseException) -> BaseException:
+def unwrap(error: BaseException) -> BaseException:
     """The exception that was meant."""
     return error.error if isinstance(error, Raised) else error
