@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, evaluate
-from context_bench.engine.rescore import rescored
+from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.evaluators import AnswerQuality
 from context_bench.results import EvalRow
@@ -24,7 +24,7 @@ from servers import Server, reply
 def again(directory: Path, run: str, *evaluators: Any) -> list[EvalRow]:
     async def collect(store: Store) -> list[EvalRow]:
         old = store.run(run)
-        return [row async for row in rescored(store, old, store.start_run(old.config), Scorer(list(evaluators)))]
+        return await rescore(store, old, store.start_run(old.config), Scorer(list(evaluators)))
 
     with Store(directory) as store:
         return asyncio.run(collect(store))
