@@ -72,7 +72,7 @@ class EvalRow:
     upstream_tokens: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as a plain dict, in field order."""
+        """Return the row as a plain dict, in field order."""
         return {name: getattr(self, name) for name in ROW_FIELDS}
 
 
@@ -116,7 +116,7 @@ class EvalResult:
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        """The table, as notebooks show it."""
+        """Return the table, as notebooks show it."""
         return str(registry.get("reporter", "table")().render(self))
 
     def filter(
@@ -125,7 +125,7 @@ class EvalResult:
         dataset: str | Iterable[str] | None = None,
         **fields: Any,
     ) -> EvalResult:
-        """The part of the result for some of its rows, its summary computed anew.
+        """Return the part of the result for some of its rows, its summary computed anew.
 
         Args:
             system: One name, several, or a function of a row that says whether it stays.
@@ -169,7 +169,7 @@ class EvalResult:
         return self
 
     def to_json(self, indent: bool = True) -> str:
-        """The whole result as strict JSON."""
+        """Return the whole result as strict JSON."""
         document = {
             "summary": self.summary,
             "notes": self.notes,
@@ -185,9 +185,9 @@ class EvalResult:
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise DataError(f"this JSON is no result of context-bench: {error}") from None
+            raise DataError(f"this JSON is not a result of context-bench: {error}") from None
         if not isinstance(document, dict) or not {"rows", "summary"} <= document.keys():
-            raise DataError("this JSON is no result of context-bench: it has no rows or no summary")
+            raise DataError("this JSON is not a result of context-bench: it has no rows or no summary")
         rows = [_read_row(row, number) for number, row in enumerate(document["rows"], 1)]
         notes: Notes = document.get("notes") or {}
         stored = {name: _restore(values, notes.get(name, {})) for name, values in document["summary"].items()}
@@ -197,7 +197,7 @@ class EvalResult:
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One line for each row, scores and the numbers of its metadata as columns (needs the extra `dataframe`)."""
+        """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
         try:
             import pandas
         except ImportError as error:
@@ -218,7 +218,7 @@ _SHOWN_NUMBERS = ("num_examples", "mean_score", "pass_rate", "compression_ratio"
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:
-    """The numbers in a row's metadata, true and false included."""
+    """Return the numbers in a row's metadata, true and false included."""
     return {key: value for key, value in row.metadata.items() if isinstance(value, int | float)}
 
 
@@ -247,7 +247,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wanted(values: Any) -> list[Any] | None:
-    """What a field may be, as a list; None for any, or for a field that must be None."""
+    """List what a field may be; None for any, or for a field that must be None."""
     if values is None:
         return None
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]

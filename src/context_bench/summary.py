@@ -108,7 +108,7 @@ class _SystemTallies:
     def read(
         self, suffixes: Sequence[str | None], report: Mapping[str, Any]
     ) -> tuple[dict[str, float], dict[str, str]]:
-        """The numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
+        """Read the numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
@@ -140,7 +140,7 @@ class _SystemTallies:
 
     @property
     def datasets(self) -> dict[str, Census]:
-        """The census of each dataset, where there are several."""
+        """Return the census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 
@@ -160,7 +160,7 @@ class Summarizer:
             self._systems[name].add([row for row in rows if row.system == name])
 
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:
-        """The summary, ranks between systems included. `config` is the run's, which says what its numbers mean."""
+        """Return the summary, with ranks between systems. `config` is the run's, which says what its numbers mean."""
         config = {"score_field": self._score_field, **(config or {})}
         numbers: Numbers = {}
         notes: Notes = {}
@@ -213,7 +213,7 @@ class Summarizer:
 
 
 def _suffixes(metrics: Sequence[Metric]) -> list[str | None]:
-    """What is added to a key that an earlier metric has given already, so that each number has a name of its own.
+    """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
     Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.
     """

@@ -103,7 +103,7 @@ class TableReporter:
         self._width = width
 
     def render(self, result: EvalResult) -> str:
-        """The table of systems, the tables of datasets where there are several, and the notes."""
+        """Render the table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
             self._systems(result),
             meters(result, self._width),
@@ -142,7 +142,7 @@ class TableReporter:
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
-    """The columns that this run has something for."""
+    """Choose the columns that this run has something for."""
     columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
     if _all_metered(result):
         columns = [column for column in columns if column[1] not in _LESS_THAN_THE_TAP]
@@ -164,13 +164,13 @@ def _choose_columns(result: EvalResult) -> list[Column]:
 
 
 def _own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
-    """The numbers of metrics that do not ship with the package, with how each is written."""
+    """List the numbers of metrics that do not ship with the package, with how each is written."""
     columns: dict[str, str] = result.config.get("columns") or {}
     return {key: format_as(form) for key, form in columns.items() if _is_shown(key, result.summary)}
 
 
 def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
-    """The titles, the least important first."""
+    """Order the titles, the least important first."""
     ranks = {key: rank for rank, key in enumerate(_BY_IMPORTANCE)}
     ordered = sorted(columns, key=lambda column: ranks.get(column[1], len(ranks)))
     return [title for title, _, _ in reversed(ordered)]
