@@ -123,7 +123,7 @@ def _score_again(
         config |= {"evaluators": scorer.names, "primary": scorer.primaries}
         summary = summarize(rows, config["systems"], metrics, config)
         config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-        status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
+        status, result = "done", EvalResult.from_summary(rows, summary, config, metrics)
     finally:
         store.end_run(run, status, result)
     return result
