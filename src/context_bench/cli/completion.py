@@ -48,12 +48,12 @@ _REGISTERED = {
     "metric": "metric",
     "output": "reporter",
 }
-"""What a flag or argument takes by name, and how the registry calls that."""
+"""Flags and arguments that take a component by name, and the registry's word for its kind."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """What may follow: words, and files or folders."""
+    """Possible values of a flag or argument: words, and files or folders."""
 
     words: tuple[str, ...] = ()
     files: str = ""
@@ -62,11 +62,11 @@ class Values:
 
 @dataclass
 class Command:
-    """What can be typed after a command: flags (None takes no value), arguments, and further commands."""
+    """A command's flags (None takes no value), arguments and subcommands."""
 
     flags: dict[str, Values | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """What each flag and each further command does."""
+    """Descriptions of the flags and subcommands."""
     arguments: Values = field(default_factory=Values)
     commands: tuple[str, ...] = ()
 

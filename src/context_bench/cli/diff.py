@@ -36,7 +36,7 @@ _RESPONSE = 2_000
 
 
 class Comparison(NamedTuple):
-    """What was sent against what was passed on; `parts` is empty where the title says it all."""
+    """The request as sent against the request as passed on; `parts` is empty where the title says it all."""
 
     title: str
     parts: list[Part]

@@ -21,7 +21,7 @@ _EXAMPLES = {
         "measure a proxy, with your key in OPENAI_API_KEY"
     ),
 }
-"""What to try first, and what it does."""
+"""Commands to try first, and what each does."""
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),

@@ -1,4 +1,4 @@
-"""What tokens cost: prices per million by model, a dated table of them, and what a request costs by its usage."""
+"""Prices of tokens: per million by model, a dated table of them, and the cost of a request by its usage."""
 
 from context_bench.pricing.check import check_prices, describe_prices
 from context_bench.pricing.price import Price, Tier

@@ -24,7 +24,7 @@ DEFAULT_MARGIN = 0.02
 
 @dataclass(frozen=True)
 class Verdict:
-    """What can be said of a system against the baseline.
+    """The verdict on a system compared with the baseline.
 
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
     `needed_n` is the number of examples that would decide, where this one is undecided. `word_without_errors` is the

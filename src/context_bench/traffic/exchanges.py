@@ -1,4 +1,4 @@
-"""What was seen of a request of ours: what was sent, the calls at the tap that it became, and what came back.
+"""The record of a request of ours: what was sent, the calls at the tap that it became, and what came back.
 
 Stored as JSON in the answer of an example (`tapped`), and read once, here, into a typed record. It tells which calls
 asked a model, and which of them gave the answer.

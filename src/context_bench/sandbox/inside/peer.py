@@ -27,7 +27,7 @@ FRAME = 16 << 20
 """The longest message in bytes."""
 
 PLAIN = (str, int, float, bool, type(None))
-"""What the arguments of an exception are sent as; others as their text."""
+"""Types of an exception's arguments that are sent as they are; others are sent as their text."""
 
 NONSENSE = "the program broke the protocol"
 ENDED = "the program ended before its tests"

@@ -1,4 +1,4 @@
-"""What makes the results of a component differ, as one text: what it says of itself, or else its code and state.
+"""Everything that makes a component's results differ, as one text: its own `fingerprint`, or else its code and state.
 
 Code is all of the user's own that the component can reach, with the values of the names in it; libraries count by
 their version. State is what it was made with. Whatever cannot be followed or described makes the whole unknown: then
@@ -16,7 +16,7 @@ __all__ = ["fingerprint_of", "may_read_gold"]
 
 
 def fingerprint_of(component: Any) -> str | None:
-    """What makes the results of a system or evaluator differ; None when that cannot be known.
+    """Describe what makes the results of a system or evaluator differ; None when that cannot be known.
 
     Its own `fingerprint` where it has one; `version` and parameters for an evaluator that has those;
     otherwise a digest of its code and state, from which no value can be read.

@@ -59,7 +59,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords", "__dict__"),
     types.MethodType: ("__self__", "__func__"),
 }
-"""What stands for objects that Python itself makes around functions."""
+"""The attributes that describe objects which Python itself makes around functions."""
 
 _ARRAY = 32_000_000
 """Bytes of an array that are read at most; reading more would take longer than a run should wait."""
@@ -232,7 +232,7 @@ class Describer:
     def _describe_code_uses(
         self, code: types.CodeType, space: dict[str, Any], enclosed: Mapping[str, Any], *, strict: bool = True
     ) -> Any:
-        """What code takes from around it; where it is not strict, what cannot be described is left out."""
+        """Describe what code takes from around it; where not strict, leave out what cannot be described."""
         uses, found = find_uses(code), []
         for load in uses.loads:
             if load.enclosed and load.name not in enclosed:

@@ -34,7 +34,7 @@ LOADERS = {
     "runpy": {"run_path", "run_module"},
     "sys": {"modules"},
 }
-"""What brings in code that nobody can see beforehand, unless its name is written there."""
+"""Functions that load code which cannot be foreseen, unless its name is written there."""
 
 _PACKAGES = {name for name in LOADERS if name != "builtins"}
 
