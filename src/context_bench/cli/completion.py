@@ -10,10 +10,10 @@ import argparse
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 
-from context_bench.cli import COMMANDS, find_module
+from context_bench.cli.commands import COMMANDS, find_module
+from context_bench.cli.completion_scripts import WRITERS, Command, Values
 from context_bench.cli.flags import add_import
 from context_bench.cli.parser import Parser
 from context_bench.cli.run_flags import run_parser
@@ -51,26 +51,6 @@ _REGISTERED = {
 """Flags and arguments that take a component by name, and the registry's word for its kind."""
 
 
-@dataclass(frozen=True)
-class Values:
-    """Possible values of a flag or argument: words, and files or folders."""
-
-    words: tuple[str, ...] = ()
-    files: str = ""
-    """`file`, `folder` or nothing."""
-
-
-@dataclass
-class Command:
-    """A command's flags (None takes no value), arguments and subcommands."""
-
-    flags: dict[str, Values | None] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    """Descriptions of the flags and subcommands."""
-    arguments: Values = field(default_factory=Values)
-    commands: tuple[str, ...] = ()
-
-
 def main(arguments: Sequence[str]) -> int:
     """Print the script for a shell."""
     parser = Parser(
@@ -81,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
     add_import(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.completion_scripts import WRITERS
     from context_bench.refs import import_code
 
     for code in options.imports:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 
 __all__ = ["HelpAll", "first_steps", "list_commands", "short_help"]
 

@@ -2,9 +2,9 @@
 
 from context_bench.pricing.check import check_prices, describe_prices
 from context_bench.pricing.price import Price, Tier
-from context_bench.pricing.rows import COSTS, price_judges, price_row
+from context_bench.pricing.price_table import Match, Prices, shipped_prices
+from context_bench.pricing.row_cost import COSTS, price_judges, price_row
 from context_bench.pricing.saved import Saving, find_saving
-from context_bench.pricing.table import Match, Prices, shipped_prices
 
 __all__ = [
     "COSTS",

@@ -23,8 +23,7 @@ from context_bench.store.records import (
     unpack_row,
 )
 from context_bench.store.removal import remove_run
-from context_bench.store.running import RunningMark, is_running
-from context_bench.store.runs import (
+from context_bench.store.run_records import (
     RunInfo,
     RunRecord,
     StoredAnswer,
@@ -34,6 +33,7 @@ from context_bench.store.runs import (
     unpack_answer,
     update_run,
 )
+from context_bench.store.running import RunningMark, is_running
 from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, unseal
 from context_bench.store.writer import Writer
 

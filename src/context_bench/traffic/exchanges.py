@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from context_bench.traffic.calls import Call
-from context_bench.traffic.sources import find_sources
+from context_bench.traffic.reply_sources import find_sources
 from context_bench.wire.completions import Completion
 from context_bench.wire.requests import Prompt, read_prompt
 from context_bench.wire.usage import Bill, read_bill

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_bench.pricing.price import Price
-from context_bench.pricing.table import Prices
+from context_bench.pricing.price_table import Prices
 from context_bench.utils.tokens import read_token_count
 
 __all__ = ["COSTS", "price_judges", "price_row"]
