@@ -684,7 +684,7 @@ def test_a_score_that_is_too_large_for_a_number_is_a_missing_score() -> None:
 
     (row,) = evaluate(Quick(), [example(1)], evaluators=[Huge()], tokenizer=words).rows
     assert row.scores == {}
-    assert "is no number" in row.unscored["huge"]
+    assert "is not a number" in row.unscored["huge"]
 
 
 def test_a_conversation_needs_no_context_beside_it() -> None:

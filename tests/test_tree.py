@@ -1,6 +1,6 @@
 """The shape of the tree: no module imports itself by way of others, no name means two things, no module is a scrap.
 
-What is still to be mended is listed here with its reason; a list may only become shorter.
+Exceptions are listed here, each with its reason.
 """
 
 from __future__ import annotations
@@ -12,57 +12,24 @@ from pathlib import Path
 import pytest
 
 import context_bench
+from context_bench.cli.commands import COMMANDS, find_module
 from context_bench.registry import BUILT_IN, registry
 from source_tree import Source, find_cycles, find_importers, find_imports, read_sources
 
-CYCLES_TO_MEND: dict[str, str] = {
-    "cli": "the commands ask the parser for its options, and the parser asks the package for the commands",
-    "store.fingerprints": "a wrapper is described by its parts, which the package's own function describes",
-    "tap": "a stream is made of a reply, and a reply is made of a stream",
-}
-"""Packages that still have modules which import each other."""
-
 SAME_SUBJECT: dict[str, str] = {
-    "adapt": "accepts whatever a user hands over as a component of that kind",
+    "adapt": "accepts what a user hands over as a component of that kind",
     "multiple_choice": "the datasets with options, and the evaluator of their answers",
     "nolima": "the dataset and the rule of its authors",
-    "official": "the number that the authors of a benchmark report",
+    "batch": "what waits to be flushed together: answers in the engine, writes in the store",
+    "load": "builds components of that kind from references",
 }
 """Names that several modules share because they are about one thing."""
-
-NAMES_TO_MEND: dict[str, str] = {
-    "budget": "engine: money; systems: tokens",
-    "code": "datasets: a family of datasets; store.fingerprints: compiled Python",
-    "diff": "cli: a command; tap: the comparison of two requests",
-    "endpoint": "http: the client; tap: the server",
-    "extract": "sandbox: code in a reply; tap: what was sent",
-    "masking": "text: what a secret is; cli: where a command line holds one",
-    "numbers": "cli: types of arguments; tap: what was counted",
-    "prefix": "metrics: a metric; tap: the comparison of requests",
-    "run": "cli, conformance, engine, sandbox",
-    "runs": "cli: a command; store: the list of runs",
-    "schemas": "conformance: tools; store: the database",
-    "secrets": "http: in requests; tap: in what is recorded",
-    "streams": "cli: stdout and stderr; conformance: server-sent events",
-    "tools": "datasets: a family of datasets; conformance: a check",
-    "upstream": "conformance: a server; reporters: a table",
-}
-"""Names that still mean different things in different packages."""
 
 LOADED_BY_NAME: dict[str, str] = {
     "__main__": "python -m context_bench",
     "evaluators.math.symbolic": "runs alone in a worker process, which imports it by name",
 }
 """Small modules that no import statement names."""
-
-SCRAPS_TO_MEND: dict[str, str] = {
-    "reporters.functions": "reporters",
-    "sandbox.dress": "sandbox.extract",
-    "sandbox.inside.mirror": "sandbox.inside.peer",
-    "store.damage": "store.reader",
-    "store.fingerprints.gold": "store.fingerprints",
-}
-"""Small modules with a single importer, and that importer."""
 
 SMALL = 40
 
@@ -76,26 +43,11 @@ def _shorten(module: str) -> str:
     return module.removeprefix("context_bench.")
 
 
-def _find_package(modules: list[str], packages: dict[str, str]) -> str | None:
-    """Find the listed package that holds all the modules."""
-    for package in packages:
-        full = f"context_bench.{package}"
-        if all(module == full or module.startswith(f"{full}.") for module in modules):
-            return package
-    return None
-
-
 # --- cycles
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    cycles = find_cycles(find_imports(_read_package()))
-    assert [cycle for cycle in cycles if _find_package(cycle, CYCLES_TO_MEND) is None] == []
-
-
-def test_every_listed_package_still_has_a_cycle() -> None:
-    cycles = find_cycles(find_imports(_read_package()))
-    assert set(CYCLES_TO_MEND) == {_find_package(cycle, CYCLES_TO_MEND) for cycle in cycles} - {None}
+    assert find_cycles(find_imports(_read_package())) == []
 
 
 CYCLIC_TREES: dict[str, dict[str, str]] = {
@@ -162,28 +114,27 @@ def _find_repeated_names() -> dict[str, list[str]]:
 
 
 def test_no_module_name_means_two_things() -> None:
-    known = {*SAME_SUBJECT, *NAMES_TO_MEND}
-    assert {name: modules for name, modules in _find_repeated_names().items() if name not in known} == {}
+    assert {name: modules for name, modules in _find_repeated_names().items() if name not in SAME_SUBJECT} == {}
 
 
 def test_every_listed_name_is_still_repeated() -> None:
-    assert {*SAME_SUBJECT, *NAMES_TO_MEND} - set(_find_repeated_names()) == set()
+    assert set(SAME_SUBJECT) - set(_find_repeated_names()) == set()
 
 
 # --- scraps
 
 
-def _list_component_modules() -> set[str]:
-    """List the modules of shipped components, which users look for by name."""
+def _list_named_modules() -> set[str]:
+    """List the modules of shipped components and of commands, which users look for by name."""
     names = [(kind, name) for kind, shipped in BUILT_IN.items() if isinstance(shipped, dict) for name in shipped]
-    return {registry.get(kind, name).__module__ for kind, name in names}
+    return {registry.get(kind, name).__module__ for kind, name in names} | set(map(find_module, COMMANDS))
 
 
 def _find_scraps() -> dict[str, str]:
     """Find the small modules with one importer or none, and that importer."""
     sources = _read_package()
     importers = find_importers(find_imports(sources))
-    by_name = _list_component_modules()
+    by_name = _list_named_modules()
     return {
         _shorten(module): ", ".join(map(_shorten, sorted(importers[module])))
         for module, source in sources.items()
@@ -193,9 +144,8 @@ def _find_scraps() -> dict[str, str]:
 
 
 def test_a_small_module_has_several_importers_or_a_name_that_users_look_for() -> None:
-    found = {module: importer for module, importer in _find_scraps().items() if module not in LOADED_BY_NAME}
-    assert {module: importer for module, importer in found.items() if module not in SCRAPS_TO_MEND} == {}
+    assert {module: importer for module, importer in _find_scraps().items() if module not in LOADED_BY_NAME} == {}
 
 
-def test_every_listed_scrap_is_still_there() -> None:
-    assert {*SCRAPS_TO_MEND, *LOADED_BY_NAME} - set(_find_scraps()) == set()
+def test_every_module_that_is_loaded_by_name_is_still_there() -> None:
+    assert set(LOADED_BY_NAME) - set(_find_scraps()) == set()

@@ -68,7 +68,7 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
 
 @dataclass(frozen=True)
 class Comparison:
-    """What can be said of the systems of a run against one of them.
+    """Verdicts on the systems of a run, each compared with the baseline.
 
     Attributes:
         baseline: The system that the others are held against.

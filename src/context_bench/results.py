@@ -1,4 +1,4 @@
-"""What a run produces: one `EvalRow` for each system and example, and the `EvalResult` around them.
+"""The results of a run: one `EvalRow` for each system and example, and the `EvalResult` around them.
 
 Rows hold raw facts; every number of a summary can be computed again from them, and `filter` and
 `from_json` do so. JSON written here is strict: infinity and NaN become null.

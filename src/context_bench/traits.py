@@ -1,4 +1,4 @@
-"""What a part can do beyond what its Protocol asks for: the one place that looks.
+"""Optional abilities of a part, beyond what its Protocol asks for: the one place that looks for them.
 
 A part of a user's is asked for the optional members that `types.py` documents, and for nothing else: any other
 attribute is its author's own. Our own parts tell the engine more, through one typed interface: a class hands it out by
@@ -60,7 +60,7 @@ _REFERENCE = "__context_bench_reference__"
 
 @dataclass(slots=True)
 class SystemTraits:
-    """What one of our own systems tells the engine of itself; a system of a user's has the defaults.
+    """Traits of one of our own systems; a user's system has the defaults.
 
     Attributes:
         own_client: Its requests are made by our client, so that what it says of them is taken at its word.
@@ -93,7 +93,7 @@ class SystemTraits:
 
 @dataclass(slots=True)
 class MetricTraits:
-    """What one of our own metrics can do that needs more than the rows of one system.
+    """Abilities of one of our own metrics that need more than the rows of one system.
 
     Attributes:
         rank: Ranks the systems of a summary.
@@ -110,7 +110,7 @@ class MetricTraits:
 
 @dataclass(slots=True)
 class DatasetTraits:
-    """What one of our own datasets can do beside giving its examples.
+    """Abilities of one of our own datasets, beside giving its examples.
 
     Attributes:
         check: Reads it in full and raises DataError on the first problem.

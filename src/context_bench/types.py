@@ -20,7 +20,7 @@ Example = dict[str, Any]
 
 @runtime_checkable
 class System(Protocol):
-    """What is being measured: takes an example, returns what it makes of it.
+    """The thing that is measured: takes an example, returns what it makes of it.
 
     The returned dict carries a `response`, a new `context` (a compressor) or `documents` (a reranker);
     `metadata` in it is kept on the row, and so are the token counts of `api_usage`; `turn_responses` has the reply to

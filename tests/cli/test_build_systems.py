@@ -176,7 +176,7 @@ def test_a_reader_beside_a_proxy(call: Call) -> None:
         (["--header", "no colon hunter2"], "NAME:VALUE"),
         (["--header", ": hunter2"], "NAME:VALUE"),
         (["--header", "X-Empty:"], "must be NAME:VALUE (got the name 'X-Empty' alone)"),
-        (["--header", "X Y: hunter2"], "'X Y' is no name of a header"),
+        (["--header", "X Y: hunter2"], "'X Y' is not a valid header name"),
         (["--header", "X: hunter2\r\nY: 1"], "'X' cannot be sent"),
         (["--header", "X: hunter2é"], "'X' cannot be sent"),
         (["--extra-body", "{"], "must be a JSON object"),

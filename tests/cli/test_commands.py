@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import context_bench
-from context_bench.cli import COMMANDS, find_module
+from context_bench.cli.commands import COMMANDS, find_module
 
 ROOT = Path(context_bench.__file__).parent
 

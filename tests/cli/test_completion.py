@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.completion import SHELLS, collect
 from context_bench.cli.run_flags import run_parser
 from context_bench.registry import registry

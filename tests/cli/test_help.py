@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.run_flags import run_parser
 from terminal import on_terminal
 

@@ -72,7 +72,7 @@ def test_an_evaluator_that_fails_is_a_missing_score(error: Exception) -> None:
 def test_what_is_no_number_is_no_score(value: Any) -> None:
     judgement = judge(Says({"a": value, "b": 1.0}))
     assert judgement.scores == {"b": 1.0, "score": 1.0} or judgement.scores == {"b": 1.0}
-    assert "a is no number" in judgement.unscored["says"]
+    assert "a is not a number" in judgement.unscored["says"]
 
 
 def test_truth_is_a_number() -> None:

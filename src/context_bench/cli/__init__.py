@@ -11,26 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "find_module", "main"]
+from context_bench.cli.commands import COMMANDS, find_module
 
-COMMANDS = {
-    "run": "run the benchmark that a TOML file describes",
-    "runs": "list, show, export or remove recorded runs",
-    "diff": "show what a system did to the context of one example",
-    "score": "score a recorded run again, without asking any system",
-    "judge-check": "measure how often a judge accepts wrong or rejects right answers",
-    "tap": "record what really reaches the model behind a proxy",
-    "conformance": "check that a proxy keeps the protocol intact",
-    "local": "serve a small model on this machine, with no key",
-    "datasets": "list the datasets; show, fetch or import one",
-    "systems": "list the systems that ship with the package",
-    "evaluators": "list the evaluators and their scores",
-    "metrics": "list the metrics",
-    "prices": "list what tokens cost, by model: what a run is priced by",
-    "reporters": "list the forms that --output can give a result",
-    "demo": "compare seven reference systems, with no key and no network",
-    "completion": "print a script that completes commands in bash, zsh or fish",
-}
+__all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,11 +76,6 @@ def _discard_output() -> None:
     """Drop what is left in the buffer: Python would try to write it once more at its end, and complain."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def find_module(command: str) -> str:
-    """Return the module whose `main` is the command: it has the command's name."""
-    return f"context_bench.cli.{command.replace('-', '_')}"
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -10,10 +10,10 @@ import argparse
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 
-from context_bench.cli import COMMANDS, find_module
+from context_bench.cli.commands import COMMANDS, find_module
+from context_bench.cli.completion_scripts import WRITERS, Command, Values
 from context_bench.cli.flags import add_import
 from context_bench.cli.parser import Parser
 from context_bench.cli.run_flags import run_parser
@@ -48,27 +48,7 @@ _REGISTERED = {
     "metric": "metric",
     "output": "reporter",
 }
-"""What a flag or argument takes by name, and how the registry calls that."""
-
-
-@dataclass(frozen=True)
-class Values:
-    """What may follow: words, and files or folders."""
-
-    words: tuple[str, ...] = ()
-    files: str = ""
-    """`file`, `folder` or nothing."""
-
-
-@dataclass
-class Command:
-    """What can be typed after a command: flags (None takes no value), arguments, and further commands."""
-
-    flags: dict[str, Values | None] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    """What each flag and each further command does."""
-    arguments: Values = field(default_factory=Values)
-    commands: tuple[str, ...] = ()
+"""Flags and arguments that take a component by name, and the registry's word for its kind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
     add_import(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.completion_scripts import WRITERS
     from context_bench.refs import import_code
 
     for code in options.imports:

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from context_bench.cli.completion import Command, Values
+__all__ = ["WRITERS", "Command", "Values"]
 
-__all__ = ["WRITERS"]
+
+@dataclass(frozen=True)
+class Values:
+    """Possible values of a flag or argument: words, and files or folders."""
+
+    words: tuple[str, ...] = ()
+    files: str = ""
+    """`file`, `folder` or nothing."""
+
+
+@dataclass
+class Command:
+    """A command's flags (None takes no value), arguments and subcommands."""
+
+    flags: dict[str, Values | None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """Descriptions of the flags and subcommands."""
+    arguments: Values = field(default_factory=Values)
+    commands: tuple[str, ...] = ()
+
 
 Commands = Mapping[str, Command]
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import amount
 from context_bench.cli.flags import add_quiet, add_tap_host, add_wide
 from context_bench.cli.parser import Parser

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import add_wide
 from context_bench.cli.parser import Parser
 

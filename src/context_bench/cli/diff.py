@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
 from context_bench.cli.flag_types import count
 from context_bench.cli.flags import STORE, add_store, add_wide
@@ -23,8 +23,8 @@ from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
 from context_bench.text.golds import evidence_texts
-from context_bench.traffic.diff import Part, diff_prompts, diff_texts, mark_evidence
 from context_bench.traffic.exchanges import Exchange, read_exchanges
+from context_bench.traffic.text_diff import Part, diff_prompts, diff_texts, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 from context_bench.wire.requests import Prompt
 
@@ -36,7 +36,7 @@ _RESPONSE = 2_000
 
 
 class Comparison(NamedTuple):
-    """What was sent against what was passed on; `parts` is empty where the title says it all."""
+    """The request as sent against the request as passed on; `parts` is empty where the title says it all."""
 
     title: str
     parts: list[Part]

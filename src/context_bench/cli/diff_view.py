@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TextIO
 
-from context_bench.traffic.diff import Segment
+from context_bench.traffic.text_diff import Segment
 from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["View", "visible", "wants_color"]

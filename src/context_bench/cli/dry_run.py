@@ -32,7 +32,7 @@ _GUESSED_SECONDS = 2.0
 
 @dataclass
 class _Total:
-    """What one server would be sent, once."""
+    """Totals of what one server would be sent, counted once."""
 
     examples: int = 0
     requests: int = 0

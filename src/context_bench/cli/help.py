@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 
 __all__ = ["HelpAll", "first_steps", "list_commands", "short_help"]
 
@@ -21,7 +21,7 @@ _EXAMPLES = {
         "measure a proxy, with your key in OPENAI_API_KEY"
     ),
 }
-"""What to try first, and what it does."""
+"""Commands to try first, and what each does."""
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import positive
 from context_bench.cli.flags import add_judge, add_quiet, add_wide
 from context_bench.cli.parser import Parser

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import add_import, add_wide
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser

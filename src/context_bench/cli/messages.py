@@ -1,4 +1,4 @@
-"""What the user is told on stderr: one sentence each, wrapped where stderr is a terminal."""
+"""Messages to the user on stderr: one sentence each, wrapped where stderr is a terminal."""
 
 from __future__ import annotations
 

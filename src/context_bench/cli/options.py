@@ -1,4 +1,4 @@
-"""What the flags say, as typed values: what a run needs, and what scoring needs.
+"""The flags as typed values: those of a run, and those of scoring.
 
 The namespace that argparse fills ends here: the rest of the command reads these, so that a misspelt or missing field
 is found by the type checker.

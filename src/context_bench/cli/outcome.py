@@ -1,4 +1,4 @@
-"""What a run tells at its end, beside its report: what failed, why it stopped, and how to go on."""
+"""Messages at the end of a run, beside its report: what failed, why it stopped, and how to go on."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.cli import COMMANDS, evaluate
+from context_bench.cli import evaluate
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_run_file
 from context_bench.cli.run_flags import run_parser

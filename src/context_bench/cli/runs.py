@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import STORE, add_report, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report

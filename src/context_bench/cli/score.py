@@ -10,8 +10,8 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from context_bench.caveats import find_unscored
-from context_bench.cli import COMMANDS
 from context_bench.cli.build_scoring import build_metrics, build_scorer
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import number
 from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
 from context_bench.cli.messages import say, show_warnings

@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli import COMMANDS
 from context_bench.cli.answerers import choose_answerer
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import STORE, add_store, add_tap_host
 from context_bench.cli.messages import say
 from context_bench.cli.parser import Parser

@@ -1,4 +1,4 @@
-"""What checks work with: a client in front of a proxy, an upstream behind it, and notes on what the proxy added."""
+"""The bench that checks run on: a client before a proxy, an upstream behind it, and notes on what the proxy added."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Exchange:
 
     @property
     def prompt(self) -> Prompt:
-        """What that request gives a model to read."""
+        """The prompt in that request."""
         prompt = read_prompt(self.upstream)
         if prompt is None:
             raise CheckFailed("what reached the upstream holds no messages", self.sent, self.upstream)
@@ -71,7 +71,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Bench:
-    """What every check works with; `notes` collects what is worth knowing and not a failure."""
+    """The client, upstream and notes of a check; `notes` collects what is worth knowing but is not a failure."""
 
     form: Form
     client: Client

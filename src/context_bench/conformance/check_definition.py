@@ -1,4 +1,4 @@
-"""What a check is, and what comes out of one."""
+"""The definition of a check and of its result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check found. `sent` and `arrived` tell where it failed."""
+    """The result of one check. `sent` and `arrived` show where it failed."""
 
     name: str
     asks: str

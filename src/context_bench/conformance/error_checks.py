@@ -14,7 +14,7 @@ STATUSES = (400, 401, 404, 429, 500, 503)
 
 _RETRY_AFTER = "2"
 _ADVISED = (429, 503)
-"""Those that come with Retry-After."""
+"""Statuses that come with Retry-After."""
 
 
 async def _require_error(bench: Bench, status: int, **fields: Any) -> None:

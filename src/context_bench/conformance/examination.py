@@ -66,7 +66,7 @@ _APIS = {"openai": "OpenAI", "anthropic": "Anthropic"}
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found out about one proxy: its name, or its URL where it has none."""
+    """The findings about one proxy: by its name, or its URL where it has none."""
 
     proxy: str
     api: Dialect

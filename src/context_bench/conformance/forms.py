@@ -1,4 +1,4 @@
-"""What the checks need to know of an API: how a request is written, and what a reply or a stream says."""
+"""An API as the checks need it: how a request is written, and what a reply or a stream says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Message = dict[str, Any]
 
 @dataclass(slots=True)
 class Said:
-    """What a reply says, plain or put together from a stream."""
+    """The content of a reply, plain or assembled from a stream."""
 
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list)

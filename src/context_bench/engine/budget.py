@@ -1,4 +1,4 @@
-"""What a run may still spend: each request reserves what it may cost before it is sent.
+"""The spending limit of a run: each request reserves what it may cost before it is sent.
 
 A request that would pass the limit together with those in flight waits for them; if it still would when nothing is in
 flight, the run stops. So the sum that is told then is final, and passes the limit by one request at the most.
@@ -34,7 +34,7 @@ class _Amount:
 
 @dataclass
 class _Learned:
-    """What the answers of one system have taught: its tokens for each token of a prompt, and its longest reply."""
+    """Estimates learnt from the answers of one system: its tokens per token of a prompt, and its longest reply."""
 
     ratio: float | None = None
     completion: int | None = None

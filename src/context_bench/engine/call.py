@@ -50,12 +50,12 @@ _OURS = frozenset(
     | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
     | {"cached_answer", "answer_unknown"}
 )
-"""What our own systems and the engine say of a row; a system under test cannot say it of itself."""
+"""Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a call gave: the processed dict, or an error.
+    """The result of a call: the processed dict, or an error.
 
     `latency` leaves out what our own client waited. `returns` is "context" when the system put out what a
     model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run, `cause`

@@ -27,7 +27,7 @@ def read_examples(dataset: Iterable[Example], max_examples: int | None) -> Itera
 
 
 def _find_instruction(tag: str) -> str:
-    """What a dataset's card says of the form of an answer."""
+    """Find the instruction about the form of an answer on a dataset's card."""
     card = card_for(tag)
     return card.instruction if card else ""
 

@@ -1,4 +1,4 @@
-"""What is to be done: an example, on its way through all systems, and one system's part of that."""
+"""The work to do: an example on its way through all systems, and one system's part of that."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Limits:
         return self.max_cost is not None or self.max_total_tokens is not None
 
     def fresh(self) -> Limits:
-        """The same limits for another run, with nothing counted yet."""
+        """Copy the limits for another run, with nothing counted yet."""
         return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
 
     def add(self, row: EvalRow, expected: int | None) -> str | None:

@@ -31,11 +31,11 @@ Done = tuple[Job, EvalRow, Outcome]
 Emit = Callable[[list[Done]], None]
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
-"""What is said of a row that was found; only to be read."""
+"""The outcomes of rows that were found in the cache; shared, so never changed."""
 
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens")
-"""What an answer has cost, also when it is of no use."""
+"""The usage of an answer, which is kept also when the answer is of no use."""
 
 
 class Pipeline:

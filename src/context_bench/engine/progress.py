@@ -78,7 +78,7 @@ class Progress:
         return min(1.0, self.rows / self._total) if self._total else None
 
     def line(self, now: float, width: int | None = None) -> str:
-        """What is shown: a bar where the total is known, and the numbers; within the width, money and errors last."""
+        """Render a bar where the total is known, then the numbers; on a narrow line money and errors go last."""
         parts = self._parts(now)
         while width is not None and len(parts) > 1 and len(_join(parts)) > width:
             parts.remove(min(parts, key=lambda part: part.weight))

@@ -164,7 +164,7 @@ class Recorder:
                 self.store.index_answers()
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:
-        """What slow evaluators said of an answer."""
+        """Open the cached scores of slow evaluators for an answer."""
         return ScoreMemory(self.store, self._evaluators, self.keys_of(job).whole, processed, reuse=self.reuse)
 
 
@@ -190,7 +190,7 @@ class Fingerprints:
 
 
 class ScoreMemory:
-    """What slow evaluators said of one answer, kept by evaluator, example and answer."""
+    """Cached scores of slow evaluators for one answer, by evaluator, example and answer."""
 
     def __init__(
         self, store: Store, evaluators: Fingerprints, whole: bytes, processed: Mapping[str, Any], *, reuse: bool
@@ -205,7 +205,7 @@ class ScoreMemory:
         return digest("score", evaluator.name, fingerprint, self._whole, self._processed)
 
     def find(self, evaluator: Evaluator) -> Scores | None:
-        """What it said before."""
+        """Look up the scores that the evaluator gave before."""
         key = self._key(evaluator)
         found = self._store.find_scores(key) if key and self._reuse else None
         return None if found is None else Scores(found["scores"], reason=found["reason"], details=found["details"])

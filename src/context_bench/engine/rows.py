@@ -1,4 +1,4 @@
-"""What a row says: the scores of an answer, its tokens by our own count, its cost, and the facts of its call."""
+"""The making of rows: the scores of an answer, its tokens by our own count, its cost, and the facts of its call."""
 
 from __future__ import annotations
 

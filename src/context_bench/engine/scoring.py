@@ -110,7 +110,7 @@ class Scorer:
         self._made: dict[str, Evaluator] = {}
 
     def wiring(self, tag: str, example: Mapping[str, Any]) -> Wiring:
-        """What judges an example: its dataset decides, or without a card also its fields."""
+        """Choose the evaluators of an example: by its dataset, or without a card also by its fields."""
         if tag not in self._cards:
             self._cards[tag] = card_for(tag)
         card = self._cards[tag]
@@ -366,7 +366,7 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
         if math.isfinite(number):
             own[key] = number
         else:
-            judgement.unscored[evaluator.name] = f"{key} is no number: {value!r}"
+            judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
     if not scores:
         reason = scores.reason if isinstance(scores, Scores) else None
         judgement.unscored.setdefault(evaluator.name, reason or "returned no score")

@@ -67,7 +67,7 @@ class Threads(Executor):
 
 
 class Raised(Exception):
-    """What a function raised in its thread."""
+    """Carries an exception out of the thread that raised it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ Parse = Callable[[Reply], Any]
 
 @dataclass(slots=True)
 class Exchange:
-    """What it took to get a reply: its JSON, and the facts that a row keeps of it.
+    """A reply and what it took to get it: its JSON, and the facts that a row keeps of it.
 
     `waited` are the seconds for which our own client is the reason: it waited for its turn, for a retry, or was busy
     with something else when the reply came. `sent` is the moment of the last attempt by `time.monotonic`, `deadline`
@@ -267,7 +267,7 @@ class Endpoint:
                 reply.chunks = [(moment, chunk.replace(key, b"***")) for moment, chunk in reply.chunks]
 
     def _without_keys(self, document: Any) -> Any:
-        """The same for what was put together from a stream, whose pieces may have cut a key in two."""
+        """Hide keys in a document assembled from a stream, whose pieces may have cut a key in two."""
         for key in self._spelled():
             try:
                 text = orjson.dumps(document)
@@ -287,7 +287,7 @@ class Endpoint:
             try:
                 return orjson.loads(reply.body.removeprefix(BOM)) if parse is None else self._without_keys(parse(reply))
             except ValueError as broken:
-                what = "a body that is no JSON" if parse is None else f"a broken stream ({broken})"
+                what = "a body that is not JSON" if parse is None else f"a broken stream ({broken})"
                 problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
                 if not self._has_answered and reply.body.lstrip()[:1] == b"<":  # a web page: this is not the API
                     raise _refusal(problem, reply) from None

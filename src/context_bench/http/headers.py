@@ -20,7 +20,7 @@ def check_headers(headers: Mapping[str, str | Secret] | None) -> dict[str, Secre
     for name, value in (headers or {}).items():
         text = value.reveal() if isinstance(value, Secret) else str(value)
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is no name of a header")
+            raise UsageError(f"{name!r} is not a valid header name")
         if not text.strip() or not all(" " <= char <= "~" for char in text):
             raise UsageError(f"the header {name!r} cannot be sent: its value is empty, or not plain ASCII text")
         checked[name] = Secret(text.strip())
@@ -34,6 +34,6 @@ def merge_headers(*layers: Mapping[str, str | Secret]) -> dict[str, str | Secret
 
 
 def changing_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
-    """Those that may change an answer, which leaves out who is asking. For a digest only: the values are bare."""
+    """Select the headers that may change an answer, not those that say who asks. For a digest only: values are bare."""
     named = {name.lower(): value.reveal() for name, value in headers.items()}
     return {name: value for name, value in named.items() if name not in _AUTHENTICATION}

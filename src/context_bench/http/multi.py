@@ -29,7 +29,7 @@ __all__ = ["EpollMulti", "open_multi"]
 _IN, _OUT, _ONCE = (getattr(select, name, 0) for name in ("EPOLLIN", "EPOLLOUT", "EPOLLONESHOT"))
 _MASKS = {pycurl.POLL_IN: _IN | _ONCE, pycurl.POLL_OUT: _OUT | _ONCE, pycurl.POLL_INOUT: _IN | _OUT | _ONCE}
 _SIGNALS = {_IN: pycurl.CSELECT_IN, _OUT: pycurl.CSELECT_OUT}
-"""What is ready, as libcurl is told it; with 0, as for a connection that broke, it looks for itself."""
+"""Ready events in libcurl's terms; with 0, as for a connection that broke, it looks for itself."""
 
 _BATCH = 64
 
@@ -55,7 +55,7 @@ def open_multi() -> Any:
 
 
 class PortableMulti(pycurl.AsyncCurlMulti):  # type: ignore[misc]
-    """The same interface by pycurl's own means: time-outs are libcurl's, and a held loop looks like a slow server."""
+    """EpollMulti's interface by pycurl's means: time-outs are libcurl's, a blocked loop looks like a slow server."""
 
     held = 0.0
 

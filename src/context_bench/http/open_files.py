@@ -13,7 +13,7 @@ __all__ = ["SHORTAGES", "allow_many_files", "connection_limit", "is_out_of_files
 _ENOUGH = 4096
 """For a thousand streams that are passed on: two connections each, and what else is open."""
 _PLENTY = 65_536
-"""What we start inherits the limit, and some programs walk through all files that might be open."""
+"""The highest limit set. Child processes inherit it, and some programs walk through all files that might be open."""
 _RESERVED = 64
 """Files that are no connections: the store, pipes of programs that are started, sandboxes, data."""
 _FILES_PER_REQUEST = 3

@@ -16,7 +16,7 @@ def split_api_url(url: str, path: str) -> tuple[str, str]:
 
 
 def find_api_root(url: str) -> str:
-    """What stands before `/v1`, however much of the path the URL has."""
+    """Find the part before `/v1`, however much of the path the URL has."""
     base = check_url(url)
     for path in ("/chat/completions", "/messages"):
         base = base.removesuffix(f"/v1{path}")
@@ -24,6 +24,6 @@ def find_api_root(url: str) -> str:
 
 
 def describe_path(base_url: str, path: str) -> dict[str, str]:
-    """What a fingerprint must add to the base URL: the path, where the base does not tell it."""
+    """Give what a fingerprint must add to the base URL: the path, where the base does not imply it."""
     explicit = not path.startswith("/v1/") and not base_url.endswith("/v1")
     return {"path": path} if explicit else {}

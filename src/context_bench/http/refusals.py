@@ -42,7 +42,7 @@ _LOOKS_LIKE_JSON = ("{", "[", "data:", "event:", ":")
 
 @dataclass(frozen=True)
 class Asked:
-    """What requests are made with, as far as a message must tell.
+    """The credentials and the model of a client's requests, as far as a message must tell.
 
     Attributes:
         model: The name that is sent.
@@ -80,7 +80,7 @@ def is_about_content(failure: BaseException) -> bool:
 
 
 def _advise(status: int, url: str, said: str, asked: Asked) -> str | None:
-    """What to do about a refusal; None for one that another example may not meet."""
+    """Advise on a refusal; None for one that another example may not meet."""
     if 300 <= status < 400:
         return "redirects are not followed, so give the URL that it leads to"
     if 200 <= status < 300:

@@ -54,14 +54,14 @@ def check_url(url: str) -> str:
         suggestion = _with_scheme(url) or "http://HOST:PORT or https://HOST"
         raise UsageError(f"{mask_text(url)!r} is not the URL of a server: write {mask_text(suggestion)}")
     if parts.query or parts.fragment:
-        raise UsageError(f"{mask_text(url)!r} is no base URL: it ends before the first ? or #")
+        raise UsageError(f"{mask_text(url)!r} is not a base URL: it must end before the first ? or #")
     if parts.username or parts.password:
         raise UsageError(f"the URL for {parts.hostname} holds a password: give the key by --api-key-env NAME")
     return url.rstrip("/")
 
 
 def _with_scheme(url: str) -> str | None:
-    """What a host that was given without `http://` or `https://` probably means; None where it is not one."""
+    """Guess the URL of a host given without `http://` or `https://`; None where it does not look like a host."""
     try:
         parts = urlsplit(f"//{url}")
         host, port = parts.hostname or "", parts.port

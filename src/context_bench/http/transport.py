@@ -33,7 +33,7 @@ _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
 
 @dataclass(slots=True)
 class Reply:
-    """What came back: status, body, raw headers, and the seconds from the request to the last byte.
+    """A raw reply: status, body, raw headers, and the seconds from the request to the last byte.
 
     `queued` are the seconds before that in which the request waited for a connection of ours to be free, `arrived` is
     the moment of the last byte by `time.monotonic`.

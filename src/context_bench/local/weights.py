@@ -35,7 +35,7 @@ class Pinned:
     version: str
     member: str
     megabytes: int
-    """What is downloaded."""
+    """The size of the download."""
     size: int
     sha256: str
     context: int
@@ -67,7 +67,7 @@ class Weights:
 
     @property
     def label(self) -> str:
-        """What a reader must know about scores that were made with them."""
+        """The caution that goes with scores made with them."""
         if self.sha256 == SMALL.sha256:
             return f"smoke test: {_ABOUT_SMALL}, answers; its scores say nothing about a real model"
         return f"a model on this machine answers: {self.name}"

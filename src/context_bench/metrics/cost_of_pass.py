@@ -1,4 +1,4 @@
-"""What a correct answer costs, in tokens."""
+"""The cost of a correct answer, in tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers cost in dollars: in all, for a thousand examples, and for each that passes."""
+"""The cost of answers in dollars: in all, for a thousand examples, and for each that passes."""
 
 from __future__ import annotations
 

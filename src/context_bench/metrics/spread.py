@@ -1,4 +1,4 @@
-"""What an interval needs beside a number: sums, so that no row has to be kept.
+"""Running sums from which a number gets its interval, so that no row has to be kept.
 
 Rows that share a document or a conversation (`cluster` in their metadata) are not independent: where every row has
 one, the interval is that of the clusters.

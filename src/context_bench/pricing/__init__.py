@@ -1,10 +1,10 @@
-"""What tokens cost: prices per million by model, a dated table of them, and what a request costs by its usage."""
+"""Prices of tokens: per million by model, a dated table of them, and the cost of a request by its usage."""
 
 from context_bench.pricing.check import check_prices, describe_prices
 from context_bench.pricing.price import Price, Tier
-from context_bench.pricing.rows import COSTS, price_judges, price_row
+from context_bench.pricing.price_table import Match, Prices, shipped_prices
+from context_bench.pricing.row_cost import COSTS, price_judges, price_row
 from context_bench.pricing.saved import Saving, find_saving
-from context_bench.pricing.table import Match, Prices, shipped_prices
 
 __all__ = [
     "COSTS",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.pricing.table import Prices, shipped_prices
+from context_bench.pricing.price_table import Prices, shipped_prices
 from context_bench.traits import asks_model, find_model
 
 __all__ = ["check_prices", "describe_prices"]

@@ -11,7 +11,7 @@ __all__ = ["Saving", "find_saving"]
 
 @dataclass(frozen=True)
 class Saving:
-    """What a system saves. Whether it may be claimed is for a verdict on its quality to say.
+    """The savings of a system. Whether they may be claimed is for a verdict on its quality to say.
 
     Attributes:
         dollars: In all, over the pairs; negative when the system costs more.

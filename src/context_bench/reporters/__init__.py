@@ -1,13 +1,23 @@
-"""Reporters: a finished result as text. One file each."""
+"""Reporters: a finished result as text. One file each; two of them are functions too, for scripts."""
 
 from context_bench._lazy import add_module
-from context_bench.reporters import functions
 from context_bench.reporters.csv_rows import CsvReporter
-from context_bench.reporters.functions import to_json, to_markdown
 from context_bench.reporters.json_document import JsonReporter
 from context_bench.reporters.table import TableReporter
+from context_bench.results import EvalResult
 
 __all__ = ["CsvReporter", "JsonReporter", "TableReporter", "to_json", "to_markdown"]
 
-for _name, _function in (("markdown", "to_markdown"), ("json_out", "to_json")):
-    add_module(f"{__name__}.{_name}", functions.__doc__ or "", (_function,), vars(functions).__getitem__)
+
+def to_markdown(result: EvalResult) -> str:
+    """Return the tables and notes of a result as Markdown."""
+    return TableReporter().render(result)
+
+
+def to_json(result: EvalResult) -> str:
+    """Return the whole result as strict JSON, which `EvalResult.from_json` reads back."""
+    return result.to_json()
+
+
+for _name, _function in (("markdown", to_markdown), ("json_out", to_json)):
+    add_module(f"{__name__}.{_name}", _function.__doc__ or "", (_function.__name__,), globals().__getitem__)

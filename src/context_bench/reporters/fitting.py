@@ -56,7 +56,7 @@ def fit_columns(
 
 
 def _choose(lines: Lines, places: set[int]) -> Lines:
-    """The same with these columns alone."""
+    """Choose these columns of each line."""
     return [[line[place] for place in sorted(places)] for line in lines]
 
 
@@ -101,7 +101,7 @@ def _columns(lines: Lines, start: int, end: int) -> list[list[str]]:
 
 
 def _narrow_names(lines: Lines, width: int) -> Lines:
-    """The same with names as short as it takes, where the other columns have given way already."""
+    """Shorten the names as far as it takes, where the other columns have given way already."""
     for limit in range(max(display_width(line[0]) for line in lines), _NARROWEST - 1, -1):
         if markdown_width(lines) <= width:
             break
@@ -171,7 +171,7 @@ def _wrap_line(line: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cut_off(text: str, width: int, indent: str, pieces: list[str]) -> str:
-    """What is left of a text when all that is too long for a line has become a piece."""
+    """Cut whole lines off a text that is too long, into `pieces`; return the rest."""
     while display_width(text) > width:
         end = _fill(text, width)
         pieces.append(text[:end])

@@ -8,7 +8,7 @@ __all__ = ["JsonReporter"]
 
 
 class JsonReporter:
-    """What `EvalResult.from_json` reads back."""
+    """Write the JSON that `EvalResult.from_json` reads back."""
 
     name = "json"
 

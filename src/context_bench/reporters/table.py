@@ -87,7 +87,7 @@ _BY_DATASET: tuple[Column, ...] = (
 )
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 _LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
-"""What says less than what a tap or a reader saw; left out of the table where that is known of every system."""
+"""Columns that say less than what a tap or a reader saw; left out where that is known of every system."""
 
 _NOT_MEASURED, _NOT_PRICED = "not measured", "not priced"
 _MARK = "*"

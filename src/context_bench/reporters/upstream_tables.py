@@ -1,4 +1,4 @@
-"""What reached the model, as tables: three meters side by side, and what became of the evidence."""
+"""Tables of what reached the model: three meters side by side, and what became of the evidence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Column = tuple[str, str | Callable[[Values], float | None], Callable[[float], st
 
 
 def _saved_by_tap(values: Values) -> float | None:
-    """What a tap counted; the summary of a system without one has no `downstream_tokens`."""
+    """Take the savings that a tap counted; the summary of a system without one has no `downstream_tokens`."""
     return values.get("counted_tokens_saved") if "downstream_tokens" in values else None
 
 
 def _saved_as_sent(values: Values) -> float | None:
-    """What a compressor saved by the count of what its reader was sent."""
+    """Take the savings of a compressor by the count of what its reader was sent."""
     return None if "downstream_tokens" in values else values.get("counted_tokens_saved")
 
 
@@ -98,7 +98,7 @@ def _read(column: Column, values: Values) -> float | None:
 
 
 def upstream_notes(result: EvalResult) -> list[str]:
-    """What must be known to read the numbers of a tap."""
+    """List what must be known to read the numbers of a tap."""
     notes = []
     for name, report in result.config.get("reports", {}).items():
         if report.get("unmatched"):

@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["BOOT", "bundle"]
 
 _PACKAGE = "context_bench.sandbox.inside"
-_CONVERSATION = ("confine", "standard", "encoding", "mirror", "peer")
+_CONVERSATION = ("confine", "standard", "encoding", "peer")
 _USED_BY = {
     "confine": ("confine",),
     "candidate": (*_CONVERSATION, "program", "candidate"),

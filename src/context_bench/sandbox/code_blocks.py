@@ -6,7 +6,8 @@ sandbox, since hostile source can crash a parser.
 
 from __future__ import annotations
 
-from context_bench.sandbox.decorations import extract_session, remove_line_numbers
+import re
+
 from context_bench.sandbox.fences import Fence, find_fences, is_fence_line
 from context_bench.sandbox.unfenced import MAX_CUTS, find_indented_code, find_paragraphs
 
@@ -16,6 +17,8 @@ MAX_REPLY = 1_000_000
 """Replies longer than this many characters are not looked at."""
 
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
+_PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)")
+_NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 
 
 def find_code_blocks(reply: str) -> list[str]:
@@ -53,4 +56,27 @@ def _may_be_outside(fences: list[Fence]) -> bool:
 
 def _remove_decorations(block: str) -> str:
     """Return the code of an interpreter's session, or of numbered lines; else the block as it is."""
-    return extract_session(block) or remove_line_numbers(block) or block
+    return _extract_session(block) or _remove_line_numbers(block) or block
+
+
+def _extract_session(block: str) -> str:
+    """Extract the input of a session with `>>>` prompts, without its output; "" for any other text.
+
+    Prompts are those at the margin: a doctest within a docstring is indented.
+    """
+    if not block.lstrip("\n").startswith(">>> "):
+        return ""
+    return "\n".join(line[4:] for line in block.splitlines() if _PROMPT.match(line)) + "\n"
+
+
+def _remove_line_numbers(block: str) -> str:
+    """Remove the numbers from a listing in which every line begins with one; "" for any other text."""
+    if not block.lstrip()[:1].isdigit():
+        return ""
+    found = [_NUMBERED.fullmatch(line) for line in block.splitlines() if line.strip()]
+    numbers = [int(line[1]) for line in found if line]
+    if len(numbers) < max(2, len(found)) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return ""
+    texts = [line[2] for line in found if line]
+    margin = min((len(text) - len(text.lstrip()) for text in texts if text.strip()), default=0)
+    return "\n".join(text[margin:] for text in texts) + "\n"

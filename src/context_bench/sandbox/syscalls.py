@@ -89,7 +89,7 @@ _QUEUES_TO_THE_KERNEL: _Numbers = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }
-"""What is asked for through io_uring passes by this filter."""
+"""Requests through io_uring would bypass this filter."""
 
 _FILES_BY_HANDLE: _Numbers = {
     "name_to_handle_at": (303, 264),

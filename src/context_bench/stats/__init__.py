@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         unpaired_difference,
     )
     from context_bench.stats.exact_tests import mcnemar_p, sign_flip_p
-    from context_bench.stats.families import holm
     from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
     from context_bench.stats.looks import Looks
     from context_bench.stats.means import (
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
         Verdict,
         decide_verdict,
         find_winners,
+        holm,
         judge_family,
     )
 
@@ -136,7 +136,6 @@ _HOMES = {
         "mcnemar_p",
         "sign_flip_p",
     ),
-    "families": ("holm",),
     "interval": (
         "Interval",
         "ROUGH",
@@ -195,6 +194,7 @@ _HOMES = {
         "WORDS",
         "decide_verdict",
         "find_winners",
+        "holm",
         "judge_family",
     ),
 }

@@ -1,4 +1,4 @@
-"""What every running sum can do: take another one in, and go to JSON and back."""
+"""The base of every running sum: merges with another one, and goes to JSON and back."""
 
 from __future__ import annotations
 

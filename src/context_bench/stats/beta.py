@@ -16,7 +16,7 @@ _TINY = 1e-300
 
 
 def _stirling_error(n: float) -> float:
-    """What Stirling's formula lacks of log(n!)."""
+    """The error of Stirling's formula for log(n!)."""
     if n < 16:
         return math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - _HALF_LOG_TAU
     square = n * n

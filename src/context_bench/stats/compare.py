@@ -27,7 +27,7 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class ScoredRow:
-    """What a comparison needs of a row: an errored one counts as 0, one without a score is left out."""
+    """The part of a row that a comparison needs: an errored one counts as 0, one without a score is left out."""
 
     id: str
     dataset: str

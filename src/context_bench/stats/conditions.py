@@ -33,7 +33,7 @@ _VERDICT = re.compile(r"verdict is (not )?(" + "|".join(WORDS) + ")")
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a gate came to: holds, fails or too few; and one sentence."""
+    """The outcome of a gate: holds, fails or too few; and one sentence."""
 
     outcome: str
     sentence: str

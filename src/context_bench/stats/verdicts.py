@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from context_bench.stats.differences import Difference
-from context_bench.stats.families import holm
 from context_bench.stats.interval import Interval
 from context_bench.stats.planning import n_for_difference, n_for_non_inferiority
 
-__all__ = ["DEFAULT_MARGIN", "WORDS", "Contrast", "Verdict", "decide_verdict", "find_winners", "judge_family"]
+__all__ = ["DEFAULT_MARGIN", "WORDS", "Contrast", "Verdict", "decide_verdict", "find_winners", "holm", "judge_family"]
 
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 DEFAULT_MARGIN = 0.02
@@ -24,7 +23,7 @@ DEFAULT_MARGIN = 0.02
 
 @dataclass(frozen=True)
 class Verdict:
-    """What can be said of a system against the baseline.
+    """The verdict on a system compared with the baseline.
 
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
     `needed_n` is the number of examples that would decide, where this one is undecided. `word_without_errors` is the
@@ -186,3 +185,13 @@ def _judge(family: Sequence[tuple[Contrast, Difference]], margin: float, alpha: 
 def find_winners(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Give those that beat the baseline and may, the largest difference first."""
     return sorted((each for each in verdicts if each.wins), key=lambda each: -each.difference)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Give the corrected p-values, in the order given; one that is NaN stays so and is not counted."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if not math.isnan(p))
+    corrected, largest = [math.nan] * len(p_values), 0.0
+    for step, (p, place) in enumerate(order):
+        largest = max(largest, min(1.0, p * (len(order) - step)))
+        corrected[place] = largest
+    return corrected

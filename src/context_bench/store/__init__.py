@@ -1,4 +1,4 @@
-"""What was paid for is kept: answers, scores, rows and runs, in one SQLite file that many processes may share."""
+"""The store of everything that was paid for: answers, scores, rows and runs, in one SQLite file for many processes."""
 
 from context_bench.store.store import RunInfo, Store
 

@@ -1,4 +1,4 @@
-"""What is put down between two commits, and how it gets into the database."""
+"""The writes between two commits, and how they get into the database."""
 
 from __future__ import annotations
 

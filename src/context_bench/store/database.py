@@ -23,7 +23,7 @@ __all__ = ["FAILURES", "FILE_NAME", "SCHEMA", "connect", "explain", "transaction
 FILE_NAME = "store.db"
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; the second when the name of a table is damaged, which is then part of what it has to say."""
+"""Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
 
 _PAGE = 16_384
 """Bytes: examples are a few kilobytes each, and with larger pages than usual fewer have to be written."""

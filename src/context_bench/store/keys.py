@@ -35,12 +35,12 @@ def digest(*parts: bytes | str) -> bytes:
 
 
 def digest_of(*parts: bytes) -> bytes:
-    """The same for parts of one length each, which need no marks between them."""
+    """Digest parts of one length each, which need no marks between them."""
     return blake2b(b"".join(parts), digest_size=_SIZE).digest()
 
 
 def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """What stands for the whole example, and for the part of it that a system may read."""
+    """Digest the whole example, and the part of it that a system may read."""
     read = {key: value for key, value in example.items() if key not in GOLD_FIELDS}
     gold = {key: example[key] for key in example if key in GOLD_FIELDS} if len(read) < len(example) else {}
     visible = digest_of(_json(read))

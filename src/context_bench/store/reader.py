@@ -12,7 +12,7 @@ from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalRow
 from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
 from context_bench.store.records import place_of, places_of, run_of
-from context_bench.store.runs import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
+from context_bench.store.run_records import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
 from context_bench.store.seals import Damaged, about_one, load
 
 __all__ = ["ANSWER", "Reader"]

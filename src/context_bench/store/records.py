@@ -76,7 +76,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system returned, less what it left as it was; a response that is its context is kept once."""
+    """Pack what a system returned, less what it left as it was; a response that is its context is kept once."""
     same = [key for key, value in processed.items() if key in example and _equal(example[key], value)]
     changed = {key: value for key, value in processed.items() if key not in same} if same else dict(processed)
     if "response" not in changed or changed["response"] != processed.get("context"):

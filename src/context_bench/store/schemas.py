@@ -108,7 +108,7 @@ _SEALS: tuple[tuple[str, int, Callable[..., bytes]], ...] = (
     ("seal_keys", 3, lambda body, run, kind: seal(_encode(body), about_keys(run, kind), compress=False)),
     ("seal_score", 2, lambda body, key: seal(_encode(body), key)),
 )
-"""What statements call to make records."""
+"""SQL functions that make records."""
 
 
 def _execute_all(connection: sqlite3.Connection, script: str) -> None:

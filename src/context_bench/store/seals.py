@@ -41,7 +41,7 @@ class Damaged(Exception):
 
 
 def about_one(identity: int, key: bytes = b"") -> bytes:
-    """What stands for an answer or request with this id, or an example that has a key besides."""
+    """Identify an answer or request by its id, or an example by its id and key."""
     try:
         return _pack_one(identity) + key
     except (struct.error, TypeError):  # a column of another kind
@@ -49,7 +49,7 @@ def about_one(identity: int, key: bytes = b"") -> bytes:
 
 
 def about_row(example: int, response: int | None) -> bytes:
-    """What stands for a row: the ids of its example and its answer."""
+    """Identify a row by the ids of its example and its answer."""
     try:
         return _pack_two(example, _NOTHING if response is None else response)
     except struct.error:
@@ -57,7 +57,7 @@ def about_row(example: int, response: int | None) -> bytes:
 
 
 def about_keys(run: int, kind: str) -> bytes:
-    """What stands for a piece of keys."""
+    """Identify a stored block of keys."""
     return about_one(run, kind.encode("utf-8", "replace"))
 
 

@@ -23,8 +23,7 @@ from context_bench.store.records import (
     unpack_row,
 )
 from context_bench.store.removal import remove_run
-from context_bench.store.running import RunningMark, is_running
-from context_bench.store.runs import (
+from context_bench.store.run_records import (
     RunInfo,
     RunRecord,
     StoredAnswer,
@@ -34,6 +33,7 @@ from context_bench.store.runs import (
     unpack_answer,
     update_run,
 )
+from context_bench.store.running import RunningMark, is_running
 from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, unseal
 from context_bench.store.writer import Writer
 
@@ -113,15 +113,15 @@ class Store(Reader):
         self._row_ids = self._ids("row")
 
     def index_answers(self) -> None:
-        """The same for answers."""
+        """Read the keys of answers into memory, as `index_rows` does."""
         self._answer_ids = self._ids("answer")
 
     def index_examples(self) -> None:
-        """The same for examples."""
+        """Read the keys of examples into memory, as `index_rows` does."""
         self._example_ids = self._ids("example")
 
     def _ids(self, kind: str) -> dict[bytes, int]:
-        """What is found under which key; of two with the same key the later run's counts."""
+        """Map each key to its id; of two with the same key, the later run's counts."""
         known: dict[bytes, int] = {}
         query = "SELECT id, run, body FROM keys WHERE kind = ? ORDER BY run, id"
         with self._explain_failures():
@@ -186,7 +186,7 @@ class Store(Reader):
         return rows
 
     def find_scores(self, key: bytes) -> dict[str, Any] | None:
-        """What an evaluator said, under a score key."""
+        """Look up the scores that an evaluator gave, by their key."""
         found = self._one("SELECT body FROM scores WHERE key = ?", key)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Whatever a user hands over as a system, made into one."""
+"""Adapting what a user hands over: a function becomes a system."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AsyncFunctionSystem(FunctionSystem):
         return {"context": result} if isinstance(result, str) else result
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop."""
+        """Call `aprocess` for a caller without an event loop."""
         return run_sync(self.aprocess(example))
 
 
@@ -92,5 +92,5 @@ def adapt(system: Any) -> System:
 
 
 def named(system: System, name: str) -> System:
-    """The same system under the given name."""
+    """Return the system under the given name."""
     return system if system.name == name else Named(system, name)

@@ -44,7 +44,7 @@ class BM25:
 
     @property
     def fingerprint(self) -> str:
-        """What makes its output differ."""
+        """The settings that make its output differ."""
         cuts = " cuts documents" if self._cuts_documents else ""
         return f"bm25/1 k1={self.k1} b={self.b} {self.budget.fingerprint}{cuts}"
 

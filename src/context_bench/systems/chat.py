@@ -1,4 +1,4 @@
-"""What all clients of a chat API share: the way to its server, and for systems what they do with a reply."""
+"""The base of all clients of a chat API: the way to its server, and for systems what they do with a reply."""
 
 from __future__ import annotations
 

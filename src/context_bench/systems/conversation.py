@@ -17,7 +17,7 @@ _SUMS = (
     *("cache_creation_1h_tokens", "reasoning_tokens", "attempts", "waited", "request_seconds"),
 )
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
-"""What the price of a request depends on."""
+"""The token counts that the price of a request depends on."""
 
 
 def has_open_turns(example: Mapping[str, Any]) -> bool:

@@ -27,7 +27,7 @@ class RandomDrop:
 
     @property
     def fingerprint(self) -> str:
-        """What makes its output differ."""
+        """The settings that make its output differ."""
         return f"random-drop/1 seed={self.seed} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:

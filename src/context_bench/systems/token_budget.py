@@ -30,7 +30,7 @@ class Budget:
 
     @property
     def fingerprint(self) -> str:
-        """What makes two budgets differ; the tokenizer of this process is part of it."""
+        """The settings that make two budgets differ; the tokenizer of this process is one of them."""
         size = f"budget={self.budget}" if self.budget is not None else f"ratio={self.ratio}"
         tokenizer = current_tokenizer()
         return f"{size} {tokenizer if isinstance(tokenizer, str) else id(tokenizer)}"

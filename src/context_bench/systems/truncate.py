@@ -34,7 +34,7 @@ class Truncate:
 
     @property
     def fingerprint(self) -> str:
-        """What makes its output differ."""
+        """The settings that make its output differ."""
         return f"truncate/1 keep={self.keep} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:

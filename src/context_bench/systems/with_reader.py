@@ -127,7 +127,7 @@ class WithReader:
             return made, started, time.perf_counter()
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop."""
+        """Call `aprocess` for a caller without an event loop."""
         return run_sync(self.aprocess(example))
 
 
@@ -141,7 +141,7 @@ async def _finish(part: Any) -> None:
 
 
 def _checked(made: Any, example: Example, name: str) -> Example:
-    """What the compressor made, as far as it is a prompt: its response would not be the reader's."""
+    """Check what the compressor made, and keep what is a prompt: its response would not be the reader's."""
     if isinstance(made, str):
         made = {"context": made}
     if not isinstance(made, Mapping):

@@ -143,7 +143,7 @@ class Shared:
 
     @property
     def fingerprint(self) -> str | None:
-        """What makes the answers differ; None when that cannot be known."""
+        """The settings that make the answers differ; None when that cannot be known."""
         return self._answerer.fingerprint
 
     @property
@@ -153,7 +153,7 @@ class Shared:
 
     @property
     def label(self) -> str | None:
-        """What is to be said of every result that it has a part in."""
+        """The note on every result that it has a part in."""
         return find_label(self._answerer)
 
     async def open(self) -> None:

@@ -52,5 +52,5 @@ class Control:
         return result
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop."""
+        """Call `aprocess` for a caller without an event loop."""
         return run_sync(self.aprocess(example))

@@ -1,4 +1,4 @@
-"""What a request shows of whoever sent it, and how it is taken out before anything is kept.
+"""Secrets in a request, and how they are taken out before anything is kept.
 
 A header, a query parameter or a field of a body is secret by its name, other values because we know them to be.
 Such a value is kept nowhere: not in the headers, and not in a body or a reply that repeats it.

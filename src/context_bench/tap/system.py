@@ -42,7 +42,7 @@ class Launch:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """What is recorded with a run: which program was measured; without what may be a secret."""
+        """Describe the measured program for the record of a run, without what may be a secret."""
         return {"command": mask_command(self.command), **self.facts}
 
     @property
@@ -120,12 +120,12 @@ class Tapped:
 
     @property
     def model(self) -> str | None:
-        """What is asked for."""
+        """The model that is asked."""
         return find_model(self.system)
 
     @property
     def label(self) -> str | None:
-        """What is to be said of every result that this answerer has a part in."""
+        """The note on every result that this answerer has a part in."""
         return find_label(self.answerer)
 
     @property
@@ -135,7 +135,7 @@ class Tapped:
         return None if own is None or behind is None else f"{own}, tap: {behind}"
 
     def report(self, count: Tokenizer) -> dict[str, Any]:
-        """What is to be said of the run beside its rows, with tokens counted by `count`.
+        """Report on the run beside its rows, with tokens counted by `count`.
 
         `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
         them off was answered. With these, `prompt_savings` has a worst case.
@@ -199,7 +199,7 @@ class Tapped:
         return result
 
     def process(self, example: Example) -> Example:
-        """The same, for callers without an event loop: the tap is there for this one example."""
+        """Call `aprocess` for a caller without an event loop: the tap is open for this one example."""
 
         async def once() -> Example:
             try:
@@ -211,7 +211,7 @@ class Tapped:
         return run_sync(once())
 
     def request_body(self, example: Example) -> dict[str, Any]:
-        """What is sent for an example."""
+        """Build the body that is sent for an example."""
         body: dict[str, Any] = self.system.request_body(example)
         return body
 

@@ -46,13 +46,13 @@ class Recipe:
 
     @property
     def known_as(self) -> str:
-        """What makes its answers differ: version, start and headers, wherever it is installed."""
+        """The settings that make its answers differ: version, start and headers, wherever it is installed."""
         arguments = " ".join(shlex.split(self.command)[1:])
         headers = "".join(f", {name}: {value}" for name, value in self.headers.items())
         return f"{self.package} {self.version or '(unknown version)'}: {arguments}{headers}"
 
     def describe(self) -> dict[str, Any]:
-        """What is recorded with a run: which program was measured, and how it was used."""
+        """Describe the measured program, and how it was used, for the record of a run."""
         program, *arguments = shlex.split(self.command)
         return {
             "name": self.name,

@@ -1,1 +1,1 @@
-"""What was seen of a request on both sides of a proxy, and what follows from it. Pure: no socket, no store."""
+"""Requests as seen on both sides of a proxy, and what follows from them. Pure: no socket, no store."""

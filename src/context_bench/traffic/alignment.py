@@ -1,4 +1,4 @@
-"""What two long sequences have in common, in order.
+"""Alignment of two long sequences: what they have in common, in order.
 
 The work is bounded. Two stretches that are too long to be held against each other as a whole are divided by pieces
 that occur once in both; where there are none, a window moves along them, and what is farther apart than it is wide

@@ -1,4 +1,4 @@
-"""What a proxy says of itself in the headers of a reply: tokens that it saved, answers from its cache.
+"""Claims of a proxy about itself in the headers of a reply: tokens that it saved, answers from its cache.
 
 It is kept apart from what is measured.
 """

@@ -1,4 +1,4 @@
-"""What was seen of a request of ours: what was sent, the calls at the tap that it became, and what came back.
+"""The record of a request of ours: what was sent, the calls at the tap that it became, and what came back.
 
 Stored as JSON in the answer of an example (`tapped`), and read once, here, into a typed record. It tells which calls
 asked a model, and which of them gave the answer.
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from context_bench.traffic.calls import Call
-from context_bench.traffic.sources import find_sources
+from context_bench.traffic.reply_sources import find_sources
 from context_bench.wire.completions import Completion
 from context_bench.wire.requests import Prompt, read_prompt
 from context_bench.wire.usage import Bill, read_bill

@@ -1,4 +1,4 @@
-"""What a row learns from the tap: the tokens on both sides of the proxy, and what it did in between."""
+"""Facts of a row from the tap: the tokens on both sides of the proxy, and what it did in between."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ BOM = b"\xef\xbb\xbf"
 """The byte order mark that some servers put before a stream or a body."""
 
 DONE = "[DONE]"
-"""What is yielded for the event that ends OpenAI's streams, which is not JSON."""
+"""The text that stands for the event that ends OpenAI's streams, which is not JSON."""
 
 
 def read_events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, Any]]:

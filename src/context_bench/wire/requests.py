@@ -1,4 +1,4 @@
-"""What a request asks a model to read, in the forms of OpenAI and Anthropic alike: its messages, tools and texts.
+"""Requests of OpenAI and Anthropic alike: the messages, tools and texts that a model is asked to read.
 
 One function counts its tokens, whoever sent it and whoever received it, so that the two sides compare.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.sandbox.inside.mirror import mirror
+from context_bench.sandbox.inside.peer import mirror
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from context_bench.evaluators.math.answer import find_final_answer
-from context_bench.evaluators.math.compare import compare
+from context_bench.evaluators.math.answer_equality import compare
 from context_bench.evaluators.math.exact import Number, equal, number
 from context_bench.evaluators.math.notation import canonical, unify
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from context_bench.errors import MissingExtra
 from context_bench.evaluators.math.answer import find_final_answer, read_gold_text, read_parts
-from context_bench.evaluators.math.compare import compare, count_parts, list_readings
+from context_bench.evaluators.math.answer_equality import compare, count_parts, list_readings
 from context_bench.evaluators.math.notation import canonical
 from context_bench.processes.worker import WorkerFailed, WorkerPool
 from context_bench.results import Scores

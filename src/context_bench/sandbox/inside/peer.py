@@ -12,7 +12,6 @@ import builtins
 import posix
 
 from context_bench.sandbox.inside.encoding import MINE, YOURS, EncodingError, decode, encode
-from context_bench.sandbox.inside.mirror import mirror
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
     Allowed = Callable[[object, str, tuple[Any, ...]], bool]
 
-__all__ = ["Gone", "Peer", "ProgramError", "Remote", "Unsupported"]
+__all__ = ["Gone", "Peer", "ProgramError", "Remote", "Unsupported", "mirror"]
 
 FRAME = 16 << 20
 """The longest message in bytes."""
 
 PLAIN = (str, int, float, bool, type(None))
-"""What the arguments of an exception are sent as; others as their text."""
+"""Types of an exception's arguments that are sent as they are; others are sent as their text."""
 
 NONSENSE = "the program broke the protocol"
 ENDED = "the program ended before its tests"
@@ -307,3 +306,29 @@ def _rebuild(names: list[str], parts: tuple[Any, ...]) -> Exception | None:
             break
         return None
     return ProgramError(*parts)
+
+
+def mirror(old: Any, new: Any) -> Any:
+    """Give `old` the content of `new` in place where it can be changed; what stands for it afterwards.
+
+    Objects inside that can be changed are kept too, so that other references to them see the change.
+    """
+    kind = type(old)
+    if type(new) is not kind:
+        return new
+    if kind is tuple:
+        return tuple(mirror(a, b) for a, b in zip(old, new)) if len(old) == len(new) else new
+    if kind is list:
+        kept = [mirror(a, b) for a, b in zip(old, new)]
+        old[:] = kept + new[len(kept) :]
+        return old
+    if isinstance(old, dict):
+        content = {key: mirror(old[key], value) if key in old else value for key, value in new.items()}
+        old.clear()
+        old.update(content)
+        return old
+    if kind in (set, bytearray) or (kind.__module__, kind.__name__) == ("collections", "deque"):
+        old.clear()
+        (old.update if kind is set else old.extend)(new)
+        return old
+    return new

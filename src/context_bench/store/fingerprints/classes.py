@@ -1,4 +1,4 @@
-"""What there is to describe in a class, and what an object holds."""
+"""The members of a class that are described, and the content of an object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODE = (FunctionType, property, staticmethod, classmethod, functools.cached_pro
 _GENERATED = {"__init__", "__repr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"} | {
     *("__setattr__", "__delattr__", "__replace__", "__getstate__", "__setstate__", "__attrs_init__", "__match_args__")
 }
-"""What dataclasses and attrs write into a class, from its fields."""
+"""Members that dataclasses and attrs generate from the fields of a class."""
 
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _CONTENTS: tuple[tuple[type, Any], ...] = (
@@ -106,7 +106,7 @@ def find_state(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read_content(value: Any) -> Any:
-    """What an object of the user's class holds as a kind of list, text or the like; Unknown where that is hidden."""
+    """Read what an object of a user's class holds as a kind of list, text or the like; Unknown where it is hidden."""
     for kind, read in _CONTENTS:
         if isinstance(value, kind):
             return read(value)

@@ -21,9 +21,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from context_bench.store.fingerprints.classes import find_state, list_members, read_content
-from context_bench.store.fingerprints.code import Load, describe_code, find_uses
+from context_bench.store.fingerprints.compiled_code import Load, describe_code, find_uses
 from context_bench.store.fingerprints.effects import find_effects
-from context_bench.store.fingerprints.modules import LOADERS, ModuleFiles
+from context_bench.store.fingerprints.modules import ModuleFiles, is_loader
 from context_bench.store.fingerprints.origin import (
     USER,
     describe_library,
@@ -39,7 +39,7 @@ from context_bench.store.fingerprints.unknown import Unknown
 from context_bench.store.keys import digest
 from context_bench.traits import declares_fingerprint, find_fingerprint, find_parts, is_versioned
 
-__all__ = ["Describer", "find_declared", "is_extended"]
+__all__ = ["Describer", "fingerprint_of"]
 
 _PLAIN = {
     *(str, bytes, bytearray, int, float, complex, bool, type(None), type(...), type(NotImplemented), range),
@@ -59,24 +59,37 @@ _PARTS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords", "__dict__"),
     types.MethodType: ("__self__", "__func__"),
 }
-"""What stands for objects that Python itself makes around functions."""
+"""The attributes that describe objects which Python itself makes around functions."""
 
 _ARRAY = 32_000_000
 """Bytes of an array that are read at most; reading more would take longer than a run should wait."""
 
 
-def find_declared(component: Any) -> Any:
+def fingerprint_of(component: Any) -> str | None:
+    """Describe what makes the results of a system or evaluator differ; None when that cannot be known.
+
+    Its own `fingerprint` where it has one; `version` and parameters for an evaluator that has those;
+    otherwise a digest of its code and state, from which no value can be read.
+    """
+    try:
+        own = _find_declared(component)
+        if isinstance(own, str) and not _is_extended(component):
+            return own
+        return Describer().describe_component(component)
+    except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, the run goes on without its key
+        return None
+
+
+def _find_declared(component: Any) -> Any:
     """The component's own `fingerprint`; () when it has none."""
     parts = find_parts(component)
     if parts and is_ours(type(component)) and not declares_fingerprint(type(component)):  # one of our wrappers
-        from context_bench.store.fingerprints import fingerprint_of
-
         found = [fingerprint_of(part) for part in parts]
         return None if None in found else "\n".join(filter(None, found))
     return find_fingerprint(component)
 
 
-def is_extended(component: Any) -> bool:
+def _is_extended(component: Any) -> bool:
     """Whether a user's class changes one of ours, which then says too little of itself."""
     kind = type(component)
     return not is_ours(kind) and "fingerprint" not in vars(kind) and any(map(is_ours, kind.__mro__))
@@ -157,7 +170,7 @@ class Describer:
     # -- objects
 
     def _describe_instance(self, value: Any) -> Any:
-        kind, own, extended = type(value), find_declared(value), is_extended(value)
+        kind, own, extended = type(value), _find_declared(value), _is_extended(value)
         if own is None:
             raise Unknown
         if isinstance(own, str) and not extended:
@@ -232,7 +245,7 @@ class Describer:
     def _describe_code_uses(
         self, code: types.CodeType, space: dict[str, Any], enclosed: Mapping[str, Any], *, strict: bool = True
     ) -> Any:
-        """What code takes from around it; where it is not strict, what cannot be described is left out."""
+        """Describe what code takes from around it; where not strict, leave out what cannot be described."""
         uses, found = find_uses(code), []
         for load in uses.loads:
             if load.enclosed and load.name not in enclosed:
@@ -261,7 +274,7 @@ class Describer:
             value = vars(owner).get(name, sys.modules.get(f"{owner.__name__}.{name}", _MISSING))
             if value is _MISSING:
                 return self._describe_missing(owner)
-        if _is_loader(value):
+        if is_loader(value):
             return self._describe_loaded(value, load.text, space)
         if value is builtins.globals:
             return self._describe_namespace(space)
@@ -362,16 +375,8 @@ def _read_cells(cells: Mapping[str, types.CellType]) -> dict[str, Any]:
     return found
 
 
-def _is_loader(value: Any) -> bool:
-    if value is sys.modules:
-        return True
-    if not isinstance(value, FunctionType | types.BuiltinFunctionType):
-        return False
-    return value.__name__ in LOADERS.get(str(value.__module__), ())
-
-
 def _refuse_loader(value: Any) -> None:
-    if _is_loader(value):
+    if is_loader(value):
         raise Unknown
 
 

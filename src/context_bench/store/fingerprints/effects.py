@@ -1,4 +1,4 @@
-"""What a module does when it is imported, beyond naming things: it may set a seed, or change a library.
+"""The effects of importing a module, beyond naming things: it may set a seed, or change a library.
 
 Statements that only define, import or set something are left out, since what they name is followed where it is used;
 so is a program's own part (`__main__`), which runs the benchmark.

@@ -13,19 +13,19 @@ import pkgutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from context_bench.store.fingerprints.code import Import, Load, Uses, describe_code, find_uses
+from context_bench.store.fingerprints.compiled_code import Import, Load, Uses, describe_code, find_uses
 from context_bench.store.fingerprints.origin import USER, describe_library, find_home, hash_file
 from context_bench.store.fingerprints.unknown import Unknown
 from context_bench.store.keys import digest
 
-__all__ = ["LOADERS", "ModuleFiles", "parse_source", "parse_text", "read_literals"]
+__all__ = ["ModuleFiles", "is_loader", "parse_source", "parse_text", "read_literals"]
 
 _SPECS = {"spec_from_file_location", "spec_from_loader", "module_from_spec", "find_spec"}
 
-LOADERS = {
+_LOADERS = {
     "builtins": {"eval", "exec", "__import__"},
     "importlib": {"import_module", "__import__", "reload"},
     "importlib.util": _SPECS,
@@ -34,9 +34,18 @@ LOADERS = {
     "runpy": {"run_path", "run_module"},
     "sys": {"modules"},
 }
-"""What brings in code that nobody can see beforehand, unless its name is written there."""
+"""Functions that load code which cannot be foreseen, unless its name is written there."""
 
-_PACKAGES = {name for name in LOADERS if name != "builtins"}
+_PACKAGES = {name for name in _LOADERS if name != "builtins"}
+
+
+def is_loader(value: Any) -> bool:
+    """Whether a value is one of these functions, or the table of loaded modules."""
+    if value is sys.modules:
+        return True
+    if not isinstance(value, FunctionType | BuiltinFunctionType):
+        return False
+    return value.__name__ in _LOADERS.get(str(value.__module__), ())
 
 
 class ModuleFiles:
@@ -135,13 +144,13 @@ def _refuse_hidden_code(uses: Uses) -> None:
     """Raise Unknown where a module that is not loaded brings in code by a text that is not written there."""
     for load in uses.loads:
         path = (load.name, *load.attributes)
-        hidden = path[0] in LOADERS["builtins"] or any(
-            path[end] in LOADERS.get(".".join(path[:end]), ()) for end in range(1, len(path))
+        hidden = path[0] in _LOADERS["builtins"] or any(
+            path[end] in _LOADERS.get(".".join(path[:end]), ()) for end in range(1, len(path))
         )
         if hidden and not (load.text and _loads_module(load)):
             raise Unknown
     for each in uses.imports:
-        if each.name in _PACKAGES and LOADERS[each.name].intersection(each.parts):
+        if each.name in _PACKAGES and _LOADERS[each.name].intersection(each.parts):
             raise Unknown
 
 

@@ -72,6 +72,7 @@ MOVED = {
         for name in ("escapes", "golds", "masking", "squad", "words")
     },
     "context_bench.text.markup": "context_bench.evaluators.verdicts",
+    "context_bench.evaluators.math.answer_equality": "context_bench.evaluators.math.compare",
     **{
         f"context_bench.evaluators.official.{name}": f"context_bench.evaluators.{name}"
         for name in ("bbh", "drop", "hotpot", "infinitebench", "longbench", "mrcr", "nolima", "truthfulqa")

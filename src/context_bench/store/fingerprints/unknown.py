@@ -1,4 +1,4 @@
-"""What is raised where no key can be made."""
+"""The exception for a component of which no key can be made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row costs: by the bills that a tap saw, by the usage that came back, or by an estimate from counted tokens."""
+"""The cost of a row: by the bills that a tap saw, by the usage that came back, or estimated from counted tokens."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_bench.pricing.price import Price
-from context_bench.pricing.table import Prices
+from context_bench.pricing.price_table import Prices
 from context_bench.utils.tokens import read_token_count
 
 __all__ = ["COSTS", "price_judges", "price_row"]
 
 COSTS = ("cost_usd", "cost_is_estimate", "judge_cost_usd")
-"""What `price_row` says of a row."""
+"""The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})
 """Evaluators that pay for a model; their details are in the metadata under their names."""

@@ -1,4 +1,4 @@
-"""What a piece of compiled code says, and what it takes from around it.
+"""The content of a piece of compiled code, and the names that it takes from around it.
 
 Code is compared as Python compiled it, so that neither comments nor layout count, and what is described is what runs,
 whatever has become of the file since.

@@ -1,4 +1,4 @@
-"""What a store tells of runs: when and how they ran, their rows, and the examples and answers behind those."""
+"""Runs in a store: when and how they ran, their rows, and the examples and answers behind those."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RunInfo:
 
 @dataclass(slots=True)
 class StoredAnswer:
-    """What a system returned, as it was the first time."""
+    """The answer of a system, as it was the first time."""
 
     processed: dict[str, Any]
     metadata: dict[str, Any]
@@ -65,7 +65,7 @@ class RunRecord:
 
 
 def run_id(created: str, number: int) -> str:
-    """What people call a run: the moment of its start, and a number that no other run of the store has."""
+    """Name a run for people: the moment of its start, and a number that no other run of the store has."""
     moment = "".join(char for char in created[:19] if char.isdigit())
     return f"{moment[:8]}-{moment[8:]}-{number}"
 

@@ -1,4 +1,4 @@
-"""What became of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
+"""The diff of a text: which stretches a system kept, dropped, added or changed, and where the evidence is.
 
 Lines are compared first, then the words of lines that differ.
 """

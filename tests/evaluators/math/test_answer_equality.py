@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from context_bench.evaluators import MathEquivalence
-from context_bench.evaluators.math.compare import compare
+from context_bench.evaluators.math.answer_equality import compare
 
 PAIRS = r"""
 42 | \boxed{42}

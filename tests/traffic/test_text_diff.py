@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from context_bench.traffic.calls import Call
-from context_bench.traffic.diff import Segment, diff_prompts, diff_texts, mark_evidence
 from context_bench.traffic.exchanges import Exchange
+from context_bench.traffic.text_diff import Segment, diff_prompts, diff_texts, mark_evidence
 from context_bench.wire.requests import Prompt
 
 
