@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("summary", "tallies", "text", "traits", "types")
+    *("comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -37,9 +37,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
-    "tallies": {"errors", "traits", "types", "results"},
-    "summary": {"caveats", "registry", "tallies", "traits", "types", "results"},
-    "results": {"errors", "registry", "summary", "types"},
+    "comparison": {"errors", "stats", "results"},
+    "repeated_answers": {"stats", "results"},
+    "comparer": {"comparison", "repeated_answers", "stats", "results"},
+    "tallies": {"errors", "stats", "traits", "types", "results"},
+    "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
+    "results": {"comparer", "comparison", "errors", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
