@@ -26,6 +26,7 @@ SAME_SUBJECT: dict[str, str] = {
     "adapt": "accepts whatever a user hands over as a component of that kind",
     "multiple_choice": "the datasets with options, and the evaluator of their answers",
     "nolima": "the dataset and the rule of its authors",
+    "repeats": "several answers to one example: the formulas, and the metric",
     "official": "the number that the authors of a benchmark report",
 }
 """Names that several modules share because they are about one thing."""

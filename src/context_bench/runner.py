@@ -45,7 +45,14 @@ from context_bench.systems.adapt import adapt
 from context_bench.systems.again import add_twin
 from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
-from context_bench.traits import can_start, find_score_field, find_threshold, sends_elsewhere, system_traits
+from context_bench.traits import (
+    can_start,
+    find_score_field,
+    find_threshold,
+    never_wins,
+    sends_elsewhere,
+    system_traits,
+)
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
@@ -252,7 +259,7 @@ async def aevaluate(
         debug=debug,
         baseline=baseline,
         margin=check_margin(DEFAULT_MARGIN if margin is None else margin),
-        controls=[each.name for each in members if not system_traits(each).competes],
+        controls=[each.name for each in members if never_wins(each)],
         twin=None if twin is None else twin.name,
     )
     record = {

@@ -109,8 +109,8 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
     which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""
     floor = "too few examples to tell a floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
     return (
-        f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of {noise.n:,} examples; "
-        f"that alone gives {floor}{which}."
+        f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
+        f"(n = {noise.n:,}); that alone gives {floor}{which}."
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from context_bench.comparison import choose_baseline, name_twin
 from context_bench.errors import UsageError
 from context_bench.systems.adapt import Named
-from context_bench.traits import SystemTraits, system_traits
+from context_bench.traits import SystemTraits, never_wins
 from context_bench.types import System
 
 __all__ = ["Again", "add_twin"]
@@ -40,7 +40,7 @@ def add_twin(systems: Sequence[System], baseline: str | None) -> tuple[list[Syst
         UsageError: A system is called like it.
     """
     names = [each.name for each in systems]
-    controls = [each.name for each in systems if not system_traits(each).competes]
+    controls = [each.name for each in systems if never_wins(each)]
     chosen = choose_baseline(names, baseline, controls) or names[0]
     place = names.index(chosen)
     twin = Again(systems[place])
