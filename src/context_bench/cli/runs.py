@@ -56,8 +56,11 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     """Load a recorded run as a result; of one that did not finish, the part that was recorded."""
     config = dict(info.config)
     notes = config.pop("notes", {})
+    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
     if info.summary:
-        return EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+        result = EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+        result.read_accuracy(accuracy)
+        return result
     rows: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
@@ -77,7 +80,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     metrics = rebuild_metrics(config["metrics"])
     summary = summarize(rows, config["systems"], metrics, config)
     config["columns"] = summary.columns
-    return EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
+    return EvalResult.from_summary(rows, summary, config, metrics)
 
 
 def _list(options: Any) -> int:

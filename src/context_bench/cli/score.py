@@ -127,7 +127,7 @@ def _score_again(
         }
         summary = summarize(rows, config["systems"], metrics, config)
         config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-        status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
+        status, result = "done", EvalResult.from_summary(rows, summary, config, metrics)
     finally:
         store.end_run(run, status, result)
     return result

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from context_bench.comparison import read_intervals
 from context_bench.errors import DataError, UnknownName, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats import ScoredRow
 from context_bench.store import RunInfo, Store
+from context_bench.summary import Intervals, Numbers
 
 __all__ = ["RunInput", "Selection", "open_file", "open_result", "open_run", "select"]
 
-SystemRows = Iterator[tuple[str, ScoredRow]]
+SystemRows: TypeAlias = Iterator[tuple[str, ScoredRow]]
 """Rows with the system that each is of."""
 
 
@@ -28,6 +30,8 @@ class RunInput:
         systems: Their names, in the order of the run.
         config: How it was made.
         read_rows: Reads the rows, from the beginning each time.
+        summary: Its numbers, by system.
+        intervals: How sure they are, where that is known.
         run: Its id, where it is in a store: `context-bench diff` can show its rows.
         finished: Whether it came to its end.
     """
@@ -36,6 +40,8 @@ class RunInput:
     systems: tuple[str, ...]
     config: Mapping[str, Any]
     read_rows: Callable[[], SystemRows]
+    summary: Numbers = field(default_factory=dict)
+    intervals: Intervals = field(default_factory=dict)
     run: str | None = None
     finished: bool = True
 
@@ -47,8 +53,12 @@ class RunInput:
     @property
     def controls(self) -> frozenset[str]:
         """Systems that are not in the competition: floors, ceilings, and the model that got everything."""
-        ranks = (each.get("params", {}) for each in self.config.get("metrics") or () if each["name"] == "pareto-rank")
-        return frozenset(name for params in ranks for name in params.get("leave_out") or ())
+        return frozenset(self.config.get("controls") or ())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it answered each example several times."""
+        return (self.config.get("repeats") or 1) > 1
 
 
 @dataclass(frozen=True)
@@ -64,12 +74,14 @@ def open_run(store: Store, name: str) -> RunInput:
     """Open a run of a store; its rows are read when they are asked for."""
     info = store.run(name)
     config = info.config
-    field = config.get("score_field") or "score"
+    score_field = config.get("score_field") or "score"
     return RunInput(
         info.id,
         tuple(info.summary or config.get("systems") or ()),
         config,
-        partial(_read_stored, store, info, field),
+        partial(_read_stored, store, info, score_field),
+        info.summary,
+        read_intervals(config.get("intervals") or {}),
         run=info.id,
         finished=info.status == "done",
     )
@@ -90,42 +102,39 @@ def open_file(path: Path) -> RunInput:
 
 def open_result(result: EvalResult, label: str = "") -> RunInput:
     """Open a result that is at hand."""
-    field = result.config.get("score_field") or "score"
+    score_field = result.config.get("score_field") or "score"
     return RunInput(
         label,
         tuple(result.summary),
         result.config,
-        partial(_read_rows, result.rows, field),
+        partial(_read_rows, result.rows, score_field),
+        result.summary,
+        result.intervals,
         finished=not result.config.get("stopped"),
     )
 
 
-def _read_stored(store: Store, info: RunInfo, field: str) -> SystemRows:
-    repeated = (info.config.get("repeats") or 1) > 1
+def _read_stored(store: Store, info: RunInfo, score_field: str) -> SystemRows:
     for row, key in store.run_outcomes(info):
-        yield row.system, _score_row(row, field, key, repeated=repeated)
+        yield row.system, _score_row(row, score_field, key)
 
 
-def _read_rows(rows: Iterable[EvalRow], field: str) -> SystemRows:
-    rows = list(rows)
-    repeated = any(row.repeat for row in rows)
+def _read_rows(rows: Iterable[EvalRow], score_field: str) -> SystemRows:
     for row in rows:
-        yield row.system, _score_row(row, field, None, repeated=repeated)
+        yield row.system, _score_row(row, score_field, None)
 
 
-def _score_row(row: EvalRow, field: str, content: bytes | None, *, repeated: bool) -> ScoredRow:
-    """Take of a row what a comparison needs; repeats of one example go together, as a cluster."""
-    group = row.metadata.get("group")
-    if group is None and repeated:
-        group = row.example_id
+def _score_row(row: EvalRow, score_field: str, content: bytes | None) -> ScoredRow:
+    """Take of a row what a comparison needs."""
+    cluster = row.metadata.get("cluster")
     return ScoredRow(
         str(row.example_id),
         row.dataset,
-        row.scores.get(field),
-        None if group is None else str(group),
+        row.scores.get(score_field),
+        None if cluster is None else str(cluster),
         row.error is not None,
-        content,
         row.repeat,
+        content,
     )
 
 

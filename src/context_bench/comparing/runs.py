@@ -8,6 +8,7 @@ from typing import Any
 
 from context_bench.comparing.incomparable import find_differences
 from context_bench.comparing.inputs import RunInput, Selection
+from context_bench.comparison import choose_baseline
 from context_bench.errors import UnknownName, UsageError
 from context_bench.stats import (
     DEFAULT_MARGIN,
@@ -22,21 +23,11 @@ from context_bench.stats import (
     unpaired_difference,
 )
 
-__all__ = ["Contest", "RunComparison", "choose_baseline", "compare_runs"]
-
-BASELINES = ("direct", "passthrough")
-"""The systems that are the baseline of a run by themselves, in this order."""
+__all__ = ["Contest", "RunComparison", "compare_runs"]
 
 DEFAULT_THRESHOLD = 0.7
 
 _KEPT = 1000
-
-
-def choose_baseline(systems: Sequence[str], given: str | None = None) -> str:
-    """Choose the baseline of a run: the one that was given, else `direct`, else `passthrough`, else the first."""
-    if given is not None and given not in systems:
-        raise UnknownName("baseline", given, systems)
-    return given or next((name for name in BASELINES if name in systems), systems[0])
 
 
 @dataclass
@@ -76,9 +67,7 @@ class Contest:
 
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
-        parts = [
-            self.find_difference(each, without_errors=without_errors) for each in self.list_datasets().values()
-        ]
+        parts = [self.find_difference(each, without_errors=without_errors) for each in self.list_datasets().values()]
         return parts[0] if len(parts) == 1 else average_differences(parts)
 
     def find_means(self) -> tuple[float, float]:
@@ -185,7 +174,9 @@ def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, 
 
 def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest], list[str]]:
     source = selection.source
-    name = choose_baseline(selection.systems, given)
+    stored = source.config.get("baseline")
+    wanted = stored if given is None and stored in selection.systems else given
+    name = choose_baseline(selection.systems, wanted, source.controls) or selection.systems[0]
     contests = [
         Contest(system, source, system, source, name, system in source.controls)
         for system in selection.systems
@@ -226,7 +217,10 @@ def _explain_no_dataset(contest: Contest) -> str:
 
 def _read_all(contests: Sequence[Contest], threshold: float) -> None:
     """Read every run once, all by turns, and give each row to the comparisons that it is part of."""
-    pairings = [(each, Pairing(threshold=threshold, kept=_KEPT)) for each in contests]
+    pairings = [
+        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=each.source.repeats or each.baseline.repeats))
+        for each in contests
+    ]
     takers: dict[tuple[int, str], list[tuple[Any, bool]]] = {}
     sources: dict[int, RunInput] = {}
     for contest, pairing in pairings:
@@ -255,21 +249,17 @@ def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[in
 
 def _judge(contests: Sequence[Contest], margin: float) -> None:
     """Judge the headline as one family, and each dataset as one of its own."""
-    headlines = [_contrast(each.name, each.control, each.difference(), _clean(each)) for each in contests]
+    headlines = [Contrast(each.name, each.difference(), _clean(each), each.control) for each in contests]
     for contest, verdict in zip(contests, judge_family(headlines, margin=margin)):
         contest.verdict = verdict
     members = [
-        (each, tag, _contrast(each.name, each.control, each.find_difference(pairs), None))
+        (each, tag, Contrast(each.name, each.find_difference(pairs), control=each.control))
         for each in contests
         for tag, pairs in each.list_datasets().items()
     ]
     verdicts = judge_family([contrast for _, _, contrast in members], margin=margin)
     for (contest, tag, _), verdict in zip(members, verdicts):
         contest.by_dataset[tag] = verdict
-
-
-def _contrast(name: str, control: bool, difference: Difference, clean: Difference | None) -> Contrast:
-    return Contrast(name, difference, clean, control)
 
 
 def _clean(contest: Contest) -> Difference | None:

@@ -66,6 +66,9 @@ class Plan:
     expected: int | None = None
     debug: bool = False
     preflight: bool = True
+    baseline: str | None = None
+    margin: float | None = None
+    controls: Sequence[str] = ()
 
 
 class Run:
@@ -86,7 +89,14 @@ class Run:
         self._task: asyncio.Task[Any] | None = None
         self._budget: Budget | None = None
         self._preflight: Preflight | None = None
-        self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
+        self.summarizer = Summarizer(
+            [each.name for each in plan.systems],
+            plan.metrics,
+            plan.score_field,
+            baseline=plan.baseline,
+            controls=plan.controls,
+            repeats=plan.repeats > 1,
+        )
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
@@ -130,7 +140,15 @@ class Run:
         slots = max(lane.slots for lane in lanes)
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
-        maker = RowMaker(plan.count, plan.text_fields, plan.prices, plan.scorer.find_threshold)
+        scorer = plan.scorer
+        maker = RowMaker(
+            plan.count,
+            plan.text_fields,
+            plan.prices,
+            scorer.find_threshold,
+            scorer.find_cluster_field,
+            repeats=plan.repeats > 1,
+        )
         together = 1 if self._limited else slots
         if plan.limits.limits_spending:
             self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)

@@ -110,6 +110,7 @@ class Pipeline:
 
     def _taken_over(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
         job.item.tokens = row.input_tokens
+        self._maker.set_cluster(job, row.metadata)
         self._scorer.note_known(job.item.tag, job.item.example, row.scores, row.unscored)
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None):
             recorder.keep_row(job, row, final=False)  # it is found where it was found now

@@ -30,6 +30,8 @@ class RowMaker:
         text_fields: The fields that count as the prompt; None for the usual ones.
         prices: For the cost of a request.
         find_threshold: The threshold that the card of a dataset tag recommends, if it does.
+        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
+        repeats: Whether examples are answered several times: the answers to one are then not independent.
     """
 
     def __init__(
@@ -38,9 +40,12 @@ class RowMaker:
         text_fields: Sequence[str] | None,
         prices: Prices | None,
         find_threshold: Callable[[str], float | None] = lambda _: None,
+        find_cluster_field: Callable[[str], str | None] = lambda _: "group",
+        repeats: bool = False,
     ) -> None:
         self._count, self._text_fields, self._prices = count, text_fields, prices
         self._find_threshold = cache(find_threshold)
+        self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
         self._warns = prices is not None and prices is not shipped_prices()
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
@@ -51,6 +56,7 @@ class RowMaker:
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
             metadata |= _standing(example["meta"])
+        self.set_cluster(job, metadata)
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
@@ -89,6 +95,16 @@ class RowMaker:
             unscored=judgement.unscored,
             upstream_tokens=upstream_tokens,
         )
+
+    def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
+        """Put in which document or conversation the example shares with others, or that it is answered again."""
+        example = job.item.example
+        field, meta = self._find_cluster_field(job.item.tag), example.get("meta")
+        cluster = meta.get(field) if isinstance(meta, Mapping) else None
+        if cluster is None and self._repeats:
+            cluster = example["id"]
+        if isinstance(cluster, str | int):
+            metadata["cluster"] = cluster
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Tokens that the reader was sent, and what it would have been sent for the example as it came."""

@@ -152,6 +152,11 @@ class Scorer:
             self._made[name] = registry.get("evaluator", name)(**self._settings.get(name, {}))
         return self._made[name]
 
+    def find_cluster_field(self, tag: str) -> str | None:
+        """Find the field of `meta` that names the document or conversation which examples of a dataset share."""
+        card = card_for(tag)
+        return "group" if card is None else card.cluster or None
+
     def find_threshold(self, tag: str) -> float | None:
         """The threshold that the card of a dataset recommends for the score that counts."""
         card = card_for(tag)

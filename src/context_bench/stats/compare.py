@@ -38,8 +38,8 @@ class ScoredRow:
     score: float | None
     group: str | None = None
     error: bool = False
-    content: bytes | None = None
     repeat: int = 0
+    content: bytes | None = None
 
     @property
     def value(self) -> float | None:
@@ -62,14 +62,16 @@ class DatasetPairs:
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
 
-    def add_pair(self, one: ScoredRow, two: ScoredRow) -> None:
-        """Count a pair, if both sides have a score."""
+    def add_pair(self, one: ScoredRow, two: ScoredRow, *, repeats: bool = False) -> None:
+        """Count a pair, if both sides have a score; with repeats, an example without a group is one by itself."""
         first, second = one.value, two.value
         if first is None or second is None:
             return
         self.pairs.add(first, second)
         self.baseline_total += second
         group = one.group if one.group is not None else two.group
+        if group is None and repeats:
+            group = one.id
         self.grouped += group is not None
         self.groups.add(str(group), first - second)
         if not (one.error or two.error):
@@ -154,11 +156,12 @@ class Pairing:
     Args:
         threshold: A score that passes.
         kept: So many ids of fixed and of broken examples are listed; all are counted.
+        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
     """
 
-    def __init__(self, *, threshold: float = 0.7, kept: int = 1000) -> None:
+    def __init__(self, *, threshold: float = 0.7, kept: int = 1000, repeats: bool = False) -> None:
         self._found = Comparison()
-        self._threshold, self._kept = threshold, kept
+        self._threshold, self._kept, self._repeats = threshold, kept, repeats
         self._waiting: tuple[dict[Key, ScoredRow], dict[Key, ScoredRow]] = ({}, {})
 
     def add(self, row: ScoredRow, *, baseline: bool) -> None:
@@ -181,7 +184,7 @@ class Pairing:
             return
         found.known_content += both
         one, two = (partner, row) if side else (row, partner)
-        pairs.add_pair(one, two)
+        pairs.add_pair(one, two, repeats=self._repeats)
         _note_change(found, one, two, self._threshold, self._kept)
 
     def finish(self) -> Comparison:
@@ -191,7 +194,12 @@ class Pairing:
 
 
 def compare_rows(
-    first: Iterable[ScoredRow], second: Iterable[ScoredRow], *, threshold: float = 0.7, kept: int = 1000
+    first: Iterable[ScoredRow],
+    second: Iterable[ScoredRow],
+    *,
+    threshold: float = 0.7,
+    kept: int = 1000,
+    repeats: bool = False,
 ) -> Comparison:
     """Compare two runs.
 
@@ -200,8 +208,9 @@ def compare_rows(
         second: Rows of the baseline.
         threshold: A score that passes.
         kept: So many ids of fixed and of broken examples are listed; all are counted.
+        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
     """
-    pairing = Pairing(threshold=threshold, kept=kept)
+    pairing = Pairing(threshold=threshold, kept=kept, repeats=repeats)
     for side, row in _alternate(first, second):
         pairing.add(row, baseline=bool(side))
     return pairing.finish()
