@@ -63,7 +63,7 @@ class RunInput:
 
 @dataclass(frozen=True)
 class Selection:
-    """A run, and those of its systems that are compared."""
+    """A run, and those of its systems that are compared; `label` is what was typed."""
 
     source: RunInput
     systems: tuple[str, ...]

@@ -163,12 +163,13 @@ def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, 
             alone = len(other.systems) == len(first.systems) == 1
             partner = first.systems[0] if alone else system
             if partner not in first.systems:
-                left_out.append(f"{system} of {other.label}")
+                left_out.append(f"{system} of {other.source.label}")
                 continue
-            name = system if len(others) == 1 else f"{system} of {other.label}"
+            name = system if len(others) == 1 else f"{system} of {other.source.label}"
             control = system in other.source.controls and not alone
             contests.append(Contest(name, other.source, system, first.source, partner, control))
-    shown = f"{first.systems[0]} of {first.label}" if len(first.systems) == 1 else first.label
+    run = first.source.label
+    shown = f"{first.systems[0]} of {run}" if len(first.systems) == 1 else run
     return shown, contests, left_out
 
 
@@ -189,7 +190,7 @@ def _find_baseline(selections: Sequence[Selection], given: str | None) -> Select
     if given is None:
         return selections[0]
     for each in selections:
-        if given in (each.label, each.source.label, each.source.run):
+        if given in (each.label, each.source.label):
             return each
     raise UnknownName("baseline", given, [each.label for each in selections])
 
@@ -197,10 +198,10 @@ def _find_baseline(selections: Sequence[Selection], given: str | None) -> Select
 def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) -> str:
     if len(selections) == 1:
         only = selections[0]
-        return f"{only.label} has one system, {only.systems[0]}: name another run to compare it with"
+        return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
     return (
         f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "
-        f"{selections[0].label}): write RUN@SYSTEM for each, to say which are compared"
+        f"{selections[0].source.label}): write RUN@SYSTEM for each, to say which are compared"
     )
 
 
