@@ -40,7 +40,8 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
     for key, (what, consequence) in _FACTS.items():
         if key in one and key in other and one[key] != other[key]:
             yield f"{what} ({_show(one[key])}; {_show(other[key])}): {consequence}"
-    yield from _find_in(one, other, "primary", "scores that count for", "the scores are different things")
+    if one.get("score_field") == other.get("score_field"):
+        yield from _find_in(one, other, "primary", "scores that count for", "the scores are different things")
     yield from _find_in(one, other, "sources", "data behind", "the examples may be others")
     yield from _find_evaluators(one, other)
     yield from _find_prices(one, other)
@@ -51,7 +52,18 @@ def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: s
     ours, theirs = one.get(key) or {}, other.get(key) or {}
     for tag in ours:
         if tag in theirs and ours[tag] != theirs[tag]:
-            yield f"{what} {tag} ({_show(ours[tag])}; {_show(theirs[tag])}): {consequence}"
+            first, second = _narrow(ours[tag], theirs[tag])
+            yield f"{what} {tag} ({_show(first)}; {_show(second)}): {consequence}"
+
+
+def _narrow(one: Any, other: Any) -> tuple[Any, Any]:
+    """Leave out of two documents what they have in common."""
+    while isinstance(one, dict) and isinstance(other, dict):
+        differing = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        if len(differing) != 1:
+            return {key: one.get(key) for key in differing}, {key: other.get(key) for key in differing}
+        one, other = one.get(differing[0]), other.get(differing[0])
+    return one, other
 
 
 def _find_evaluators(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

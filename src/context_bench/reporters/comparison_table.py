@@ -115,12 +115,9 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."
     yield from _explain_pairs(comparison.contests)
     how = " and ".join(_COMPARISONS[kind] for kind in sorted(kinds, reverse=True))
-    corrected = (
-        f", p corrected for {len(comparison.contests)} comparisons (Holm), intervals not"
-        if (len(comparison.contests) > 1)
-        else ""
-    )
-    yield f"verdicts: {how}, margin ±{comparison.margin:g}{corrected}."
+    many = len(comparison.contests)
+    corrected = f", p corrected for {many} comparisons (Holm), intervals not" if many > 1 else ""
+    yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
     if comparison.left_out:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
 
