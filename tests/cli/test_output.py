@@ -151,3 +151,10 @@ def test_what_code_prints_when_it_is_loaded_stays_out_of_the_report(tmp_path: Pa
     again = shell("score", "last", "--import", "plugin.py", "--output", "json", cwd=tmp_path)
     assert json.loads(again.stdout)["rows"]
     assert "plugged in" in again.stderr.splitlines()
+
+
+def test_a_run_that_is_killed_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    with open_destination(str(tmp_path / "report.json"), quiet=True) as write:
+        assert list(tmp_path.iterdir()) == []  # whatever happens from here on
+        write("{}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]

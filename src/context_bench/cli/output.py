@@ -65,13 +65,15 @@ def _replace_file(target: Path) -> Iterator[Callable[[str], Any]]:
     with _explain_failure():
         if target.is_dir():
             raise IsADirectoryError(None, "it is a directory")
-        draft.touch()
+        draft.touch()  # tried before the run; one that is killed leaves nothing behind
+        draft.unlink()
         if target.exists():
             target.open("a").close()
-            draft.chmod(target.stat().st_mode & 0o777)
     try:
         yield partial(_write, draft)
-        if draft.stat().st_size:
+        if draft.exists() and draft.stat().st_size:
+            if target.exists():
+                draft.chmod(target.stat().st_mode & 0o777)
             draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.engine.jobs import Item
 from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
@@ -67,7 +68,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     for record in store.run_records(info):
         row = record.row
         rows.append(row)
-        scorer.note_known(row.dataset, record.example, row.scores, row.unscored)
+        scorer.note_known(Item(record.example, row.dataset), row.scores, row.unscored)
         gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
     examples = {(row.dataset, row.example_id) for row in rows}
     config |= {

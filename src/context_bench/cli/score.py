@@ -20,7 +20,7 @@ from context_bench.cli.output import build_reporter, choose_form, open_destinati
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
-from context_bench.engine.rescore import rescored
+from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
@@ -140,16 +140,9 @@ def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
 
 
 def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer, progress: Progress) -> list[EvalRow]:
-    async def collect() -> list[EvalRow]:
-        rows = []
-        async for row in rescored(store, old, new, scorer):
-            rows.append(row)
-            progress.add(row)
-        return rows
-
     progress.start()
     loop = new_event_loop()
-    work = loop.create_task(collect())
+    work = loop.create_task(rescore(store, old, new, scorer, progress.add))
     try:
         return loop.run_until_complete(work)
     except KeyboardInterrupt:

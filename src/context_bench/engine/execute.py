@@ -40,9 +40,6 @@ __all__ = ["Plan", "Run"]
 _COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
 
-_SWITCH_AFTER = 0.0005
-"""Seconds for which a thread keeps the interpreter when another one wants it."""
-
 _TERM_GRACE = 5.0
 """Seconds between SIGTERM and the end of what is in flight."""
 
@@ -164,7 +161,7 @@ class Run:
             with _interrupts(self._interrupt):
                 parts = (*plan.systems, *plan.scorer.chosen)
                 try:
-                    with _fewer_collections(), _quick_switches():
+                    with _fewer_collections():
                         await asyncio.gather(*(prepare() for prepare in map(find_prepare, parts) if prepare))
                         self._prepared = True
                         one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
@@ -272,17 +269,6 @@ def _fewer_collections() -> Iterator[None]:
     finally:
         if patient:
             gc.set_threshold(*usual)
-
-
-@contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Threads hand the interpreter over sooner meanwhile: the one that listens to servers needs it often."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, _SWITCH_AFTER))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
 
 
 @contextmanager

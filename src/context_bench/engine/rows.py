@@ -55,13 +55,13 @@ class RowMaker:
         example, processed = job.item.example, outcome.processed
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
-            metadata |= _standing(example["meta"])
+            metadata |= _read_aggregation_fields(example["meta"])
         self.set_cluster(job, metadata)
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:
-            self._tell_ignored(job)
+            self._warn_ignored_usage(job)
         if "tapped" in processed and outcome.returns == "response":
             metadata |= measure_row(read_exchanges(processed["tapped"]), self._count).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
@@ -124,7 +124,7 @@ class RowMaker:
             item.tokens = count_prompt(item.example, self._count, self._text_fields)
         return item.tokens
 
-    def _tell_ignored(self, job: Job) -> None:
+    def _warn_ignored_usage(self, job: Job) -> None:
         """Say once for each system that its server tells numbers that cannot be."""
         if job.system.name not in self._ignored:
             self._ignored.add(job.system.name)
@@ -161,8 +161,8 @@ class RowMaker:
             warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 
 
-def _standing(meta: Any) -> dict[str, Any]:
-    """How the row counts in an official number that is no mean of rows."""
+def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
+    """Return group, weight and weight_field, for official scores that are not a mean over rows."""
     if not isinstance(meta, Mapping):
         return {}
     standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
