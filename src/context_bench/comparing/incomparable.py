@@ -1,4 +1,4 @@
-"""What makes two runs incomparable: each fact in which they differ, in one sentence."""
+"""Finds in what two runs differ that makes them incomparable: each fact in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be compared: a run in a store, a JSON file, or a result at hand, each as a stream of scored rows."""
+"""Opens what can be compared: a run in a store, a JSON file, or a result at hand, each as a stream of scored rows."""
 
 from __future__ import annotations
 

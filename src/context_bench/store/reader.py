@@ -142,7 +142,7 @@ class Reader:
             "FROM rows LEFT JOIN examples ON examples.id = rows.example "
             "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id"
         )
-        with self._explained():
+        with self._explain_failures():
             for identity, again, body, response, example, key in self._reader.execute(query, places_of(run.number)):
                 try:
                     if again != identity:
