@@ -12,6 +12,7 @@ for name in (
     "full_endpoint",
     "memory",
     "resume",
+    "compare",
     "evaluators",
     "code_execution",
     "tap",

@@ -388,6 +388,7 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
     config = {
         **config,
         "evaluators": plan.scorer.names,
+        "evaluator_versions": plan.scorer.versions,
         "primary": plan.scorer.primaries,
         "datasets": run.tags,
         "gold": run.gold,

@@ -55,6 +55,23 @@ def test_rows_without_a_partner_are_counted() -> None:
     assert not other.difference().known
 
 
+def test_the_same_id_with_another_content_is_not_a_pair() -> None:
+    first = [ScoredRow("1", "d", 1.0, content=b"a"), ScoredRow("2", "d", 1.0, content=b"b"), ScoredRow("3", "d", 0.0)]
+    second = [ScoredRow("1", "d", 0.0, content=b"a"), ScoredRow("2", "d", 0.0, content=b"c"), ScoredRow("3", "d", 0.0)]
+    found = compare_rows(first, second)
+    assert (found.pairs, found.known_content, found.changed_content) == (2, 1, 1)
+    assert (found.only_first, found.only_second, found.fixed) == (0, 0, [("d", "1")])
+    assert found.datasets["d"].first.n == 3  # they still count where nothing is paired
+
+
+def test_repeats_are_paired_with_repeats() -> None:
+    first = [ScoredRow("1", "d", 1.0, repeat=0), ScoredRow("1", "d", 0.0, repeat=1)]
+    second = [ScoredRow("1", "d", 1.0, repeat=1), ScoredRow("1", "d", 1.0, repeat=0)]
+    found = compare_rows(first, second)
+    assert (found.pairs, found.fixed_count, found.broken_count) == (2, 0, 1)
+    assert found.datasets["d"].baseline_total == 2.0
+
+
 def test_an_errored_row_counts_as_nothing_and_can_be_left_out() -> None:
     first = [ScoredRow("1", "d", None, error=True), *_rows([1.0, 0.0])]
     second = [ScoredRow("1", "d", 1.0), *_rows([1.0, 1.0])]

@@ -1,8 +1,8 @@
 """The command line: `context-bench [COMMAND] ...`. One file for each command; a run needs no command.
 
 The result goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a gate failed, 2 wrong usage
-or input, 3 too many errors or a limit reached, 130 interrupted. Nothing heavy is imported before it is
-needed: `--help` costs little more than argparse itself.
+or input, 3 too many errors or a limit reached, 4 too few examples for a gate to tell, 130 interrupted.
+Nothing heavy is imported before it is needed: `--help` costs little more than argparse itself.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ __all__ = ["COMMANDS", "find_module"]
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "runs": "list, show, export or remove recorded runs",
+    "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",
     "score": "score a recorded run again, without asking any system",
     "judge-check": "measure how often a judge accepts wrong or rejects right answers",

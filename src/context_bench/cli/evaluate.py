@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.run_flags import MODELS, run_parser
 
 if TYPE_CHECKING:
+    from context_bench.cli.gating import Gate, OpenGate
     from context_bench.cli.options import RunOptions
     from context_bench.engine.scoring import Scorer
     from context_bench.results import EvalResult
@@ -62,9 +63,12 @@ def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[
 
 def _run(options: RunOptions) -> int:
     from context_bench.cli.build_scoring import build_metrics
+    from context_bench.cli.gating import Gate
 
+    gate = Gate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
+        _check_gate(gate, options, systems)
         metrics = [] if options.dry_run else build_metrics(options.scoring, datasets.tags, len(systems))
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
@@ -73,7 +77,18 @@ def _run(options: RunOptions) -> int:
         if options.aa:
             systems, _ = add_twin(systems, options.baseline)
         return dry_run(options, systems, datasets)
-    return _measure(options, systems, datasets, scorer, metrics)
+    with gate.open() as opened:
+        return _measure(options, systems, datasets, scorer, metrics, opened)
+
+
+def _check_gate(gate: Gate, options: RunOptions, systems: Sequence[Any]) -> None:
+    """Refuse conditions that this run cannot be judged by, before anything is sent."""
+    if gate.conditions:
+        from context_bench.gates import check_conditions
+        from context_bench.traits import system_traits
+
+        controls = [each.name for each in systems if not system_traits(each).competes]
+        check_conditions(gate.conditions, [each.name for each in systems], options.baseline, controls)
 
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
@@ -107,7 +122,9 @@ def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
     return systems, datasets, build_scorer(options.scoring, datasets.tags)
 
 
-def _measure(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric]) -> int:
+def _measure(
+    options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], gate: OpenGate
+) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
     from context_bench.cli.output import build_reporter, open_destination, table_width, write_report
@@ -140,7 +157,19 @@ def _measure(options: RunOptions, systems: list[Any], datasets: Any, scorer: Sco
         failure.advice = advise_resume(options)
     if failure is not None:
         raise failure
-    return code
+    return _pass_gate(gate, result) or code
+
+
+def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
+    """Judge the conditions, write the files of the gate, and return its exit code."""
+    from context_bench.cli.output import build_reporter
+
+    outcomes = []
+    if gate.conditions:
+        from context_bench.gates import list_candidates
+
+        outcomes = gate.judge(list_candidates(result))
+    return gate.write(outcomes, build_reporter("table", None).render(result) if gate.wants_report else "")
 
 
 def _evaluate(

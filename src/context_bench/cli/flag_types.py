@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["amount", "count", "error_limit", "number", "positive", "temperature"]
+__all__ = ["amount", "condition", "count", "error_limit", "number", "positive", "temperature"]
 
 
 def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:
@@ -47,3 +47,10 @@ def error_limit(text: str) -> str:
     """Read `N` or `P%`."""
     _number(text.removesuffix("%"), 0, float, "a number of errors or a percentage")
     return text
+
+
+def condition(text: str) -> Any:
+    """Read a condition of a gate; UsageError says what may be written."""
+    from context_bench.stats.conditions import parse_condition
+
+    return parse_condition(text)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from context_bench.cli.flag_types import condition
+
 __all__ = [
     "STORE",
     "add_data",
+    "add_gate",
     "add_import",
     "add_judge",
     "add_quiet",
@@ -41,6 +44,27 @@ def add_data(group: Any) -> None:
         help="folder with the records of public datasets, as DIR/NAME/ (default: CONTEXT_BENCH_DATA, else the hub)",
     )
     group.add_argument("--revision", metavar="REV", help="branch, tag or commit of a public dataset on the hub")
+
+
+def add_gate(group: Any) -> None:
+    """Add the flags of a gate, for a run and for `compare`."""
+    add = group.add_argument
+    add(
+        "--fail-if",
+        type=condition,
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='exit with 1 if it is met, with 4 if too few examples tell: "score drops 0.02", "prompt_savings < 0.3", '
+        '"error_rate > 0.01", "verdict is worse" (repeatable)',
+    )
+    add("--junit", metavar="FILE", help="write what the conditions came to as JUnit XML")
+    add(
+        "--summary",
+        metavar="FILE",
+        help="write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, "
+        "if that is set",
+    )
 
 
 def add_unsafe_code(group: Any) -> None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from context_bench.cli.flags import STORE
+
+if TYPE_CHECKING:
+    from context_bench.stats import Condition
 
 __all__ = ["JudgeOptions", "RunOptions", "ScoringOptions"]
 
@@ -157,6 +161,10 @@ class RunOptions:
     quiet: bool
     verbose: bool
     pdb: bool
+    # a gate
+    fail_if: list[Condition]
+    junit: str | None
+    summary: str | None
     # beside the flags
     model_given: bool
     command: list[str]

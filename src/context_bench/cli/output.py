@@ -32,10 +32,11 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("
 
 
 @contextlib.contextmanager
-def open_destination(path: str | None, *, quiet: bool = False) -> Iterator[Callable[[str], Any]]:
+def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--out") -> Iterator[Callable[[str], Any]]:
     """Open where the report goes: stdout, or a file.
 
-    A file is tried before the run, and replaced only when the report is whole; a message then says so.
+    A file is tried before the run, and replaced only when the report is whole; a message then says so. `flag` is the
+    one that named the file.
     """
     if path is None:
         yield _print
@@ -49,7 +50,7 @@ def open_destination(path: str | None, *, quiet: bool = False) -> Iterator[Calla
         with _replace_file(Path(path).resolve()) as write:
             yield write
     except _CannotWrite as error:
-        raise UsageError(f"cannot write to --out {path}: {error}") from error
+        raise UsageError(f"cannot write to {flag} {path}: {error}") from error
     if not quiet:
         say(f"wrote {path}")
 

@@ -9,6 +9,7 @@ from context_bench._version import __version__
 from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
 from context_bench.cli.flags import (
     add_data,
+    add_gate,
     add_import,
     add_judge,
     add_report,
@@ -30,9 +31,10 @@ example:
 _EXIT_CODES = """\
 exit codes:
   0    done
-  1    a check of conformance failed
+  1    a condition of --fail-if is met, or a check of conformance failed
   2    wrong usage or input
   3    too many errors, a limit reached, a system stopped, or nothing scored
+  4    too few examples to tell whether a condition of --fail-if is met
   130  interrupted
 """
 
@@ -82,6 +84,7 @@ def run_parser() -> RunParser:
     _add_limits(parser.add_argument_group("limits"))
     add_store(parser.add_argument_group("what is kept"), reuse=True)
     _add_output(parser.add_argument_group("what comes out"))
+    add_gate(parser.add_argument_group("a gate for CI"))
     return parser
 
 

@@ -121,7 +121,11 @@ def _score_again(
     status, result = "failed", EvalResult([], {}, {}, config)
     try:
         rows = _collect(store, before, run, scorer, progress)
-        config |= {"evaluators": scorer.names, "primary": scorer.primaries}
+        config |= {
+            "evaluators": scorer.names,
+            "evaluator_versions": scorer.versions,
+            "primary": scorer.primaries,
+        }
         summary = summarize(rows, config["systems"], metrics, config)
         config |= {"columns": summary.columns, "failed_metrics": summary.failures}
         status, result = "done", EvalResult.from_summary(rows, summary, config, metrics)

@@ -14,6 +14,7 @@ from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
 from context_bench.registry import registry
 from context_bench.results import Scores
+from context_bench.store.fingerprints import fingerprint_of
 from context_bench.traits import find_score_fields, is_slow, needs_answer, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
@@ -147,6 +148,12 @@ class Scorer:
     def names(self) -> list[str]:
         """The evaluators that have judged something."""
         return sorted({each.name for wiring in self._wirings.values() for each in wiring.evaluators})
+
+    @property
+    def versions(self) -> dict[str, str | None]:
+        """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
+        judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
+        return {name: fingerprint_of(judged[name]) for name in sorted(judged)}
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:

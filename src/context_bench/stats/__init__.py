@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from context_bench.stats.boundaries import crossing_chance, find_critical, look_boundary
     from context_bench.stats.break_even import memory_queries_to_repay, rewrite_break_even, rewrite_turns_to_repay
     from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean, clustered_ratio
-    from context_bench.stats.compare import Comparison, DatasetPairs, ScoredRow, compare_rows
+    from context_bench.stats.compare import Comparison, DatasetPairs, Pairing, ScoredRow, compare_rows
     from context_bench.stats.conditions import FAILS, GATE_LEVEL, HOLDS, Condition, Judgement, parse_condition
     from context_bench.stats.curves import (
         CurveSums,
@@ -103,6 +103,7 @@ _HOMES = {
     "compare": (
         "Comparison",
         "DatasetPairs",
+        "Pairing",
         "ScoredRow",
         "compare_rows",
     ),
@@ -223,6 +224,7 @@ __all__ = [
     "Moments",
     "NoiseFloor",
     "PairedSums",
+    "Pairing",
     "RatioSums",
     "RepeatSums",
     "ScoredRow",

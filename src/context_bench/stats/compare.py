@@ -1,4 +1,4 @@
-"""Two runs side by side: pairs their rows by dataset and id as they stream past, and keeps sums, not rows.
+"""Two runs side by side: pairs their rows by dataset, id and content as they stream past; keeps sums, not rows.
 
 Rows wait only until their partner comes: two runs in the same order need next to no memory, whatever their length.
 """
@@ -19,15 +19,19 @@ from context_bench.stats.differences import (
 from context_bench.stats.means import Moments
 from context_bench.stats.verdicts import Contrast
 
-__all__ = ["Comparison", "DatasetPairs", "ScoredRow", "compare_rows"]
+__all__ = ["Comparison", "DatasetPairs", "Pairing", "ScoredRow", "compare_rows"]
 
 
 Key = tuple[str, str, int]
+"""Dataset, id and repeat: what a row is paired by."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """The part of a row that a comparison needs: an errored one counts as 0, one without a score is left out."""
+    """The part of a row that a comparison needs: an errored one counts as 0, one without a score is left out.
+
+    `content` stands for the whole example, where it is known: two rows with one id and other contents are not a pair.
+    """
 
     id: str
     dataset: str
@@ -35,6 +39,7 @@ class ScoredRow:
     group: str | None = None
     error: bool = False
     repeat: int = 0
+    content: bytes | None = None
 
     @property
     def value(self) -> float | None:
@@ -54,6 +59,8 @@ class DatasetPairs:
     first: Moments = field(default_factory=Moments)
     second: Moments = field(default_factory=Moments)
     grouped: int = 0
+    baseline_total: float = 0.0
+    """Sum of the second run's scores over the pairs."""
 
     def add_pair(self, one: ScoredRow, two: ScoredRow, *, repeats: bool = False) -> None:
         """Count a pair, if both sides have a score; with repeats, an example without a group is one by itself."""
@@ -61,6 +68,7 @@ class DatasetPairs:
         if first is None or second is None:
             return
         self.pairs.add(first, second)
+        self.baseline_total += second
         group = one.group if one.group is not None else two.group
         if group is None and repeats:
             group = one.id
@@ -94,6 +102,10 @@ class Comparison:
     broken_count: int = 0
     only_first: int = 0
     only_second: int = 0
+    changed_content: int = 0
+    """Rows with the same id in both runs, and another content."""
+    known_content: int = 0
+    """Pairs of which the contents are known to agree; the others agree in their id."""
 
     @property
     def pairs(self) -> int:
@@ -138,6 +150,49 @@ def _alternate(first: Iterable[ScoredRow], second: Iterable[ScoredRow]) -> Itera
                 yield side, row
 
 
+class Pairing:
+    """Takes the rows of two runs as they come, and pairs them.
+
+    Args:
+        threshold: A score that passes.
+        kept: So many ids of fixed and of broken examples are listed; all are counted.
+        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
+    """
+
+    def __init__(self, *, threshold: float = 0.7, kept: int = 1000, repeats: bool = False) -> None:
+        self._found = Comparison()
+        self._threshold, self._kept, self._repeats = threshold, kept, repeats
+        self._waiting: tuple[dict[Key, ScoredRow], dict[Key, ScoredRow]] = ({}, {})
+
+    def add(self, row: ScoredRow, *, baseline: bool) -> None:
+        """Take a row of the run that is judged, or of the baseline."""
+        found, side = self._found, int(baseline)
+        pairs = found.datasets.get(row.dataset)
+        if pairs is None:
+            pairs = found.datasets[row.dataset] = DatasetPairs()
+        value = row.value
+        if value is not None:
+            (pairs.second if side else pairs.first).add(value)
+        key = (row.dataset, row.id, row.repeat)
+        partner = self._waiting[1 - side].pop(key, None)
+        if partner is None:
+            self._waiting[side][key] = row
+            return
+        both = row.content is not None and partner.content is not None
+        if both and row.content != partner.content:
+            found.changed_content += 1
+            return
+        found.known_content += both
+        one, two = (partner, row) if side else (row, partner)
+        pairs.add_pair(one, two, repeats=self._repeats)
+        _note_change(found, one, two, self._threshold, self._kept)
+
+    def finish(self) -> Comparison:
+        """Give the comparison, when all rows of both runs have come."""
+        self._found.only_first, self._found.only_second = map(len, self._waiting)
+        return self._found
+
+
 def compare_rows(
     first: Iterable[ScoredRow],
     second: Iterable[ScoredRow],
@@ -155,24 +210,10 @@ def compare_rows(
         kept: So many ids of fixed and of broken examples are listed; all are counted.
         repeats: Whether examples were answered several times: the answers to one example are then a cluster.
     """
-    found = Comparison()
-    waiting: tuple[dict[Key, ScoredRow], dict[Key, ScoredRow]] = ({}, {})
+    pairing = Pairing(threshold=threshold, kept=kept, repeats=repeats)
     for side, row in _alternate(first, second):
-        pairs = found.datasets.get(row.dataset)
-        if pairs is None:
-            pairs = found.datasets[row.dataset] = DatasetPairs()
-        if row.value is not None:
-            (pairs.second if side else pairs.first).add(row.value)
-        key = (row.dataset, row.id, row.repeat)
-        partner = waiting[1 - side].pop(key, None)
-        if partner is None:
-            waiting[side][key] = row
-            continue
-        one, two = (partner, row) if side else (row, partner)
-        pairs.add_pair(one, two, repeats=repeats)
-        _note_change(found, one, two, threshold, kept)
-    found.only_first, found.only_second = len(waiting[0]), len(waiting[1])
-    return found
+        pairing.add(row, baseline=bool(side))
+    return pairing.finish()
 
 
 def _note_change(found: Comparison, one: ScoredRow, two: ScoredRow, threshold: float, kept: int) -> None:

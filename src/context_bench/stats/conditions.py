@@ -1,7 +1,7 @@
 """Conditions of a gate, such as `score drops 0.02`: read from text, judged with intervals.
 
 A gate *fails* when the whole interval meets the condition, *holds* when none of it does, and between the two there are
-*too few* examples to tell. The interval is the 90% one: each of its sides is wrong in 5% of cases.
+*too few* examples to tell. Of a difference it is the 90% interval: each of its sides is wrong in 5% of cases.
 """
 
 from __future__ import annotations

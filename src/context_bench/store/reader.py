@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from typing import Any
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalRow
 from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
-from context_bench.store.records import place_of, places_of, run_of
+from context_bench.store.records import place_of, places_of, run_of, unpack_row
 from context_bench.store.run_records import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
-from context_bench.store.seals import Damaged, about_one, load
+from context_bench.store.runs import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
+from context_bench.store.seals import Damaged, about_one, about_row, load
 
 __all__ = ["ANSWER", "Reader"]
 
@@ -22,6 +24,8 @@ ANSWER = (
     "(SELECT answer FROM rows AS first WHERE first.id = rows.response))"
 )
 """The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
+
+_LAST = re.compile(r"last(?:~(\d{1,9}))?")
 
 _LEFT_OUT = "it is left out; --resume asks for it again"
 
@@ -92,10 +96,10 @@ class Reader:
         return found
 
     def run(self, name: str) -> RunInfo:
-        """A run by its id, the start of one, or `last`."""
+        """A run by its id, the start of one, `last`, or `last~1` for the one before that."""
         runs = self.runs()
-        if name == "last" and runs:
-            return runs[0]
+        if (back := _LAST.fullmatch(name)) and int(back[1] or 0) < len(runs):
+            return runs[int(back[1] or 0)]
         matching = [run for run in runs if run.id == name] or [run for run in runs if name and run.id.startswith(name)]
         if len(matching) > 1:
             raise UsageError(f"{len(matching)} runs start with {name!r}: {', '.join(run.id for run in matching[:5])}")
@@ -130,6 +134,23 @@ class Reader:
         if run.row_count is not None and seen != run.row_count:
             then = f"{run.row_count} rows were written, {seen} are found"
             self._damage.tell(f"the list of rows of run {run.id}", then)
+
+    def run_outcomes(self, run: RunInfo) -> Iterator[tuple[EvalRow, bytes | None]]:
+        """Read the rows of a run without their responses, each with the key of its example: fast, in little memory."""
+        _refuse_damaged(run, self.directory / FILE_NAME)
+        query = (
+            "SELECT rows.id, rows.again, rows.body, rows.response, rows.example, examples.key "
+            "FROM rows LEFT JOIN examples ON examples.id = rows.example "
+            "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id"
+        )
+        with self._explain_failures():
+            for identity, again, body, response, example, key in self._reader.execute(query, places_of(run.number)):
+                try:
+                    if again != identity:
+                        raise Damaged
+                    yield unpack_row(load(body, about_row(example, response)), ""), key
+                except Damaged:
+                    self._damage.tell(self._name("row", identity), _LEFT_OUT)
 
     def _read_example(self, row: int, identity: int, key: Any, body: Any) -> dict[str, Any] | None:
         """The example of a row; None when it is lost or damaged."""

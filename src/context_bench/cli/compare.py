@@ -1,0 +1,160 @@
+"""`context-bench compare A B [C...]`: runs, JSON files, or the systems of one run against a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+from context_bench.cli import COMMANDS
+from context_bench.cli.flag_types import count, number
+from context_bench.cli.flags import STORE, add_gate, add_store, add_wide
+from context_bench.cli.gating import Gate
+from context_bench.cli.messages import say, show_warnings
+from context_bench.cli.output import choose_form, open_destination, table_width
+from context_bench.cli.parser import Parser
+from context_bench.comparing.inputs import RunInput, open_run, select
+from context_bench.comparing.runs import Contest, RunComparison, compare_runs
+from context_bench.comparison import check_margin
+from context_bench.gates import Outcome, list_compared
+from context_bench.reporters.comparison_table import build_diff_command, describe_pairs, render_comparison
+from context_bench.results import dump_json
+from context_bench.stats import DEFAULT_MARGIN
+from context_bench.store import Store
+
+__all__ = ["main"]
+
+_EXAMPLES = """\
+examples:
+  context-bench compare last~1 last           the newest run against the one before
+  context-bench compare last                  the systems of one run
+  context-bench compare old.json new.json --fail-if "score drops 0.02"
+  context-bench compare last@passthrough last@bm25:ratio=0.3
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the comparison, and judge it by the conditions of --fail-if."""
+    options = _build_parser().parse_args(arguments[1:])
+    gate = Gate.read(options)
+    form = choose_form(options.output, options.out, ("table", "json"))
+    margin = check_margin(options.margin)
+    with (
+        show_warnings(quiet=options.quiet),
+        ExitStack() as stack,
+        open_destination(options.out, quiet=options.quiet) as write,
+        gate.open() as opened,
+    ):
+        find_run = _open_runs(options.cache_dir, stack)
+        selections = [select(text, find_run) for text in options.runs]
+        found = compare_runs(selections, baseline=options.baseline, margin=margin)
+        for warning in () if options.quiet else found.warnings:
+            say(warning)
+        outcomes = opened.judge(list_compared(found)) if opened.conditions else []
+        width = table_width(wide=options.wide, out=options.out)
+        if form == "json":
+            write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
+        else:
+            write(render_comparison(found, width, listed=options.list, store=options.cache_dir))
+        report = _render_for_page(found, options) if opened.wants_report else ""
+        return opened.write(outcomes, report)
+
+
+def _build_parser() -> Parser:
+    parser = Parser(
+        prog="context-bench compare",
+        description=f"{COMMANDS['compare']}\n\n{_EXAMPLES}",
+        epilog="exit codes: 0 done; 1 a condition is met; 2 wrong usage or input;\n4 too few examples to tell",
+    )
+    add = parser.add_argument
+    add(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="a run (an id, the start of one, last, last~1) or a JSON file, with @SYSTEM behind it for one of its "
+        "systems; the first is the baseline, and one alone has its systems compared",
+    )
+    add("--baseline", metavar="NAME", help="the run that the others are held against; of one run, the system")
+    add(
+        "--margin",
+        type=number,
+        default=DEFAULT_MARGIN,
+        metavar="X",
+        help="difference of scores that does not matter (default: %(default)s)",
+    )
+    add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to list (default: %(default)s)")
+    add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
+    add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
+    add_wide(parser)
+    add("--quiet", action="store_true", help="show no warnings")
+    add_store(parser, reuse=False)
+    add_gate(parser.add_argument_group("a gate for CI"))
+    return parser
+
+
+def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput]:
+    """Return what opens a run of the store, which is opened when the first one is asked for, and each run once."""
+    opened: dict[str, RunInput] = {}
+
+    @cache
+    def open_store() -> Store:
+        return stack.enter_context(Store(folder or STORE, readonly=True, create=False))
+
+    def find(name: str) -> RunInput:
+        found = open_run(open_store(), name)
+        return opened.setdefault(found.label, found)
+
+    return find
+
+
+def _render_for_page(found: RunComparison, options: Any) -> str:
+    text = render_comparison(found, None, listed=options.list, store=options.cache_dir)
+    return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
+
+
+def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | None) -> dict[str, Any]:
+    return {
+        "baseline": found.baseline,
+        "metric": found.metric,
+        "margin": found.margin,
+        "threshold": found.threshold,
+        "comparisons": [_describe_contest(each, store) for each in found.contests],
+        "left_out": found.left_out,
+        "warnings": found.warnings,
+        "gate": [each.to_dict() for each in outcomes],
+    }
+
+
+def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
+    ours, theirs = contest.find_means()
+    found = contest.found
+    return {
+        "name": contest.name,
+        "run": contest.source.label,
+        "system": contest.system,
+        "baseline_run": contest.baseline.label,
+        "baseline_system": contest.baseline_system,
+        "score": ours,
+        "baseline_score": theirs,
+        "pairs": found.pairs,
+        "pairs_with_same_content": found.known_content,
+        "same_id_other_content": found.changed_content,
+        "only_here": found.only_first,
+        "only_in_baseline": found.only_second,
+        "pairing": describe_pairs(contest),
+        "verdict": None if contest.verdict is None else contest.verdict.to_dict(),
+        "by_dataset": {
+            tag: {"paired": contest.is_paired(pairs), **contest.by_dataset[tag].to_dict()}
+            for tag, pairs in contest.list_datasets().items()
+        },
+        "fixed": found.fixed_count,
+        "broken": found.broken_count,
+        "fixed_examples": [_describe_example(contest, each, store) for each in found.fixed],
+        "broken_examples": [_describe_example(contest, each, store) for each in found.broken],
+    }
+
+
+def _describe_example(contest: Contest, example: tuple[str, str], store: str | None) -> dict[str, Any]:
+    dataset, identity = example
+    return {"dataset": dataset, "id": identity, "command": build_diff_command(contest, dataset, identity, store)}

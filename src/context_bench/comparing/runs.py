@@ -1,0 +1,270 @@
+"""Runs, or the systems of one run, against a baseline: paired where examples agree, by dataset and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.comparing.incomparable import find_differences
+from context_bench.comparing.inputs import RunInput, Selection
+from context_bench.comparison import choose_baseline
+from context_bench.errors import UnknownName, UsageError
+from context_bench.stats import (
+    DEFAULT_MARGIN,
+    Comparison,
+    Contrast,
+    DatasetPairs,
+    Difference,
+    Pairing,
+    Verdict,
+    average_differences,
+    judge_family,
+    unpaired_difference,
+)
+
+__all__ = ["Contest", "RunComparison", "compare_runs"]
+
+DEFAULT_THRESHOLD = 0.7
+
+_KEPT = 1000
+
+
+@dataclass
+class Contest:
+    """One system against its baseline.
+
+    Attributes:
+        name: What it is called in the report.
+        found: The pairs, and what was fixed and broken.
+        verdict: On the headline number.
+        by_dataset: On each dataset.
+    """
+
+    name: str
+    source: RunInput
+    system: str
+    baseline: RunInput
+    baseline_system: str
+    control: bool = False
+    found: Comparison = field(default_factory=Comparison)
+    verdict: Verdict | None = None
+    by_dataset: dict[str, Verdict] = field(default_factory=dict)
+
+    def list_datasets(self) -> dict[str, DatasetPairs]:
+        """List the datasets that both sides have scores for."""
+        return {tag: each for tag, each in sorted(self.found.datasets.items()) if each.first.n and each.second.n}
+
+    def is_paired(self, pairs: DatasetPairs) -> bool:
+        """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
+        return pairs.pairs.n >= 2 and 2 * pairs.pairs.n >= min(pairs.first.n, pairs.second.n)
+
+    def find_difference(self, pairs: DatasetPairs, *, without_errors: bool = False) -> Difference:
+        """Give the difference on one dataset: over pairs, or of two means."""
+        if self.is_paired(pairs):
+            return pairs.difference(without_errors=without_errors)
+        return unpaired_difference(pairs.first, pairs.second)
+
+    def difference(self, *, without_errors: bool = False) -> Difference:
+        """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
+        parts = [self.find_difference(each, without_errors=without_errors) for each in self.list_datasets().values()]
+        return parts[0] if len(parts) == 1 else average_differences(parts)
+
+    def find_means(self) -> tuple[float, float]:
+        """Give the scores of the system and of the baseline over what is compared, as the headline counts them."""
+        means = [self._find_means(each) for each in self.list_datasets().values()]
+        return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
+
+    def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
+        if not self.is_paired(pairs):
+            return pairs.first.mean, pairs.second.mean
+        baseline = pairs.baseline_total / pairs.pairs.n
+        return baseline + pairs.pairs.total / pairs.pairs.n, baseline
+
+    def count_examples(self) -> int:
+        """Count the pairs; where nothing is paired, the rows of the smaller side."""
+        return self.difference().n
+
+
+@dataclass
+class RunComparison:
+    """Every system against its baseline.
+
+    Attributes:
+        baseline: What the baseline is called.
+        metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
+        contests: In the order of the runs.
+        warnings: In what the runs differ that a comparison takes for equal.
+        left_out: Systems that have no counterpart.
+    """
+
+    baseline: str
+    metric: str
+    margin: float
+    threshold: float
+    contests: list[Contest]
+    warnings: list[str]
+    left_out: list[str]
+
+    @property
+    def within_one_run(self) -> bool:
+        """Whether all sides are systems of the same run."""
+        return all(each.source is each.baseline for each in self.contests)
+
+
+def compare_runs(
+    selections: Sequence[Selection], *, baseline: str | None = None, margin: float = DEFAULT_MARGIN
+) -> RunComparison:
+    """Compare everything with the baseline.
+
+    Args:
+        selections: Runs with the systems of each that count. Of one run its systems are compared with each other; of
+            several each system with the one of the same name in the first, or with its only one.
+        baseline: Of one run the name of a system, of several the run as it was typed.
+        margin: A difference within it does not matter.
+    """
+    label, contests, left_out = _match(_merge_runs(selections), baseline)
+    if not contests:
+        raise UsageError(_explain_no_match(selections, left_out))
+    given = contests[0].baseline.threshold
+    threshold = DEFAULT_THRESHOLD if given is None else float(given)
+    _read_all(contests, threshold)
+    for each in contests:
+        if not each.list_datasets():
+            raise UsageError(_explain_no_dataset(each))
+    _judge(contests, margin)
+    several = any(len(each.list_datasets()) > 1 for each in contests)
+    warnings: dict[str, None] = {}
+    for each in contests:
+        if each.source is not each.baseline:
+            warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
+    metric = "macro_score" if several else "mean_score"
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out)
+
+
+def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
+    """Make one selection of several systems of the same run where all are of that run, the first one first."""
+    sources = {id(each.source) for each in selections}
+    if len(sources) > 1 or len(selections) == 1:
+        return list(selections)
+    systems = tuple(dict.fromkeys(name for each in selections for name in each.systems))
+    return [Selection(selections[0].source, systems, selections[0].label)]
+
+
+def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, list[Contest], list[str]]:
+    """Find who is compared with whom: the name of the baseline, the pairs, and what is left out."""
+    if len(selections) == 1:
+        return _match_within(selections[0], baseline)
+    first = _find_baseline(selections, baseline)
+    others = [each for each in selections if each is not first]
+    contests, left_out = [], []
+    for other in others:
+        for system in other.systems:
+            alone = len(other.systems) == len(first.systems) == 1
+            partner = first.systems[0] if alone else system
+            if partner not in first.systems:
+                left_out.append(f"{system} of {other.source.label}")
+                continue
+            name = system if len(others) == 1 else f"{system} of {other.source.label}"
+            control = system in other.source.controls and not alone
+            contests.append(Contest(name, other.source, system, first.source, partner, control))
+    run = first.source.label
+    shown = f"{first.systems[0]} of {run}" if len(first.systems) == 1 else run
+    return shown, contests, left_out
+
+
+def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest], list[str]]:
+    source = selection.source
+    stored = source.config.get("baseline")
+    wanted = stored if given is None and stored in selection.systems else given
+    name = choose_baseline(selection.systems, wanted, source.controls) or selection.systems[0]
+    contests = [
+        Contest(system, source, system, source, name, system in source.controls)
+        for system in selection.systems
+        if system != name
+    ]
+    return name, contests, []
+
+
+def _find_baseline(selections: Sequence[Selection], given: str | None) -> Selection:
+    if given is None:
+        return selections[0]
+    for each in selections:
+        if given in (each.label, each.source.label):
+            return each
+    raise UnknownName("baseline", given, [each.label for each in selections])
+
+
+def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) -> str:
+    if len(selections) == 1:
+        only = selections[0]
+        return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
+    return (
+        f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "
+        f"{selections[0].source.label}): write RUN@SYSTEM for each, to say which are compared"
+    )
+
+
+def _explain_no_dataset(contest: Contest) -> str:
+    names = [
+        f"{name} has scores for {', '.join(tags) or 'none'}"
+        for name, tags in (
+            (contest.source.label, [tag for tag, each in contest.found.datasets.items() if each.first.n]),
+            (contest.baseline.label, [tag for tag, each in contest.found.datasets.items() if each.second.n]),
+        )
+    ]
+    return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
+
+
+def _read_all(contests: Sequence[Contest], threshold: float) -> None:
+    """Read every run once, all by turns, and give each row to the comparisons that it is part of."""
+    pairings = [
+        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=each.source.repeats or each.baseline.repeats))
+        for each in contests
+    ]
+    takers: dict[tuple[int, str], list[tuple[Any, bool]]] = {}
+    sources: dict[int, RunInput] = {}
+    for contest, pairing in pairings:
+        sides = ((contest.source, contest.system, False), (contest.baseline, contest.baseline_system, True))
+        for source, system, baseline in sides:
+            sources[id(source)] = source
+            takers.setdefault((id(source), system), []).append((pairing, baseline))
+    for place, system, row in _read_by_turns(list(sources.items())):
+        for pairing, baseline in takers.get((place, system), ()):
+            pairing.add(row, baseline=baseline)
+    for contest, pairing in pairings:
+        contest.found = pairing.finish()
+
+
+def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, Any]]:
+    """Read all runs a row at a time, so that rows in the same order meet at once and none waits for long."""
+    reading = [(place, source.read_rows()) for place, source in sources]
+    while reading:
+        for each in [*reading]:
+            found = next(each[1], None)
+            if found is None:
+                reading.remove(each)
+            else:
+                yield each[0], *found
+
+
+def _judge(contests: Sequence[Contest], margin: float) -> None:
+    """Judge the headline as one family, and each dataset as one of its own."""
+    headlines = [Contrast(each.name, each.difference(), _clean(each), each.control) for each in contests]
+    for contest, verdict in zip(contests, judge_family(headlines, margin=margin)):
+        contest.verdict = verdict
+    members = [
+        (each, tag, Contrast(each.name, each.find_difference(pairs), control=each.control))
+        for each in contests
+        for tag, pairs in each.list_datasets().items()
+    ]
+    verdicts = judge_family([contrast for _, _, contrast in members], margin=margin)
+    for (contest, tag, _), verdict in zip(members, verdicts):
+        contest.by_dataset[tag] = verdict
+
+
+def _clean(contest: Contest) -> Difference | None:
+    """Give the difference without pairs in which either side failed; None where nothing is paired."""
+    if not all(map(contest.is_paired, contest.list_datasets().values())):
+        return None
+    return contest.difference(without_errors=True)

@@ -1,0 +1,166 @@
+"""A gate on a run: exit codes, sentences, JUnit XML and the Markdown summary; in a real shell script too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from command import called, environment
+
+SCRIPT = """\
+check() {
+    "$PYTHON" -m context_bench --quiet --system passthrough --system "$1" --dataset d.jsonl -n "$2" \\
+        --score-field contains --fail-if "score drops 0.02" --junit "$3.xml" > "$3.txt" 2> "$3.err"
+    case $? in
+        0) echo "$3: holds" ;;
+        1) echo "$3: fails" ;;
+        4) echo "$3: too few examples" ;;
+        *) echo "$3: broken" ; cat "$3.err" ;;
+    esac
+}
+check minify 200 same
+check truncate:ratio=0.1,keep=tail 200 worse
+check minify 20 short
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gate")
+    rows = [
+        {"id": n, "context": f"The value of {n} is v{n}. {'More. ' * 9}", "question": "?", "answer": f"v{n}"}
+        for n in range(200)
+    ]
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_shell_script_tells_the_three_outcomes_apart(folder: Path) -> None:
+    # Where nothing changes, the 90% interval of n pairs is ± 1.65 · sqrt(2) / (n + 2): 0.0116 for 200, 0.109 for 20.
+    (folder / "gate.sh").write_text(SCRIPT)
+    done = subprocess.run(
+        ["sh", "gate.sh"],
+        cwd=folder,
+        env=environment(PYTHON=sys.executable),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["same: holds", "worse: fails", "short: too few examples"]
+    assert (
+        "its 90% interval [-0.012, 0.012] with 200 examples (score is mean_score)" in (folder / "same.err").read_text()
+    )
+    found = {name: ElementTree.parse(folder / f"{name}.xml").getroot() for name in ("same", "worse", "short")}
+    assert [(root.get("failures"), root.get("errors")) for root in found.values()] == [
+        ("0", "0"),
+        ("1", "0"),
+        ("0", "1"),
+    ]
+
+
+FLAGS = ["--quiet", "--system", "passthrough", "--dataset", "d.jsonl", "--score-field", "contains"]
+
+
+def test_a_failure_comes_before_too_few_and_both_before_errors(folder: Path) -> None:
+    (folder / "broken.py").write_text(
+        "def broken(example):\n"
+        "    if example['id'] % 2:\n"
+        "        raise ValueError('broken')\n"
+        "    return {'context': 'nothing'}\n"
+    )
+    flags = [*FLAGS, "--system", "broken.py:broken", "-n", "40"]
+    plain = called(*flags, cwd=folder)
+    assert plain.returncode == 3
+    holds = called(*flags, "--fail-if", "error_rate > 0.9", cwd=folder)
+    assert (holds.returncode, "error_rate > 0.9: holds" in holds.stderr) == (3, True)
+    few = called(*flags, "--fail-if", "error_rate > 0.9", "--fail-if", "error_rate > 0.5", cwd=folder)
+    assert few.returncode == 4
+    failing = called(*flags, "--fail-if", "error_rate > 0.5", "--fail-if", "error_rate > 0.1", cwd=folder)
+    assert failing.returncode == 1
+    assert failing.stderr.count("gate: broken.py:broken: ") == 2
+    assert "gate: passthrough" not in failing.stderr  # the baseline is not under test
+
+
+def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
+    done = called(*FLAGS, "-n", "20", "--fail-if", "compression_ratio < 0.3", cwd=folder)
+    assert done.returncode == 1
+    assert "gate: passthrough: compression_ratio < 0.3: fails" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--fail-if", "score falls"], "'score falls' is not a condition"),
+        (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline beside the system that is judged"),
+        (["--junit", "x.xml"], "--junit has nothing to write without a condition"),
+        (["--fail-if", "error_rate > 1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
+        (["--summary", "no/x.md"], "cannot write to --summary no/x.md"),
+    ],
+)
+def test_a_mistake_is_found_before_anything_is_run(folder: Path, flags: list[str], said: str) -> None:
+    done = called(*FLAGS, "--no-store", "-n", "20", *flags, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_unknown_number_is_one_sentence_after_the_report(folder: Path) -> None:
+    done = called(*FLAGS, "-n", "20", "--fail-if", "compression_ration < 0.3", cwd=folder)
+    assert done.returncode == 2
+    assert done.stdout.startswith("| system")
+    assert "'compression_ration' is not a number of this run: did you mean compression_ratio" in done.stderr
+
+
+def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = folder / "page.md"
+    page.write_text("what was there\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    flags = [*FLAGS, "--system", "minify", "-n", "200", "--fail-if", "score drops 0.02"]
+    assert called(*flags, "--summary", "s.md", cwd=folder).returncode == 0
+    text = (folder / "s.md").read_text()
+    assert text.startswith("## context-bench\n\n| system ")
+    assert "### The gate holds\n\n- **holds**: minify: score drops 0.02: holds; " in text
+    assert page.read_text() == f"what was there\n{text}"
+    assert called(*flags, "--summary", str(page), cwd=folder).returncode == 0
+    assert page.read_text().count("## context-bench") == 2  # appended once, not replaced
+    before = page.read_text()
+    assert called(*FLAGS, "-n", "20", cwd=folder).returncode == 0  # without a gate the page of a job is left alone
+    assert page.read_text() == before
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "gone" / "page.md"))
+    done = called(*flags, cwd=folder)
+    assert (done.returncode, "cannot append to $GITHUB_STEP_SUMMARY" in done.stderr) == (0, True)
+
+
+def test_a_summary_needs_no_gate(folder: Path) -> None:
+    assert called(*FLAGS, "-n", "20", "--summary", "plain.md", cwd=folder).returncode == 0
+    text = (folder / "plain.md").read_text()
+    assert "| passthrough" in text
+    assert "###" not in text
+
+
+def test_a_run_file_can_hold_the_gate(folder: Path) -> None:
+    (folder / "bench.toml").write_text(
+        'system = ["passthrough", "minify"]\ndataset = ["d.jsonl"]\nscore-field = "contains"\nquiet = true\n'
+        'fail-if = ["score drops 0.02", "verdict is worse"]\njunit = "file.xml"\n'
+    )
+    done = called("run", "bench.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert ElementTree.parse(folder / "file.xml").getroot().get("tests") == "2"
+
+
+def test_rows_need_not_be_kept(folder: Path) -> None:
+    flags = [*FLAGS, "--system", "minify", "--no-rows", "--fail-if", "score drops 0.02"]
+    done = called(*flags, cwd=folder)
+    assert (done.returncode, "score drops 0.02: holds" in done.stderr) == (0, True)
+
+
+def test_several_datasets_make_score_the_macro_score(folder: Path) -> None:
+    flags = ["--system", "minify", "--dataset", "needle:length=300,n=5", "--fail-if", "score drops 0.9"]
+    done = called(*FLAGS, "-n", "20", *flags, cwd=folder)
+    assert "(score is macro_score)" in done.stderr
