@@ -87,6 +87,19 @@ def test_groups_make_clusters() -> None:
     assert compare_rows(alone, second).difference().method == "paired t"
 
 
+def test_answers_to_one_example_are_a_cluster() -> None:
+    scores = {0: [1.0, 0.0, 1.0], 1: [1.0, 1.0, 0.0]}
+    first = [ScoredRow(f"e{n}", "d", score, repeat=k) for k, line in scores.items() for n, score in enumerate(line)]
+    second = [ScoredRow(f"e{n}", "d", 0.0, repeat=k) for n in range(3) for k in (1, 0)]
+    sums = ClusterSums()
+    for line in scores.values():
+        for n, score in enumerate(line):
+            sums.add(f"e{n}", score)
+    found = compare_rows(first, second, repeats=True)
+    assert found.pairs == 6
+    assert found.difference() == clustered_difference(sums)
+
+
 def test_unpaired() -> None:
     found = compare_rows(_rows([1.0, 0.0, 1.0], "a"), [ScoredRow(f"x{n}", "a", n % 2) for n in range(8)])
     first, second = Moments(), Moments()

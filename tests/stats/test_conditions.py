@@ -130,8 +130,11 @@ def test_judging_by_a_verdict(text: str, value: float, error: float, outcome: st
     assert judgement.sentence.startswith(f"{text}: {outcome}; the verdict is ")
 
 
-def test_a_verdict_brings_its_interval() -> None:
-    assert parse_condition("score drops 0.02").judge(_verdict(-0.1, 0.01)).outcome == "fails"
+def test_a_verdict_brings_its_90_percent_interval() -> None:
+    verdict = _verdict(-0.03803, 0.01)  # 1.803 standard errors below: between 1.648 and 1.965
+    assert verdict.narrow == Difference(-0.03803, -0.03803, 0.0001, 499, 500, "paired t").interval(0.9)
+    assert verdict.interval.high > -0.02 > verdict.narrow.high
+    assert parse_condition("score drops 0.02").judge(verdict).outcome == "fails"
 
 
 def test_a_verdict_is_not_judged_by_an_interval() -> None:

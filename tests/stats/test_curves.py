@@ -15,6 +15,7 @@ from context_bench.stats import (
     Setting,
     area_difference,
     area_interval,
+    area_of_intervals,
     area_weights,
     find_common_range,
     find_largest_saving,
@@ -69,6 +70,20 @@ def test_two_areas_are_compared_example_by_example() -> None:
         pairs.add(0.5 * a + 0.5 * b, 0.3 * c + 0.7 * d)
     expected, found = paired_difference(pairs), area_difference(_sums(), first, second)
     assert (found.value, found.variance, found.n) == pytest.approx((expected.value, expected.variance, 80))
+
+
+def test_without_the_rows_of_both_settings_the_area_is_at_most_so_sure() -> None:
+    sums = _sums()
+    columns = [Moments() for _ in range(4)]
+    for scores in SCORES:
+        for moments, score in zip(columns, scores):
+            moments.add(score)
+    weights = [0.1, 0.5, 0.25, 0.15]
+    wide, narrow = area_of_intervals([mean_interval(each) for each in columns], weights), area_interval(sums, weights)
+    assert wide.value == pytest.approx(narrow.value)
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert wide.high == pytest.approx(sum(w * mean_interval(each).high for w, each in zip(weights, columns)))
+    assert wide.n == 80
 
 
 def test_no_example_has_no_area() -> None:

@@ -79,6 +79,13 @@ def test_one_sided_p_values() -> None:
     assert found.spread == pytest.approx(math.sqrt(0.0004 * 51))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_tiny_p_value_is_as_exact_on_either_side(sign: int) -> None:
+    found = Difference(sign * 0.5, sign * 0.5, 0.0025, 400, 401, "paired t")
+    assert found.p_value() == pytest.approx(2 * scipy.t.sf(10, 400), rel=1e-8)
+    assert found.p_value() < 1e-19
+
+
 def test_no_change_at_all_is_not_certainty() -> None:
     found = paired_difference(PairedSums(100))
     assert found.p_value() == 1

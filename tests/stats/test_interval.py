@@ -20,6 +20,9 @@ from context_bench.stats import ROUGH, TOO_FEW, Interval
         (Interval(0.5, 0.4, 0.6, mark=ROUGH), "0.500 [0.40, 0.60] rough"),
         (Interval(1.25, math.nan, math.nan, mark=TOO_FEW), "1.250 (too few)"),
         (Interval(math.nan, math.nan, math.nan), "not measured"),
+        (Interval(1428.57, 893.2, 2285.1), "1428.6 [893, 2285]"),
+        (Interval(142.857, 89.32, 228.51), "142.86 [89.3, 228.5]"),
+        (Interval(1428.57, 1428.52, 1428.63), "1428.570 [1428.52, 1428.63]"),
     ],
 )
 def test_rendering(interval: Interval, text: str) -> None:

@@ -104,6 +104,8 @@ def test_at_the_last_look_the_boundary_is_that_of_the_level() -> None:
         assert looks.verdict is not None
         t = scipy.norm.isf(paired_difference(looks._pairs).p_value() / 2)
         assert (looks.verdict.word == "better") == (t >= look_boundary(5, 5)) == (looks.verdict.interval.low >= 0)
+        assert looks.verdict.narrow is not None
+        assert looks.verdict.narrow.low > looks.verdict.interval.low
 
 
 def test_a_family_stops_later() -> None:
@@ -123,6 +125,20 @@ def test_conversations_are_judged_by_conversation() -> None:
     assert looks.verdict is not None
     assert looks.verdict.word == "better"
     assert looks._groups.n == looks.verdict.n
+
+
+def test_a_run_that_ends_before_its_plan_is_judged_by_the_next_boundary() -> None:
+    pairs = [(1.0, 0.0)] * 20 + [(0.0, 1.0)] * 4 + [(1.0, 1.0)] * 76
+    short = _run(Looks(400, margin=0.0), pairs)
+    assert (short.verdict, short.look) == (None, 1)  # 80 of the 100 were a look
+    verdict = short.finish()
+    z = scipy.norm.isf(paired_difference(short._pairs).p_value() / 2)
+    assert 2.04 < z < look_boundary(2, 5)  # enough to be better at the last look, not at the second
+    assert (verdict.word, verdict.n) == ("not worse", 100)
+    assert short.finish() is verdict
+    whole = _run(Looks(100, margin=0.0), pairs)
+    assert whole.verdict is not None
+    assert whole.verdict.word == "better"
 
 
 def test_fewer_examples_than_looks_are_refused() -> None:

@@ -73,6 +73,13 @@ def test_numbers_beyond_one_get_students_interval() -> None:
     assert interval.method == "t"
 
 
+def test_seconds_between_0_and_1_can_get_it_too() -> None:
+    values = [0.2, 0.5, 0.9, 0.4]
+    low, high = scipy.t.interval(0.95, 3, scipy.tmean(values), scipy.sem(values))
+    interval = mean_interval(_moments(*values), scores=False)
+    assert (interval.low, interval.high) == pytest.approx((low, high))
+
+
 def test_one_score_or_none_is_too_few() -> None:
     assert mean_interval(Moments()).mark == TOO_FEW
     assert math.isnan(mean_interval(Moments()).value)

@@ -22,6 +22,9 @@ from context_bench.stats.verdicts import Contrast
 __all__ = ["Comparison", "DatasetPairs", "ScoredRow", "compare_rows"]
 
 
+Key = tuple[str, str, int]
+
+
 @dataclass(frozen=True)
 class ScoredRow:
     """What a comparison needs of a row: an errored one counts as 0, one without a score is left out."""
@@ -31,6 +34,7 @@ class ScoredRow:
     score: float | None
     group: str | None = None
     error: bool = False
+    repeat: int = 0
 
     @property
     def value(self) -> float | None:
@@ -51,13 +55,15 @@ class DatasetPairs:
     second: Moments = field(default_factory=Moments)
     grouped: int = 0
 
-    def add_pair(self, one: ScoredRow, two: ScoredRow) -> None:
-        """Count a pair, if both sides have a score."""
+    def add_pair(self, one: ScoredRow, two: ScoredRow, *, repeats: bool = False) -> None:
+        """Count a pair, if both sides have a score; with repeats, an example without a group is one by itself."""
         first, second = one.value, two.value
         if first is None or second is None:
             return
         self.pairs.add(first, second)
         group = one.group if one.group is not None else two.group
+        if group is None and repeats:
+            group = one.id
         self.grouped += group is not None
         self.groups.add(str(group), first - second)
         if not (one.error or two.error):
@@ -133,7 +139,12 @@ def _alternate(first: Iterable[ScoredRow], second: Iterable[ScoredRow]) -> Itera
 
 
 def compare_rows(
-    first: Iterable[ScoredRow], second: Iterable[ScoredRow], *, threshold: float = 0.7, kept: int = 1000
+    first: Iterable[ScoredRow],
+    second: Iterable[ScoredRow],
+    *,
+    threshold: float = 0.7,
+    kept: int = 1000,
+    repeats: bool = False,
 ) -> Comparison:
     """Compare two runs.
 
@@ -142,22 +153,23 @@ def compare_rows(
         second: Rows of the baseline.
         threshold: A score that passes.
         kept: So many ids of fixed and of broken examples are listed; all are counted.
+        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
     """
     found = Comparison()
-    waiting: tuple[dict[tuple[str, str], ScoredRow], dict[tuple[str, str], ScoredRow]] = ({}, {})
+    waiting: tuple[dict[Key, ScoredRow], dict[Key, ScoredRow]] = ({}, {})
     for side, row in _alternate(first, second):
         pairs = found.datasets.get(row.dataset)
         if pairs is None:
             pairs = found.datasets[row.dataset] = DatasetPairs()
         if row.value is not None:
             (pairs.second if side else pairs.first).add(row.value)
-        key = (row.dataset, row.id)
+        key = (row.dataset, row.id, row.repeat)
         partner = waiting[1 - side].pop(key, None)
         if partner is None:
             waiting[side][key] = row
             continue
         one, two = (partner, row) if side else (row, partner)
-        pairs.add_pair(one, two)
+        pairs.add_pair(one, two, repeats=repeats)
         _note_change(found, one, two, threshold, kept)
     found.only_first, found.only_second = len(waiting[0]), len(waiting[1])
     return found

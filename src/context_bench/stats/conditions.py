@@ -60,10 +60,14 @@ class Condition:
         return self.kind in ("drops", "rises", "verdict")
 
     def judge(self, found: Interval | Verdict) -> Judgement:
-        """Judge it by an interval (of the difference, for drops and rises), or by a verdict."""
-        if isinstance(found, Verdict) and self.kind == "verdict":
-            return self._judge_verdict(found)
-        return self._judge_interval(found.interval if isinstance(found, Verdict) else found)
+        """Judge it by a 90% interval (of the difference, for drops and rises), or by a verdict, which brings one."""
+        if isinstance(found, Interval):
+            return self._judge_interval(found)
+        return (
+            self._judge_verdict(found)
+            if self.kind == "verdict"
+            else self._judge_interval(found.narrow or found.interval)
+        )
 
     def _judge_verdict(self, verdict: Verdict) -> Judgement:
         met = (verdict.word == self.word) != self.negated

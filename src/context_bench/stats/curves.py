@@ -17,6 +17,7 @@ __all__ = [
     "Setting",
     "area_difference",
     "area_interval",
+    "area_of_intervals",
     "area_weights",
     "find_common_range",
     "find_largest_saving",
@@ -97,6 +98,17 @@ def area_interval(sums: CurveSums, weights: Sequence[float], level: float = 0.95
     deviations = max(0.0, squares - total * total / sums.n)
     size = effective_size(deviations, mean, sums.n, unseen=END_WEIGHT)
     return Mean(mean, size, math.nan, sums.n - 1, sums.n, "area").interval(level)
+
+
+def area_of_intervals(intervals: Sequence[Interval], weights: Sequence[float]) -> Interval:
+    """Give the area where only each setting's interval is known: as wide as if all settings erred together."""
+    value, low, high = (
+        sum(weight * getattr(each, name) for weight, each in zip(weights, intervals) if weight)
+        for name in ("value", "low", "high")
+    )
+    n = min((each.n for weight, each in zip(weights, intervals) if weight), default=0)
+    mark = next((each.mark for weight, each in zip(weights, intervals) if weight and each.mark), "")
+    return Interval(value, low, high, intervals[0].level, n, "area, at most so wide", mark)
 
 
 def area_difference(sums: CurveSums, first: Sequence[float], second: Sequence[float]) -> Difference:

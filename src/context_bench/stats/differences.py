@@ -64,7 +64,11 @@ class Difference:
 
     def p_value(self, null: float = 0.0) -> float:
         """Give the two-sided p-value of `the true difference is null`; NaN where there is too little to judge by."""
-        return 2 * min(self.p_above(null), 1 - self.p_above(null)) if self.known else math.nan
+        if not self.known:
+            return math.nan
+        if self.variance == 0:
+            return float(self.centre == null)
+        return 2 * t_tail(abs(self.centre - null) / math.sqrt(self.variance), self.degrees)
 
     def p_above(self, null: float) -> float:
         """Give the one-sided p-value of `the true difference is at most null`."""

@@ -50,11 +50,11 @@ class Interval:
         return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def find_decimals(self) -> int:
-        """Count the decimals that show the width of the interval: 2, or as many as tell its ends apart."""
-        width = self.high - self.low
+        """Count the decimals that show the width: 2 (fewer from 100 on), or as many as tell the two ends apart."""
+        width, least = self.high - self.low, 2 if abs(self.value) < 100 else 1 if abs(self.value) < 1000 else 0
         if not (math.isfinite(width) and width > 0):
-            return 2
-        return next((places for places in range(2, 7) if width >= 5 * 10.0**-places), 7)
+            return least
+        return next((places for places in range(least, 7) if width >= 5 * 10.0**-places), 7)
 
     def render(self, decimals: int | None = None) -> str:
         """Write it as in `0.742 [0.70, 0.78]`, or as in `0.742 ± 0.04` where it is symmetric.

@@ -74,6 +74,13 @@ class Looks:
         """Say that the example at this place has no score on one of the sides."""
         return self._take(place, None)
 
+    def finish(self) -> Verdict:
+        """Give the verdict when no more examples come, though fewer than planned: by the next look's boundary."""
+        if self.verdict is None:
+            self._judge(last=True)
+        assert self.verdict is not None
+        return self.verdict
+
     def _take(self, place: int, pair: Pair | None) -> Verdict | None:
         if self.verdict is None and place >= self._next:
             self._waiting[place] = pair
@@ -92,7 +99,7 @@ class Looks:
         if self.clustered:
             self._groups.add(str(group), first - second)
 
-    def _judge(self) -> None:
+    def _judge(self, *, last: bool = False) -> None:
         self.look += 1
         difference = clustered_difference(self._groups) if self.clustered else paired_difference(self._pairs)
         if difference.known:
@@ -101,7 +108,7 @@ class Looks:
             # rounded down, so that p is never too small and the same constants come again
             self.p = min(self.p, crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks))
         word = self._find_word(difference)
-        if word in SETTLED or self.look == self.looks:
+        if last or word in SETTLED or self.look == self.looks:
             self.verdict = self._describe(word, difference)
 
     def _find_word(self, difference: Difference) -> str:
@@ -116,14 +123,14 @@ class Looks:
             return "better" if difference.centre > 0 else "worse"
         return "not worse" if above <= allowed else "undecided"
 
-    def _interval(self, difference: Difference) -> Interval:
+    def _interval(self, difference: Difference, alpha: float) -> Interval:
         """Give the interval that holds at all looks together."""
         if not difference.known:
-            return difference.interval(1 - self.alpha)
-        tail = normal_cdf(-look_boundary(self.look, self.looks, self.alpha))
+            return difference.interval(1 - alpha)
+        tail = normal_cdf(-look_boundary(self.look, self.looks, alpha))
         half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
         low, high = difference.centre - half, difference.centre + half
-        return Interval(difference.value, low, high, 1 - self.alpha, difference.n, f"{self.looks} looks")
+        return Interval(difference.value, low, high, 1 - alpha, difference.n, f"{self.looks} looks")
 
     def _describe(self, word: str, difference: Difference) -> Verdict:
         early = self.look < self.looks
@@ -137,6 +144,7 @@ class Looks:
             reason = f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
         corrected = min(1.0, self.p * self.comparisons)
         return Verdict(
-            *(word, difference.value, self._interval(difference), self.p, corrected, self.margin, difference.n),
-            *(needed, reason, self.name),
+            *(word, difference.value, self._interval(difference, self.alpha), self.p, corrected, self.margin),
+            *(difference.n, needed, reason, self.name),
+            narrow=self._interval(difference, 2 * self.alpha),
         )

@@ -130,20 +130,25 @@ class Mean:
         return Interval(self.value, low, high, level, self.n, self.method, symmetric=math.isnan(self.size))
 
 
-def estimate_mean(moments: Moments) -> Mean:
-    """Estimate a mean: by Wilson's form for scores in [0, 1], by Student's for any other numbers."""
+def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
+    """Estimate a mean: by Wilson's form for scores in [0, 1], by Student's for any other numbers.
+
+    Args:
+        moments: Sums over the numbers.
+        scores: Whether they are scores; seconds that happen to lie between 0 and 1 are not.
+    """
     n, mean = moments.n, moments.mean
     if n < 2:
         return Mean(mean, math.nan, math.nan, 0, n, "wilson")
-    if not 0 <= moments.least <= moments.most <= 1:
+    if not (scores and 0 <= moments.least <= moments.most <= 1):
         return Mean(mean, math.nan, math.sqrt(moments.variance / n), n - 1, n, "t")
     unseen = END_WEIGHT if moments.ends or moments.least == moments.most else 0.0
     return Mean(mean, effective_size(moments.deviations, mean, n, unseen=unseen), math.nan, n - 1, n, "wilson")
 
 
-def mean_interval(moments: Moments, level: float = 0.95) -> Interval:
+def mean_interval(moments: Moments, level: float = 0.95, *, scores: bool = True) -> Interval:
     """Give the mean with its interval."""
-    return estimate_mean(moments).interval(level)
+    return estimate_mean(moments, scores=scores).interval(level)
 
 
 def share_interval(count: int, n: int, level: float = 0.95) -> Interval:

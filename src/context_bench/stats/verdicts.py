@@ -26,9 +26,9 @@ DEFAULT_MARGIN = 0.02
 class Verdict:
     """What can be said of a system against the baseline.
 
-    `interval` is the 95% one, not corrected for other comparisons; `p_holm` is corrected. `needed_n` is the number of
-    examples that would decide, where this one is undecided. `word_without_errors` is the word when pairs in which
-    either side failed are left out. A control (floor, ceiling, closed book) never wins.
+    `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
+    `needed_n` is the number of examples that would decide, where this one is undecided. `word_without_errors` is the
+    word when pairs in which either side failed are left out. A control (floor, ceiling, closed book) never wins.
     """
 
     word: str
@@ -43,6 +43,7 @@ class Verdict:
     name: str = ""
     control: bool = False
     word_without_errors: str | None = None
+    narrow: Interval | None = None
 
     @property
     def wins(self) -> bool:
@@ -63,7 +64,8 @@ class Verdict:
         """Give it as JSON can hold it."""
         numbers = ("difference", "p", "p_holm")
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
-        return {**asdict(self), **plain, "interval": self.interval.to_dict(), "errors_disagree": self.errors_disagree}
+        intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
+        return {**asdict(self), **plain, **intervals, "errors_disagree": self.errors_disagree}
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def find_needed_n(difference: Difference, margin: float, *, alpha: float = 0.05,
 
 def _show(interval: Interval) -> str:
     places = max(3, interval.find_decimals())
-    return f"the 90% interval [{interval.low:.{places}f}, {interval.high:.{places}f}]"
+    return f"the {interval.level:.0%} interval [{interval.low:.{places}f}, {interval.high:.{places}f}]"
 
 
 def decide_verdict(
@@ -132,7 +134,10 @@ def decide_verdict(
         told = "no number of examples would" if needed is None else f"about {needed:,} would"
         word, reason = "undecided", f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
     return Verdict(
-        word, difference.value, wide, p, corrected, margin, difference.n, needed, reason, name=name, control=control
+        *(word, difference.value, wide, p, corrected, margin, difference.n, needed, reason),
+        name=name,
+        control=control,
+        narrow=narrow,
     )
 
 
