@@ -14,6 +14,7 @@ from context_bench._version import __version__
 from context_bench.caveats import find_unscored
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.open import gather_datasets
+from context_bench.datasets.sample import name_sample
 from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan, Run
@@ -42,7 +43,14 @@ from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
 from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
-from context_bench.traits import can_start, find_score_field, find_threshold, sends_elsewhere, system_traits
+from context_bench.traits import (
+    can_start,
+    dataset_traits,
+    find_score_field,
+    find_threshold,
+    sends_elsewhere,
+    system_traits,
+)
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
@@ -233,6 +241,7 @@ async def aevaluate(
         expected=None if expected is None else expected * repeats,
         preflight=preflight,
         debug=debug,
+        name_samples=lambda counts: _name_samples(examples, max_examples, counts),
     )
     record = {
         **_describe_plan(plan),
@@ -356,6 +365,7 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
         "evaluators": plan.scorer.names,
         "primary": plan.scorer.primaries,
         "datasets": run.tags,
+        "samples": plan.name_samples(run.tags),
         "gold": run.gold,
         "weak_thresholds": find_weak_thresholds(run.tags),
         "returns": run.returns,
@@ -367,6 +377,14 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
     summary = run.summarizer.result(config)
     config |= {"columns": summary.columns, "failed_metrics": summary.failures}
     return EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)
+
+
+def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """Say how the examples of each dataset were chosen: `all`, `first`, `random` or `stratified`."""
+    cut = name_sample("first", sum(counts.values()), max_examples)
+    name = dataset_traits(examples).name_samples
+    told = {} if name is None else name(counts)
+    return {tag: cut if (how := told.get(tag, "all")) == "all" else how for tag in counts}
 
 
 def _build_systems(given: Any) -> list[System]:

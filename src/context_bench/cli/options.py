@@ -90,7 +90,7 @@ class RunOptions:
     reader: str | None
     dataset: list[str]
     max_examples: int | None
-    sample: str
+    sample: str | None
     data_dir: str | None
     revision: str | None
     map: str | None

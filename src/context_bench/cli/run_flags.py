@@ -124,8 +124,8 @@ def _add_what(group: Any) -> None:
     add(
         "--sample",
         choices=("first", "random", "stratified"),
-        default="first",
-        help="which examples -n takes, by --seed; stratified takes as many of each category (default: %(default)s)",
+        help="which examples -n takes, by --seed; stratified takes as many of each category (default: random from "
+        "files, folders and generated data, first from the hub)",
     )
     add_data(group)
     add("--map", metavar="FIELD=COLUMN,...", help="rename columns of your files: question=prompt,answer=gold")
