@@ -17,7 +17,7 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+BASE = {"_lazy", "_version", "caveats", "curves", "distribution", "errors", "refs", "registry", "results", "stats"} | {
     *("summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
@@ -39,7 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caveats": {"results"},  # for annotations alone
     "tallies": {"errors", "traits", "types", "results"},
     "summary": {"caveats", "registry", "tallies", "traits", "types", "results"},
-    "results": {"errors", "registry", "summary", "types"},
+    "curves": {"errors", "stats", "results"},  # of results the annotations alone
+    "results": {"errors", "registry", "summary", "types", "curves"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
+from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
@@ -109,6 +110,7 @@ class TableReporter:
             meters(result, self._width),
             evidence(result, self._width),
             *self._datasets(result),
+            *curve_tables(result, self._width),
             self._notes(result),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"

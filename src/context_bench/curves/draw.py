@@ -1,0 +1,239 @@
+"""From rows to curves: the points of each sweep, their differences from the baseline, and the areas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from context_bench.curves.curve import Curve, Point
+from context_bench.curves.knobs import Sweep, find_sweeps
+from context_bench.errors import UsageError
+from context_bench.stats import (
+    DEFAULT_MARGIN,
+    ClusterSums,
+    Interval,
+    Moments,
+    ScoredRow,
+    Setting,
+    area_weights,
+    average_means,
+    clustered_mean,
+    compare_rows,
+    estimate_mean,
+    find_common_range,
+    find_largest_saving,
+)
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalResult, EvalRow
+
+__all__ = ["draw_curves"]
+
+Key = tuple[str, str, int]
+"""Dataset, example, repeat."""
+
+_USUAL_BASELINES = ("direct", "passthrough")
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """One system: its scored rows and its tokens, by example."""
+
+    rows: dict[Key, ScoredRow]
+    tokens: dict[Key, float]
+
+    @property
+    def mean_tokens(self) -> float:
+        return sum(self.tokens.values()) / len(self.tokens) if self.tokens else math.nan
+
+
+def draw_curves(result: EvalResult, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
+    """Draw a curve for each system of a result that was run with several settings of a knob.
+
+    Args:
+        result: With its rows; a result without rows has no curves.
+        baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
+            else `passthrough`, else the setting that keeps the most tokens.
+        margin: A difference within it does not matter; by default the run's, else 0.02.
+    """
+    if baseline is not None and baseline not in result.summary:
+        raise UsageError(f"the baseline {baseline!r} is not a system of this run: it has {', '.join(result.summary)}")
+    sweeps = find_sweeps(result.summary)
+    if not sweeps or not result.rows:
+        return []
+    if margin is None:
+        margin = float(result.config.get("margin") or DEFAULT_MARGIN)
+    chosen = baseline or _find_baseline(result)
+    wanted = {name for sweep in sweeps for name in sweep.settings} | ({chosen} if chosen else set())
+    rows: dict[str, list[EvalRow]] = {name: [] for name in wanted}
+    for row in result.rows:
+        if row.system in wanted:
+            rows[row.system].append(row)
+    field, repeats = str(result.config.get("score_field") or "score"), any(row.repeat for row in result.rows)
+    drawn = []
+    for sweep in sweeps:
+        meter = _find_meter(each for name in sweep.settings for each in rows[name])
+        arms = {name: _make_arm(rows[name], field, meter, repeats) for name in (*sweep.settings, *_only(chosen))}
+        drawn.append((_draw_curve(sweep, arms, chosen, margin, meter, repeats), arms))
+    return _add_areas(drawn, repeats)
+
+
+def _only(name: str | None) -> tuple[str, ...]:
+    return () if name is None else (name,)
+
+
+def _find_baseline(result: EvalResult) -> str | None:
+    names = (result.config.get("baseline"), *_USUAL_BASELINES)
+    return next((name for name in names if name in result.summary), None)
+
+
+def _find_meter(rows: Iterable[EvalRow]) -> str:
+    """Find what tells how many tokens reached the model: what was seen of it, else the context that was returned."""
+    meter = ""
+    for row in rows:
+        if row.upstream_tokens is not None:
+            return "upstream_tokens"
+        if row.metadata.get("output") == "context":
+            meter = "output_tokens"
+    return meter
+
+
+def _make_arm(rows: Sequence[EvalRow], field: str, meter: str, repeats: bool) -> _Arm:
+    scored: dict[Key, ScoredRow] = {}
+    tokens: dict[Key, float] = {}
+    for row in rows:
+        key = (row.dataset, f"{type(row.example_id).__name__}:{row.example_id}", row.repeat)
+        group = row.metadata.get("cluster")
+        if group is None and repeats:
+            group = key[1]  # the answers to one example are not independent
+        error = row.error is not None
+        each = ScoredRow(
+            *(key[1], row.dataset, row.scores.get(field), None if group is None else str(group), error, row.repeat)
+        )
+        if each.value is not None:
+            scored[key] = each
+        count = _read_tokens(row, meter)
+        if count is not None and not error:
+            tokens[key] = count
+    return _Arm(scored, tokens)
+
+
+def _read_tokens(row: EvalRow, meter: str) -> int | None:
+    if meter == "output_tokens":
+        return row.output_tokens if row.metadata.get("output") == "context" else None
+    return row.upstream_tokens if meter else None
+
+
+def _draw_curve(
+    sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str, repeats: bool
+) -> Curve:
+    own = baseline is None
+    if baseline is None:
+        baseline = max(
+            sweep.settings, key=lambda name: (not math.isnan(arms[name].mean_tokens), arms[name].mean_tokens)
+        )
+    base = arms[baseline]
+    points, settings = [], []
+    for name, value in sweep.settings.items():
+        arm = arms[name]
+        saving = _find_saving(arm.tokens, base.tokens)
+        difference = None
+        if name != baseline:
+            difference = compare_rows(arm.rows.values(), base.rows.values(), repeats=repeats).difference()
+            if saving > 0:
+                settings.append(Setting(name, saving, difference))
+        quality = _estimate(arm.rows.values())
+        limits = None if difference is None else difference.interval()
+        points.append(Point(name, value, arm.mean_tokens, saving, quality, limits))
+    points.sort(key=lambda point: math.inf if math.isnan(point.tokens) else point.tokens)
+    best = find_largest_saving(settings, margin)
+    datasets = {row.dataset for name in sweep.settings for row in arms[name].rows.values()}
+    return Curve(
+        name=sweep.name,
+        knob=sweep.knob,
+        metric="macro_score" if len(datasets) > 1 else "mean_score",
+        meter=meter,
+        points=tuple(points),
+        baseline=baseline,
+        margin=margin,
+        best=best.name if best else None,
+        note=_explain(meter, own, base, points),
+    )
+
+
+def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
+    notes = []
+    if own:
+        notes.append("the baseline is the setting that keeps the most tokens: add --system passthrough, or --controls")
+    if not meter or any(math.isnan(point.tokens) for point in points):
+        notes.append(
+            "not measured: tokens that reached the model (a tap, or a system that returns its context, has them)"
+        )
+    elif not base.tokens:
+        notes.append("savings are not measured: the baseline's tokens are not known by the same count")
+    return "; ".join(notes)
+
+
+def _find_saving(tokens: Mapping[Key, float], base: Mapping[Key, float]) -> float:
+    """Find the share of the baseline's tokens that is saved, over the examples that both have."""
+    shared = tokens.keys() & base.keys()
+    whole = sum(base[key] for key in shared)
+    return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan
+
+
+def _estimate(rows: Iterable[ScoredRow]) -> Interval:
+    """Give the mean score, of several datasets the mean of their means, by clusters where examples share them."""
+    moments: dict[str, Moments] = {}
+    clusters: dict[str, ClusterSums] = {}
+    grouped: dict[str, int] = {}
+    for row in rows:
+        value = row.value
+        if value is None:
+            continue
+        moments.setdefault(row.dataset, Moments()).add(value)
+        clusters.setdefault(row.dataset, ClusterSums()).add(str(row.group), value)
+        grouped[row.dataset] = grouped.get(row.dataset, 0) + (row.group is not None)
+    means = []
+    for tag, own in moments.items():
+        shared = grouped[tag] == own.n and len(clusters[tag].groups) < own.n
+        means.append(clustered_mean(clusters[tag]) if shared else estimate_mean(own))
+    return average_means(means)
+
+
+def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]], repeats: bool) -> list[Curve]:
+    """Add the area of each curve over the range that all of them cover, and its difference from the first."""
+    measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
+    meters = {curve.meter for curve in measured}
+    span = None
+    if measured and len(meters) == 1:
+        span = find_common_range([[point.tokens for point in curve.points] for curve in measured])
+    if span is None:
+        return [curve for curve, _ in drawn]
+    curves: list[Curve] = []
+    first: list[ScoredRow] | None = None
+    for curve, arms in drawn:
+        if curve not in measured:
+            curves.append(curve)
+            continue
+        weights = area_weights([point.tokens for point in curve.points], *span)
+        rows = _weigh([arms[point.system] for point in curve.points], weights)
+        difference = None
+        if first is not None:
+            difference = compare_rows(rows, first, repeats=repeats).difference().interval()
+        first = rows if first is None else first
+        curves.append(replace(curve, span=span, area=_estimate(rows), area_difference=difference))
+    return curves
+
+
+def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> list[ScoredRow]:
+    """Give each example's own area, its scores weighted; examples that lack a setting are left out."""
+    used = [(arm, weight) for arm, weight in zip(arms, weights) if weight]
+    areas = []
+    for key, row in used[0][0].rows.items():
+        values = [arm.rows[key].value for arm, _ in used if key in arm.rows]
+        if len(values) == len(used):
+            area = sum(weight * (value or 0.0) for (_, weight), value in zip(used, values))
+            areas.append(replace(row, score=min(1.0, max(0.0, area)), error=False))
+    return areas
