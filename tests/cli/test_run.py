@@ -168,7 +168,7 @@ def answering(request: Any) -> Any:
     return stream(chunk("v1"), chunk(None, "stop"), usage, b"data: [DONE]\n\n")
 
 
-TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "vendor", "controls"}
+TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "sweep", "vendor", "controls"}
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
 

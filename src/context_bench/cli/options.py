@@ -116,6 +116,7 @@ class RunOptions:
     tap_model: str | None
     tap_reply: str | None
     start: list[str]
+    sweep: list[str]
     vendor: list[str]
     controls: bool
     # who judges, and how it is measured

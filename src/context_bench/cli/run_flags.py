@@ -193,6 +193,14 @@ def _add_tap(group: Any) -> None:
         help="command that starts the k-th proxy; {port} and the address of its {tap} are filled in (repeatable)",
     )
     add(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="KEY=A|B",
+        help="start the proxy of a --start with {KEY} in it once for each value: one system with a knob, and its curve "
+        "(repeatable)",
+    )
+    add(
         "--vendor",
         action="append",
         default=[],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench.curves.curve import Curve, Point
-from context_bench.curves.draw import draw_curves
+from context_bench.curves.from_rows import draw_curves
 from context_bench.curves.knobs import Sweep, find_sweeps
 
 __all__ = ["Curve", "Point", "Sweep", "draw_curves", "find_sweeps"]
