@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "Request",
@@ -131,6 +131,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+AnyServer = TypeVar("AnyServer", bound="Server")
+
+
 class Server:
     """Serves the behaviours of its script one after the other; the last one for all requests after that."""
 
@@ -165,7 +168,7 @@ class Server:
         """The body of the last POST request."""
         return self.chats[-1].json
 
-    def __enter__(self) -> Server:
+    def __enter__(self: AnyServer) -> AnyServer:
         self._thread.start()
         return self
 

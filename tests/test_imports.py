@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caveats": {"results"},  # for annotations alone
     "tallies": {"errors", "traits", "types", "results"},
     "summary": {"caveats", "registry", "tallies", "traits", "types", "results"},
-    "curves": {"errors", "stats", "results"},  # of results the annotations alone
+    "curves": {"comparison", "stats", "results"},  # of results the annotations alone
     "results": {"errors", "registry", "summary", "types", "curves"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

@@ -243,7 +243,7 @@ def test_a_score_that_is_no_number_reads_back_as_missing() -> None:
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", "{}", '{"rows": []}', '{"summary": {}}', "null"])
 def test_what_is_no_result_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(DataError, match="this JSON is no result of context-bench"):
+    with pytest.raises(DataError, match="this JSON is not a result of context-bench"):
         EvalResult.from_json(text)
 
 

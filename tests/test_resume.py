@@ -385,7 +385,7 @@ def test_new_prices_are_used_for_old_answers(bench: Bench) -> None:
 
     def cost(price: float) -> float:
         assert bench.run(prices=Prices({"default": Price(price, 0.0)})) == (0, 0)
-        value: float = bench.result.rows[0].metadata["cost"]
+        value: float = bench.result.rows[0].metadata["cost_usd"]
         return value
 
     assert cost(1.0) == pytest.approx(10 / 1e6)
@@ -520,7 +520,7 @@ def test_all_code_that_an_evaluator_reaches_counts(tmp_path: Path) -> None:
         class Shout:
             name = "shout"
 
-            @scale(factor)
+            @scale(factor)  # type: ignore[untyped-decorator]
             def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
                 return {"shout": 1.0}
 

@@ -71,7 +71,9 @@ def test_requests_that_nobody_recorded_or_answered() -> None:
     model, judge = make_servers((0, 0.0, 1.0))
     model.seen[0] += 1
     assert "1 attempts, 1 calls recorded, 2 seen by the server" in check_requests(GOOD[:1], model, judge)[0]
-    model.seen[0] -= 1
+    model.seen[0] = 1
+    given_up = make_good_row(0, metadata={"attempts": 2, "upstream_calls": 1, "earlier_upstream_calls": 1})
+    assert check_requests([given_up], model, judge) == []
     model.answers.clear()
     assert check_requests(GOOD[:1], model, judge) == ["example 0 has an answer that the server never gave"]
 

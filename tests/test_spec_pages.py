@@ -132,7 +132,7 @@ def test_a_custom_metric() -> None:
     )
     assert result.summary["my-system"]["max_score"] == 1.0
     assert result.summary["my-system"]["mean_score"] == 0.5
-    assert MaxScore().compute([]) == {"max_score": 0.0}
+    assert MaxScore().compute([]) == {"max_score": 0.0}  # type: ignore[no-untyped-call]
 
 
 # --- CostOfPass

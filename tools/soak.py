@@ -222,6 +222,7 @@ class Soak:
             "rows": len(rows),
             "failed rows": failed,
             "requests": sum(model.seen.values()),
+            "attempts": sum(row["metadata"].get("attempts", 0) for row in rows),
             "unscored by the judge": sum("llm-judge" in row["unscored"] for row in rows),
             "programs run": sum("pass_at_1" in row["scores"] for row in rows),
             "programs unscored": sum("code-execution" in row["unscored"] for row in rows),

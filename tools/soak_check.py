@@ -70,7 +70,8 @@ def check_requests(rows: Sequence[dict[str, Any]], model: _Model, judge: Judge) 
         number, metadata = row["example_id"], row["metadata"]
         recorded = metadata.get("upstream_calls", 0) + metadata.get("earlier_upstream_calls", 0)
         seen, attempts = model.seen[number], metadata.get("attempts", 0)
-        if not recorded == seen == attempts:
+        # A call that the client gave up may not have got through to the server; one that did is always on record.
+        if recorded != attempts or seen > recorded:
             wrong.append(f"example {number}: {attempts} attempts, {recorded} calls recorded, {seen} seen by the server")
         if row["error"] is None and not model.answers[number]:
             wrong.append(f"example {number} has an answer that the server never gave")

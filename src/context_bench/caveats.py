@@ -64,7 +64,7 @@ class Census:
                 self.causes[cause] += 1
 
     def counts(self) -> dict[str, float]:
-        """The counts that stand in every summary."""
+        """Return the counts that stand in every summary."""
         return {
             "num_examples": float(self.rows),
             "num_errors": float(self.errors),
@@ -93,7 +93,7 @@ class Census:
         return self.unscored > 0 and self.errors + self.unscored == self.rows
 
     def explain(self) -> str:
-        """Why no row has the score, in one sentence."""
+        """Say why no row has the score, in one sentence."""
         shown = [f"{cause} ({count:,} rows)" for cause, count in self.causes.most_common(_SHOWN)]
         more = len(self.causes) - len(shown)
         if more > 0:
@@ -184,7 +184,7 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
 
 
 def _unlike_scores(config: Mapping[str, Any]) -> str:
-    """Which score counts for which dataset, where they differ."""
+    """Say which score counts for which dataset, where they differ."""
     primary: Mapping[str, str] = config.get("primary") or {}
     if config.get("score_field", "score") != "score" or len(set(primary.values())) < 2:
         return ""
@@ -192,14 +192,14 @@ def _unlike_scores(config: Mapping[str, Any]) -> str:
 
 
 def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
-    """Why passing a threshold means little for the datasets that a number is made of."""
+    """Say why passing a threshold means little for the datasets that a number is made of."""
     weak: Mapping[str, str] = config.get("weak_thresholds") or {}
     tag = key.partition("@")[2]
     return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
 
 
 def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
-    """Why a system cannot be ranked; empty when it can."""
+    """Say why a system cannot be ranked; empty when it can."""
     if census.all_failed:
         return "all failed"
     if census.nothing_scored or not census.rows:
@@ -215,7 +215,7 @@ def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) ->
 def find_unscored(
     numbers: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]], config: Mapping[str, Any]
 ) -> list[str]:
-    """One sentence for each dataset of which a system has no score although there was gold, or a field was asked for.
+    """Give a sentence for each dataset that a system has no score of although there was gold, or a field was asked for.
 
     Systems with the same cause share a sentence.
     """

@@ -120,7 +120,7 @@ def _value(text: str) -> Any:
 
 
 def resolve(kind: str, ref: Ref) -> Any:
-    """The registered or imported object that a reference points at."""
+    """Return the registered or imported object that a reference points at."""
     if ":" not in ref.target:
         return registry.get(kind, ref.target)
     source, _, name = ref.target.partition(":")
@@ -173,7 +173,7 @@ def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None =
 def checked_parameters(
     factory: Callable[..., Any], ref: Ref, argument_name: str | None = None, given: int = 0
 ) -> dict[str, Any]:
-    """The parameters of a reference, by name; one that the factory does not take is an error that lists the known.
+    """Return the parameters of a reference; one that the factory does not take is an error that lists the known.
 
     The first `given` parameters of the factory are not the user's to choose.
     """
@@ -193,7 +193,7 @@ def checked_parameters(
 
 
 def _known_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
-    """The names that a factory takes; None when it takes any."""
+    """List the names that a factory takes; None when it takes any."""
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):

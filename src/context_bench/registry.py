@@ -132,7 +132,7 @@ class Registry:
         self._of(kind)[_key(name)] = obj
 
     def get(self, kind: str, name: str) -> Any:
-        """The component of that name, or UnknownName (a KeyError) with the nearest names."""
+        """Return the component of that name, or raise UnknownName (a KeyError) with the nearest names."""
         key = _key(name)
         own = self._of(kind)
         if key in own:
@@ -150,7 +150,7 @@ class Registry:
         raise self.explain_unknown(kind, name)
 
     def explain_unknown(self, kind: str, name: str) -> UsageError:
-        """The error for a name that no component has."""
+        """Make the error for a name that no component has."""
         if kind == "dataset" and _key(name) in _FOR_MEMORY:
             return UsageError(f"{name!r} is a dataset for memory systems, which cannot be run yet")
         return UnknownName(kind, name, self.list(kind))
@@ -160,7 +160,7 @@ class Registry:
         return _key(name) in self.list(kind)
 
     def list(self, kind: str) -> builtins.list[str]:
-        """All names of a kind, sorted."""
+        """List all names of a kind, sorted."""
         return sorted({*self._of(kind), *_shipped(kind), *_entry_points(kind)})
 
     def _of(self, kind: str) -> dict[str, Any]:
@@ -221,5 +221,5 @@ def register_metric(name: str, metric: Any) -> None:
 
 
 def get_metric(name: str) -> Any:
-    """What was registered under that name: a class for the built-in ones."""
+    """Return the metric of that name: a class for the built-in ones."""
     return registry.get("metric", name)

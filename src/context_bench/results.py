@@ -7,15 +7,17 @@ Rows hold raw facts; every number of a summary can be computed again from them, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from context_bench.comparison import Comparer, Comparison, check_margin, choose_baseline, read_intervals, read_value
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.registry import registry
-from context_bench.summary import Notes, rebuild_metrics, summarize
+from context_bench.stats import DEFAULT_MARGIN
+from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 
 if TYPE_CHECKING:
     import pandas
@@ -73,7 +75,7 @@ class EvalRow:
     upstream_tokens: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as a plain dict, in field order."""
+        """Return the row as a plain dict, in field order."""
         return {name: getattr(self, name) for name in ROW_FIELDS}
 
 
@@ -94,6 +96,23 @@ class EvalResult:
     config: dict[str, Any] = field(default_factory=dict)
     metrics: list[Metric] | None = field(default=None, compare=False)
     notes: Notes = field(default_factory=dict)
+    intervals: Intervals = field(default_factory=dict, compare=False)
+    comparison: Comparison | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_summary(
+        cls,
+        rows: list[EvalRow],
+        summary: Summary,
+        config: dict[str, Any],
+        metrics: Sequence[Metric] | None,
+        timing: dict[str, float] | None = None,
+    ) -> EvalResult:
+        """Make a result of rows and of what they were summed up to."""
+        own = None if metrics is None else list(metrics)
+        return cls(
+            rows, summary.numbers, timing or {}, config, own, summary.notes, summary.intervals, summary.comparison
+        )
 
     @property
     def systems(self) -> list[str]:
@@ -117,7 +136,7 @@ class EvalResult:
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
-        """The table, as notebooks show it."""
+        """Return the table, as notebooks show it."""
         return str(registry.get("reporter", "table")().render(self))
 
     def filter(
@@ -126,7 +145,7 @@ class EvalResult:
         dataset: str | Iterable[str] | None = None,
         **fields: Any,
     ) -> EvalResult:
-        """The part of the result for some of its rows, its summary computed anew.
+        """Return the part of the result for some of its rows, its summary computed anew.
 
         Args:
             system: One name, several, or a function of a row that says whether it stays.
@@ -155,7 +174,7 @@ class EvalResult:
     def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
         metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
         summary = summarize(rows, names, metrics, self.config)
-        return EvalResult(rows, summary.numbers, timing, self.config, metrics, summary.notes)
+        return EvalResult.from_summary(rows, summary, self.config, metrics, timing)
 
     def _keep_unknown(
         self, stored: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]]
@@ -181,11 +200,52 @@ class EvalResult:
 
         return draw_curves(self, baseline, margin)
 
+    def compare(
+        self, baseline: str | None = None, metric: str | None = None, margin: float | None = None
+    ) -> Comparison | None:
+        """Hold every system against one of them: difference, interval, corrected p, and one word for each.
+
+        Args:
+            baseline: The run's by default: `direct`, else `passthrough`, else the first system.
+            metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
+            margin: A difference within it does not matter; the run's by default, else 0.02.
+
+        Returns:
+            None where there are not two systems with scores of the same examples.
+        Raises:
+            UsageError: There is no such system, or the rows were not kept and something else than what the run
+                compared is asked for.
+        """
+        controls = self.config.get("controls") or ()
+        wanted = baseline or self.config.get("baseline")
+        chosen = choose_baseline(self.systems, wanted if wanted in self.systems else baseline, controls)
+        width = check_margin(margin or self.config.get("margin") or DEFAULT_MARGIN)
+        known = self.comparison
+        same = known is not None and known.baseline == chosen and known.margin == width
+        if chosen is None or (same and metric in (None, "score", "mean_score", "macro_score")):
+            return known if same else None
+        if not self.rows:
+            raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
+        read = read_value(
+            metric or "score", self.config.get("score_field") or "score", self.config.get("threshold") or 0.7
+        )
+        comparer = Comparer(self.systems, chosen, read, repeats=(self.config.get("repeats") or 1) > 1)
+        comparer.add(self.rows)
+        return comparer.compare(None if metric in (None, "score") else metric, width, controls)
+
+    def describe_accuracy(self) -> dict[str, Any]:
+        """Describe how sure the numbers are, as JSON can hold it."""
+        intervals = {
+            name: {key: interval.to_dict() for key, interval in own.items()} for name, own in self.intervals.items()
+        }
+        return {"intervals": intervals, "comparison": None if self.comparison is None else self.comparison.to_dict()}
+
     def to_json(self, indent: bool = True) -> str:
-        """The whole result as strict JSON."""
+        """Return the whole result as strict JSON."""
         document = {
             "summary": self.summary,
             "notes": self.notes,
+            **self.describe_accuracy(),
             "timing": self.timing,
             "config": self.config,
             **({"curves": [curve.to_dict() for curve in curves]} if (curves := self.curves()) else {}),
@@ -193,25 +253,32 @@ class EvalResult:
         }
         return dump_json(document, indent=indent)
 
+    def read_accuracy(self, document: Mapping[str, Any]) -> None:
+        """Take over what `describe_accuracy` wrote."""
+        self.intervals = read_intervals(document.get("intervals") or {})
+        compared = document.get("comparison")
+        self.comparison = None if compared is None else Comparison.from_dict(compared)
+
     @classmethod
     def from_json(cls, text: str | bytes) -> EvalResult:
         """Read back what `to_json` wrote, and compute the summary again from the rows."""
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise DataError(f"this JSON is no result of context-bench: {error}") from None
+            raise DataError(f"this JSON is not a result of context-bench: {error}") from None
         if not isinstance(document, dict) or not {"rows", "summary"} <= document.keys():
-            raise DataError("this JSON is no result of context-bench: it has no rows or no summary")
+            raise DataError("this JSON is not a result of context-bench: it has no rows or no summary")
         rows = [_read_row(row, number) for number, row in enumerate(document["rows"], 1)]
         notes: Notes = document.get("notes") or {}
         stored = {name: _restore(values, notes.get(name, {})) for name, values in document["summary"].items()}
         result = cls(rows, stored, document.get("timing", {}), document.get("config", {}), notes=notes)
+        result.read_accuracy(document)
         if not rows:
             return result
         return result._with_rows(rows, list(stored), result.timing)._keep_unknown(stored, notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One line for each row, scores and the numbers of its metadata as columns (needs the extra `dataframe`)."""
+        """Make a frame: a line a row, scores and numbers of the metadata as columns (needs extra `dataframe`)."""
         try:
             import pandas
         except ImportError as error:
@@ -232,7 +299,7 @@ _SHOWN_NUMBERS = ("num_examples", "mean_score", "pass_rate", "compression_ratio"
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:
-    """The numbers in a row's metadata, true and false included."""
+    """Return the numbers in a row's metadata, true and false included."""
     return {key: value for key, value in row.metadata.items() if isinstance(value, int | float)}
 
 
@@ -261,7 +328,7 @@ def _plain(value: Any) -> Any:
 
 
 def _wanted(values: Any) -> list[Any] | None:
-    """What a field may be, as a list; None for any, or for a field that must be None."""
+    """List what a field may be; None for any, or for a field that must be None."""
     if values is None:
         return None
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]

@@ -12,6 +12,7 @@ from typing import Any
 
 from context_bench._version import __version__
 from context_bench.caveats import find_unscored
+from context_bench.comparison import check_margin, choose_baseline
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.open import gather_datasets
 from context_bench.datasets.sample import name_sample
@@ -37,6 +38,7 @@ from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.results import EvalResult
+from context_bench.stats import DEFAULT_MARGIN
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
@@ -80,6 +82,8 @@ def evaluate(
     threshold: float | None = None,
     preflight: bool = True,
     debug: bool = False,
+    baseline: str | None = None,
+    margin: float | None = None,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -116,6 +120,8 @@ def evaluate(
         threshold: A score from here on passes, in the default metrics; 0.7 by default.
         preflight: The first request of each endpoint goes alone, and stops that system where every other one would
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
+        baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
+        margin: A difference of scores within it does not matter; 0.02 by default.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -149,6 +155,8 @@ def evaluate(
             threshold=threshold,
             preflight=preflight,
             debug=debug,
+            baseline=baseline,
+            margin=margin,
         )
     )
 
@@ -207,6 +215,8 @@ async def aevaluate(
     threshold: float | None = None,
     preflight: bool = True,
     debug: bool = False,
+    baseline: str | None = None,
+    margin: float | None = None,
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -218,6 +228,7 @@ async def aevaluate(
     members = _build_systems(systems)
     examples, datasets = gather_datasets(dataset, max_examples)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
+    choose_baseline([each.name for each in members], baseline)
     if threshold is not None:
         check_threshold(threshold, scorer, score_field or "score")
     if metrics is None:
@@ -242,6 +253,9 @@ async def aevaluate(
         preflight=preflight,
         debug=debug,
         name_samples=lambda counts: _name_samples(examples, max_examples, counts),
+        baseline=baseline,
+        margin=check_margin(DEFAULT_MARGIN if margin is None else margin),
+        controls=[each.name for each in members if not system_traits(each).competes],
     )
     record = {
         **_describe_plan(plan),
@@ -271,6 +285,9 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
+        "baseline": choose_baseline([each.name for each in plan.systems], plan.baseline, plan.controls),
+        "margin": plan.margin,
+        "controls": list(plan.controls),
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
         **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
     }
@@ -376,7 +393,7 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
     }
     summary = run.summarizer.result(config)
     config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-    return EvalResult(run.rows, summary.numbers, run.seconds, config, list(plan.metrics), summary.notes)
+    return EvalResult.from_summary(run.rows, summary, config, plan.metrics, run.seconds)
 
 
 def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
+from context_bench.comparison import Comparer, Comparison, choose_baseline, read_value
 from context_bench.registry import registry
-from context_bench.tallies import GuardedTally, list_columns, read_tally, start_tally
+from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
+from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
 from context_bench.traits import list_by_dataset, metric_traits
 from context_bench.types import Metric, Tally
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 __all__ = [
+    "Intervals",
     "Notes",
     "Numbers",
     "Summarizer",
@@ -40,6 +44,9 @@ __all__ = [
 Numbers = dict[str, dict[str, float]]
 """System -> key -> value."""
 
+Intervals = dict[str, dict[str, Interval]]
+"""System -> key -> interval, for the numbers that have one."""
+
 Notes = dict[str, dict[str, str]]
 """System -> key -> what has to be known to read the value."""
 
@@ -50,12 +57,16 @@ class Summary(NamedTuple):
     Attributes:
         columns: The numbers of metrics that are not ours which the table shows, each with its format.
         failures: Metrics that failed, and how.
+        intervals: What is known of the accuracy of the numbers.
+        comparison: Every system against the baseline; None where there is none.
     """
 
     numbers: Numbers
     notes: Notes
     columns: dict[str, str]
     failures: dict[str, str]
+    intervals: Intervals
+    comparison: Comparison | None
 
 
 def fold(tally: Tally, rows: Iterable[EvalRow]) -> dict[str, float]:
@@ -73,6 +84,7 @@ class _SystemTallies:
         self.tallies: list[Tally] = [start_tally(metric) for metric in metrics]
         self.census = Census(score_field)
         self.columns: dict[str, str] = {}
+        self.intervals: dict[str, Interval] = {}
         self._first: str | None = None
         self._by_dataset: dict[str, tuple[Census, list[Tally]]] = {}
         self._broken_down = [place for place, metric in enumerate(metrics) if list_by_dataset(metric)]
@@ -108,7 +120,7 @@ class _SystemTallies:
     def read(
         self, suffixes: Sequence[str | None], report: Mapping[str, Any]
     ) -> tuple[dict[str, float], dict[str, str]]:
-        """The numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
+        """Read the numbers so far with their notes; a key that is taken already gets the suffix of its metric."""
         values: dict[str, float] = {}
         notes: dict[str, str] = {}
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
@@ -116,10 +128,13 @@ class _SystemTallies:
                 continue
             own, said = read_tally(metric, tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
+            known = read_tally_intervals(tally)
+            self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
             values |= {taken.get(key, key): value for key, value in own.items()}
             notes |= {taken.get(key, key): note for key, note in said.items()}
             self.columns |= {taken.get(key, key): form for key, form in list_columns(metric, own).items()}
         values |= self.census.counts()
+        self.intervals["error_rate"] = share_interval(self.census.errors, self.census.rows)
         for tag in sorted(self._by_dataset):
             more, said = self._read_dataset(tag)
             values |= {f"{key}@{tag or 'unknown'}": value for key, value in more.items()}
@@ -134,33 +149,49 @@ class _SystemTallies:
             metric = self._metrics[place]
             shown = list_by_dataset(metric)
             own, said = read_tally(metric, tally, {})
+            known = read_tally_intervals(tally)
+            self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
             values |= {key: own[key] for key in shown if key in own}
             notes |= {key: said[key] for key in shown if key in said}
         return values, notes
 
     @property
     def datasets(self) -> dict[str, Census]:
-        """The census of each dataset, where there are several."""
+        """Return the census of each dataset, where there are several."""
         return {tag: census for tag, (census, _) in self._by_dataset.items()}
 
 
 class Summarizer:
     """Adds rows as they come, and sums them up at the end."""
 
-    def __init__(self, systems: Iterable[str], metrics: Sequence[Metric], score_field: str = "score") -> None:
+    def __init__(
+        self,
+        systems: Iterable[str],
+        metrics: Sequence[Metric],
+        score_field: str = "score",
+        *,
+        baseline: str | None = None,
+        controls: Sequence[str] = (),
+        repeats: bool = False,
+    ) -> None:
         self._metrics, self._score_field = metrics, score_field
         self._suffixes = _suffixes(metrics)
         self._systems = {name: _SystemTallies(metrics, score_field) for name in systems}
+        chosen = choose_baseline(list(self._systems), baseline, controls)
+        read = read_value("score", score_field, 0.0)
+        self._comparer = None if chosen is None else Comparer(self._systems, chosen, read, repeats=repeats)
 
     def add(self, rows: Sequence[EvalRow]) -> None:
         """Add rows; many at once cost less."""
+        if self._comparer is not None:
+            self._comparer.add(rows)
         for name in {row.system: None for row in rows}:
             if name not in self._systems:
                 self._systems[name] = _SystemTallies(self._metrics, self._score_field)
             self._systems[name].add([row for row in rows if row.system == name])
 
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:
-        """The summary, ranks between systems included. `config` is the run's, which says what its numbers mean."""
+        """Return the summary, with ranks between systems. `config` is the run's, which says what its numbers mean."""
         config = {"score_field": self._score_field, **(config or {})}
         numbers: Numbers = {}
         notes: Notes = {}
@@ -184,7 +215,24 @@ class Summarizer:
                 if traits.compare is not None:
                     for name, values in traits.compare(numbers).items():
                         numbers[name].update(values)
-        return Summary(numbers, {name: own for name, own in notes.items() if own}, columns, failures)
+        intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
+        return Summary(
+            numbers,
+            {name: own for name, own in notes.items() if own},
+            columns,
+            failures,
+            intervals,
+            self._compare(config),
+        )
+
+    def _compare(self, config: Mapping[str, Any]) -> Comparison | None:
+        if self._comparer is None:
+            return None
+        return self._comparer.compare(
+            margin=config.get("margin") or DEFAULT_MARGIN,
+            controls=config.get("controls") or (),
+            notes=_explain_samples(config),
+        )
 
     def _put_ranks(
         self,
@@ -212,8 +260,23 @@ class Summarizer:
             )
 
 
+def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
+    """Keep the intervals of numbers that were measured and are what they seem."""
+    return {key: value for key, value in intervals.items() if not math.isnan(values.get(key, math.nan))}
+
+
+def _explain_samples(config: Mapping[str, Any]) -> list[str]:
+    """Say which datasets are no random draw: intervals and verdicts hold for those examples, and may not for others."""
+    first = [tag for tag, how in (config.get("samples") or {}).items() if how == "first"]
+    if not first:
+        return []
+    return [
+        f"the first examples of {', '.join(first)} are not a random draw: --sample random makes intervals hold for all"
+    ]
+
+
 def _suffixes(metrics: Sequence[Metric]) -> list[str | None]:
-    """What is added to a key that an earlier metric has given already, so that each number has a name of its own.
+    """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
     Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.
     """
@@ -246,7 +309,16 @@ def summarize(
         config: Of the run: `score_field`, and what its numbers mean.
     """
     config = config or {}
-    summarizer = Summarizer(systems, metrics, config.get("score_field") or "score")
+    names = list(systems)
+    baseline = config.get("baseline")
+    summarizer = Summarizer(
+        names,
+        metrics,
+        config.get("score_field") or "score",
+        baseline=baseline if baseline in names else None,
+        controls=config.get("controls") or (),
+        repeats=(config.get("repeats") or 1) > 1,
+    )
     source = iter(rows)
     while some := list(islice(source, 256)):
         summarizer.add(some)

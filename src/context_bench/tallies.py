@@ -12,13 +12,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError, describe
-from context_bench.traits import can_start, find_columns, metric_traits, read_notes, read_unmeasured
+from context_bench.stats import Interval
+from context_bench.traits import can_start, find_columns, metric_traits, read_intervals, read_notes, read_unmeasured
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["GuardedTally", "check_metric_members", "is_built_in", "list_columns", "read_tally", "start_tally"]
+__all__ = [
+    "GuardedTally",
+    "check_metric_members",
+    "is_built_in",
+    "list_columns",
+    "read_tally",
+    "read_tally_intervals",
+    "start_tally",
+]
 
 
 def is_built_in(metric: Metric) -> bool:
@@ -107,6 +116,16 @@ class GuardedTally:
             notes = dict.fromkeys(keys, f"not measured: the metric {self._metric.name!r} failed: {self.failure}")
         return values, notes
 
+    def read_intervals(self) -> dict[str, Interval]:
+        """Give its intervals; what is not one is left out."""
+        if self.failure is not None:
+            return {}
+        try:
+            given = read_intervals(self._tally)
+        except Exception:  # noqa: BLE001 - the number stands without it
+            return {}
+        return {str(key): value for key, value in given.items() if isinstance(value, Interval)}
+
 
 def _check_numbers(given: Any) -> tuple[dict[str, float], dict[str, str]]:
     """Take what a metric returned as numbers; one that is none becomes NaN, with a note."""
@@ -143,6 +162,13 @@ def read_tally(metric: Metric, tally: Tally, report: Mapping[str, Any]) -> tuple
     notes = read_notes(tally)
     _add_unmeasured(values, notes, read_unmeasured(tally))
     return values, notes
+
+
+def read_tally_intervals(tally: Tally) -> dict[str, Interval]:
+    """Read the intervals of a tally; a user's that fails, or gives something else, has none."""
+    if isinstance(tally, GuardedTally):
+        return tally.read_intervals()
+    return read_intervals(tally)
 
 
 def list_columns(metric: Metric, values: Mapping[str, float]) -> dict[str, str]:

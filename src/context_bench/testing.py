@@ -139,7 +139,7 @@ def _make_result(rows: list[EvalRow]) -> EvalResult:
     metrics = default_metrics(datasets=2, systems=len(names))
     config = {"metrics": [describe_metric(metric) for metric in metrics], "score_field": "score"}
     summary = summarize(rows, names, metrics)
-    return EvalResult(rows, summary.numbers, dict.fromkeys(names, 1.0), config, metrics, summary.notes)
+    return EvalResult.from_summary(rows, summary, config, metrics, dict.fromkeys(names, 1.0))
 
 
 # -- the checks

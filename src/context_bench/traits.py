@@ -42,6 +42,7 @@ __all__ = [
     "may_read_gold",
     "metric_traits",
     "needs_answer",
+    "read_intervals",
     "read_notes",
     "read_unmeasured",
     "reference_traits",
@@ -327,6 +328,12 @@ def read_unmeasured(tally: Any) -> dict[str, str]:
     """Return the keys of a tally that stand on no row, with the reason."""
     unmeasured = _find_action(tally, "unmeasured")
     return {} if unmeasured is None else dict(unmeasured())
+
+
+def read_intervals(tally: Any) -> dict[str, Any]:
+    """Return the intervals that a tally gives for its values."""
+    intervals = _find_action(tally, "intervals")
+    return {} if intervals is None else dict(intervals())
 
 
 # -- whoever answers behind a tap

@@ -111,6 +111,7 @@ class Tally(Protocol):
     Optional members:
         unmeasured(): The keys of `result()` that stand on no row, each with the reason; their value becomes NaN.
         notes(): A sentence for each key whose value needs one.
+        intervals(): The `context_bench.stats.Interval` of each key that has one.
     """
 
     def add(self, row: EvalRow) -> None: ...

@@ -31,7 +31,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_examples_of_a_public_dataset(records: Path) -> None:
-    from context_bench.datasets.huggingface import gsm8k
+    from context_bench.datasets.huggingface import gsm8k  # type: ignore[import-not-found]
 
     examples = gsm8k(n=3)
     assert isinstance(examples, list)
@@ -53,7 +53,7 @@ def test_every_loader_is_of_the_catalog(module: str, name: str) -> None:
 
 
 def test_a_split_that_is_a_configuration_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from context_bench.datasets.longcontext import infinitebench
+    from context_bench.datasets.longcontext import infinitebench  # type: ignore[import-not-found]
 
     monkeypatch.setenv("CONTEXT_BENCH_DATA", str(tmp_path))
     (tmp_path / "infinitebench").mkdir()
@@ -88,7 +88,7 @@ def test_nothing_is_loaded_before_a_function_is_called() -> None:
 
 
 def test_a_file(tmp_path: Path) -> None:
-    from context_bench.datasets.local import load_jsonl as same
+    from context_bench.datasets.local import load_jsonl as same  # type: ignore[import-not-found]
 
     path = tmp_path / "mine.jsonl"
     path.write_text('{"context": "a"}\n\n{"id": "x", "context": "b"}\n{"context": "c"}\n')

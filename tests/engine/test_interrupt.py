@@ -180,8 +180,10 @@ def test_before_the_first_example(tmp_path: Path) -> None:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=20)
-    assert process.returncode == 130, err
+    # The second signal may come when Python is about to exit, and listens to none any more.
+    assert process.returncode in (130, -signal.SIGINT), err
     assert "Traceback" not in err
+    assert "interrupted" in err
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_hundred_levels_work_everywhere(tmp_path: Path, field: str) -> None:
         systems = [OpenAIProxy(server.url, name="p"), AnthropicProxy(server.url, name="a")]
         result = evaluate(systems[:1], data, cache_dir=tmp_path)
         again = evaluate(systems[:1], data, cache_dir=tmp_path)
-        assert systems[1].request_body(data[1])
+        assert systems[1].request_body(data[1])  # type: ignore[attr-defined]
     assert [row.error for row in result.rows] == [None, None]
     assert again.config["reused"] == 2
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench import OpenAIProxy, Scores, evaluate
-from context_bench.engine.rescore import rescored
+from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.evaluators import AnswerQuality
 from context_bench.results import EvalRow
@@ -24,7 +24,7 @@ from servers import Server, reply
 def again(directory: Path, run: str, *evaluators: Any) -> list[EvalRow]:
     async def collect(store: Store) -> list[EvalRow]:
         old = store.run(run)
-        return [row async for row in rescored(store, old, store.start_run(old.config), Scorer(list(evaluators)))]
+        return await rescore(store, old, store.start_run(old.config), Scorer(list(evaluators)))
 
     with Store(directory) as store:
         return asyncio.run(collect(store))
@@ -101,7 +101,7 @@ def test_details_of_an_evaluator_that_is_gone_are_gone(tmp_path: Path) -> None:
 def test_an_error_of_the_evaluators_ends_it_cleanly(tmp_path: Path) -> None:
     class Twin(Judge):
         name = "twin"
-        score_fields = ()
+        score_fields = ()  # type: ignore[assignment]
 
     evaluate(Passthrough(), numbered(*range(40)), cache_dir=tmp_path)
     from context_bench.errors import ScoreClash

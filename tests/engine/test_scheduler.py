@@ -162,7 +162,7 @@ def test_only_what_the_screen_leaves_is_handed_out_and_nothing_after_it_stops() 
         done.append(job.order)
 
     async def main() -> None:
-        nonlocal feed
+        nonlocal feed  # type: ignore[misc]
         all_lanes = lanes(8)
         feed = Feed(examples(100), all_lanes, 1, 1, ahead=32, screen=odd)
         await run_lanes(feed, all_lanes, work)

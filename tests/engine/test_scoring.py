@@ -11,6 +11,7 @@ import pytest
 
 from context_bench import Scores, evaluate
 from context_bench.datasets.catalog import catalog
+from context_bench.engine.jobs import Item
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.systems import Passthrough
@@ -37,7 +38,7 @@ def judge(*evaluators: Any, example: dict[str, Any] | None = None, tag: str = ""
 def judged(scorer: Scorer, example: dict[str, Any], processed: dict[str, Any], tag: str = "") -> Judgement:
     async def main() -> Judgement:
         with ThreadPoolExecutor(2) as threads:
-            return await asyncio.wait_for(scorer.judge(example, processed, tag, threads), 10)
+            return await asyncio.wait_for(scorer.judge(Item(example, tag), processed, threads), 10)
 
     return asyncio.run(main())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.engine.threads import Raised, Threads, _guarded, call_in_thread, unwrapped
+from context_bench.engine.threads import Raised, Threads, _call_guarded, call_in_thread, unwrap
 
 
 def call(function: Any, *arguments: Any) -> Any:
@@ -35,8 +35,8 @@ def test_what_was_raised_is_inside(error: BaseException) -> None:
 
     with pytest.raises(Raised) as caught:
         call(fails)
-    assert unwrapped(caught.value) is error
-    assert unwrapped(error) is error
+    assert unwrap(caught.value) is error
+    assert unwrap(error) is error
 
 
 def test_ctrl_c_is_no_error_of_the_function() -> None:
@@ -44,7 +44,7 @@ def test_ctrl_c_is_no_error_of_the_function() -> None:
         raise KeyboardInterrupt
 
     with ThreadPoolExecutor(1) as threads:  # an event loop would hand it on to whoever runs, the test runner too
-        assert type(threads.submit(_guarded, fails, ()).exception(5)) is KeyboardInterrupt
+        assert type(threads.submit(_call_guarded, fails, ()).exception(5)) is KeyboardInterrupt
 
 
 def test_a_pool_starts_no_more_threads_than_it_may_and_than_it_needs() -> None:

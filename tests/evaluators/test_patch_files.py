@@ -64,7 +64,7 @@ def test_the_best_of_several_gold_patches() -> None:
 
 
 def test_a_gold_that_is_no_patch() -> None:
-    assert SCORER.score({"answer": "42"}, {"response": "a.py"}).reason == "no gold patch"
+    assert SCORER.score({"answer": "42"}, {"response": "a.py"}).reason == "no gold patch"  # type: ignore[attr-defined]
 
 
 def test_long_replies_take_no_time() -> None:

@@ -43,4 +43,4 @@ def test_a_turn_without_a_reply_counts_as_wrong() -> None:
 def test_without_a_reference_there_is_no_score(reference: Any) -> None:
     scores = ReferenceOverlap().score({"reference": reference}, {"response": "eight"})
     assert scores == {}
-    assert scores.reason == "no reference"
+    assert scores.reason == "no reference"  # type: ignore[attr-defined]

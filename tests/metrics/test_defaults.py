@@ -24,4 +24,4 @@ def test_more_datasets_add_a_breakdown_and_more_systems_a_rank() -> None:
 def test_field_and_threshold_reach_every_metric_that_has_them() -> None:
     mean, passes, _, cost, *_ = default_metrics("f1", 0.5)
     assert (mean, passes, cost) == (MeanScore("f1"), PassRate(0.5, "f1"), CostOfPass(0.5, "f1"))
-    assert default_metrics("f1", datasets=2)[-1].score_field == "f1"
+    assert default_metrics("f1", datasets=2)[-1].score_field == "f1"  # type: ignore[attr-defined]

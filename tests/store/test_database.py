@@ -51,7 +51,7 @@ def test_many_processes_make_one_store_at_the_same_moment(tmp_path: Path) -> Non
     for attempt in range(5):
         gun = context.Event()
         directory = tmp_path / str(attempt)
-        racers = [context.Process(target=_open_and_close, args=(str(directory), gun)) for _ in range(8)]
+        racers = [context.Process(target=_open_and_close, args=(str(directory), gun)) for _ in range(8)]  # type: ignore[attr-defined]
         for racer in racers:
             racer.start()
         gun.set()

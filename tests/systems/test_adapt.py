@@ -110,7 +110,7 @@ def test_the_same_name_needs_no_wrapper() -> None:
 def test_an_async_function_is_a_system_whose_calls_overlap() -> None:
     running = most = 0
 
-    async def shorten(example):
+    async def shorten(example):  # type: ignore[no-untyped-def]
         nonlocal running, most
         running += 1
         most = max(most, running)

@@ -19,6 +19,7 @@ from context_bench.tap.answering import Answerer, Incoming, Outgoing
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.server import Tap
 from context_bench.tap.system import Tapped
+from context_bench.utils.tokens import set_tokenizer
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 
@@ -294,3 +295,28 @@ def test_a_script_that_cannot_be_followed_has_no_fingerprint_and_its_answers_are
     assert tapped.fingerprint is None
     assert fingerprint_of(tapped) is None
     assert tapped.report(len)["answered_by"] == "a script whose code cannot be followed"
+
+
+def test_counting_a_long_prompt_holds_nobody_up() -> None:
+    def count(text: str) -> int:
+        time.sleep(1.0 if len(text) > 100_000 else 0.0)
+        return len(text)
+
+    async def answer_both() -> tuple[int, float]:
+        script = Scripted.from_text("text:ok")
+        started = time.perf_counter()
+        long = asyncio.create_task(script.answer(request("word " * 100_000)))
+        await asyncio.sleep(0.05)
+        await script.answer(request("short"))
+        seconds = time.perf_counter() - started
+        body = (await long).body
+        assert isinstance(body, bytes)
+        return json.loads(body)["usage"]["prompt_tokens"], seconds
+
+    set_tokenizer(count)
+    try:
+        tokens, seconds = asyncio.run(answer_both())
+    finally:
+        set_tokenizer(None)
+    assert tokens == 500_000
+    assert seconds < 0.5

@@ -113,7 +113,7 @@ def assistant(**fields: Any) -> str:
             assistant(tool_calls=[CALL]),
             assistant(tool_calls=[{**CALL, "function": {"arguments": '{"b":2.0,"a":1}', "name": "f"}}]),
         ),
-        (request(tools=[TOOL]), request(tools=[{**TOOL, "function": dict(reversed(TOOL["function"].items()))}])),
+        (request(tools=[TOOL]), request(tools=[{**TOOL, "function": dict(reversed(TOOL["function"].items()))}])),  # type: ignore[attr-defined]
         (request(tools=[{"x": 1}]), request(tools=[{"x": 1.0, "cache_control": {}, "strict": None}])),
         (request(system="s"), request(system=[{"type": "text", "text": "s"}])),
         (request(system=""), request()),

@@ -361,3 +361,23 @@ def test_a_long_text_is_counted_exactly_however_it_is_cut(name: str) -> None:
     for _ in range(5):
         text = "".join(random.choices(parts, k=60_000))
         assert count_tokens(text, name) == len(vocabulary.encode_ordinary(text))
+
+
+def test_a_tokenizer_of_ones_own_is_never_called_by_two_threads_at_once() -> None:
+    inside, most = 0, 0
+
+    def slow(text: str) -> int:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.005)
+        inside -= 1
+        return len(text)
+
+    count = get_tokenizer(slow)
+    threads = [threading.Thread(target=count, args=("text",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1

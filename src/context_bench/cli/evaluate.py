@@ -168,6 +168,8 @@ def _evaluate(
             debug=options.pdb,
             prices=Prices.from_file(options.prices) if options.prices else None,
             score_field=options.chosen_score_field,
+            baseline=options.baseline,
+            margin=options.margin,
             config={
                 "command": options.command,
                 "threshold_given": options.threshold is not None,

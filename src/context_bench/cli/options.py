@@ -125,6 +125,8 @@ class RunOptions:
     judge_key_env: str | None
     score_field: str
     threshold: float | None
+    baseline: str | None
+    margin: float | None
     repeats: int
     unsafe_code: bool
     tokenizer: str | None

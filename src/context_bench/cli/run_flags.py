@@ -223,6 +223,12 @@ def _add_scoring(group: Any) -> None:
         help="the score that counts (default: auto, the primary score of each dataset)",
     )
     add("--threshold", type=number, metavar="X", help="lowest score that passes (default: 0.7)")
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="system to hold the others against (default: direct, else passthrough, else the first)",
+    )
+    add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")

@@ -14,6 +14,7 @@ from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.engine.jobs import Item
 from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
@@ -56,15 +57,18 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     """Load a recorded run as a result; of one that did not finish, the part that was recorded."""
     config = dict(info.config)
     notes = config.pop("notes", {})
+    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
     if info.summary:
-        return EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+        result = EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+        result.read_accuracy(accuracy)
+        return result
     rows: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
     for record in store.run_records(info):
         row = record.row
         rows.append(row)
-        scorer.note_known(row.dataset, record.example, row.scores, row.unscored)
+        scorer.note_known(Item(record.example, row.dataset), row.scores, row.unscored)
         gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
     examples = {(row.dataset, row.example_id) for row in rows}
     config |= {
@@ -77,7 +81,7 @@ def load_result(store: Store, info: RunInfo) -> EvalResult:
     metrics = rebuild_metrics(config["metrics"])
     summary = summarize(rows, config["systems"], metrics, config)
     config["columns"] = summary.columns
-    return EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
+    return EvalResult.from_summary(rows, summary, config, metrics)
 
 
 def _list(options: Any) -> int:

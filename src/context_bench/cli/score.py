@@ -20,7 +20,7 @@ from context_bench.cli.output import build_reporter, choose_form, open_destinati
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
-from context_bench.engine.rescore import rescored
+from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
@@ -123,7 +123,7 @@ def _score_again(
         config |= {"evaluators": scorer.names, "primary": scorer.primaries}
         summary = summarize(rows, config["systems"], metrics, config)
         config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-        status, result = "done", EvalResult(rows, summary.numbers, {}, config, metrics, summary.notes)
+        status, result = "done", EvalResult.from_summary(rows, summary, config, metrics)
     finally:
         store.end_run(run, status, result)
     return result
@@ -136,16 +136,9 @@ def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
 
 
 def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer, progress: Progress) -> list[EvalRow]:
-    async def collect() -> list[EvalRow]:
-        rows = []
-        async for row in rescored(store, old, new, scorer):
-            rows.append(row)
-            progress.add(row)
-        return rows
-
     progress.start()
     loop = new_event_loop()
-    work = loop.create_task(collect())
+    work = loop.create_task(rescore(store, old, new, scorer, progress.add))
     try:
         return loop.run_until_complete(work)
     except KeyboardInterrupt:

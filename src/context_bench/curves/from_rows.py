@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from context_bench.comparison import choose_baseline
 from context_bench.curves.curve import Curve, Point
 from context_bench.curves.knobs import Sweep, find_sweeps
-from context_bench.errors import UsageError
 from context_bench.stats import (
     DEFAULT_MARGIN,
     ClusterSums,
@@ -34,8 +34,6 @@ __all__ = ["draw_curves"]
 Key = tuple[str, str, int]
 """Dataset, example, repeat."""
 
-_USUAL_BASELINES = ("direct", "passthrough")
-
 
 @dataclass(frozen=True)
 class _Arm:
@@ -58,8 +56,8 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
             else `passthrough`, else the setting that keeps the most tokens.
         margin: A difference within it does not matter; by default the run's, else 0.02.
     """
-    if baseline is not None and baseline not in result.summary:
-        raise UsageError(f"the baseline {baseline!r} is not a system of this run: it has {', '.join(result.summary)}")
+    if baseline is not None:
+        choose_baseline(result.systems, baseline)  # refuses one that is not there
     sweeps = find_sweeps(result.summary)
     if not sweeps or not result.rows:
         return []
@@ -76,7 +74,9 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     for sweep in sweeps:
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
         arms = {name: _make_arm(rows[name], field, meter, repeats) for name in (*sweep.settings, *_only(chosen))}
-        drawn.append((_draw_curve(sweep, arms, chosen, margin, meter, repeats), arms))
+        # One setting of a knob is a baseline for the others only if somebody asked for it.
+        held = None if baseline is None and chosen in sweep.settings else chosen
+        drawn.append((_draw_curve(sweep, arms, held, margin, meter, repeats), arms))
     return _add_areas(drawn, repeats)
 
 
@@ -85,8 +85,9 @@ def _only(name: str | None) -> tuple[str, ...]:
 
 
 def _find_baseline(result: EvalResult) -> str | None:
-    names = (result.config.get("baseline"), *_USUAL_BASELINES)
-    return next((name for name in names if name in result.summary), None)
+    wanted = result.config.get("baseline")
+    controls = result.config.get("controls") or ()
+    return choose_baseline(result.systems, wanted if wanted in result.summary else None, controls)
 
 
 def _find_meter(rows: Iterable[EvalRow]) -> str:

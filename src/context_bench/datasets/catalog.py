@@ -79,6 +79,7 @@ class Card:
         default_config: The configuration that the bare name means.
         configs: All configurations by name.
         note: What a user should know before using it.
+        cluster: The field of `meta` that names the document or conversation which examples share, where they do.
         threshold: The score from which its authors or readers would call an answer good, where that is known.
         threshold_note: Why passing the usual threshold means little for its score; empty where it means what it says.
     """
@@ -104,6 +105,7 @@ class Card:
     note: str = ""
     threshold: float | None = None
     threshold_note: str = ""
+    cluster: str = ""
 
     def config(self, name: str | None = None) -> Config:
         """Return a configuration, the default one without a name; the error for a wrong name lists the right ones."""

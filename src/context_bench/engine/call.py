@@ -150,7 +150,22 @@ def _waited(metadata: Mapping[str, Any]) -> float:
 
 
 def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
-    """Bring what a system returned into the agreed form, or say what is wrong with it."""
+    """Put what a system returned into the outcome, in the agreed form; BadOutput says what is wrong with it."""
+    own = system_traits(system).own_client
+    processed = _resolve_documents(_read_dict(raw, system), system, example)
+    _check_texts(processed, system)
+    metadata = processed.pop("metadata", None)
+    if not own:
+        processed.pop("tapped", None)  # what a tap saw is ours to say
+    outcome.returns = "response" if processed.get("context") is None else "context"
+    if processed.get("response") is None:
+        processed["response"] = processed["context"]
+    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
+    outcome.processed = processed
+
+
+def _read_dict(raw: Any, system: System) -> Example:
+    """Return a dict of our own; a text is a new context."""
     raw = {"context": raw} if isinstance(raw, str) else drop_echo(raw)
     if type(raw) is not dict and not isinstance(raw, Mapping):
         given = "None" if raw is None else f"a {type(raw).__name__}"
@@ -158,31 +173,34 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
     if deep := find_deep_fields(raw):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
         raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
-    processed = dict(raw)
-    if processed.get("documents") is not None:
-        if not _are_documents(processed["documents"]):
-            raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
-        processed = with_context(processed, example)
-    context, response = processed.get("context"), processed.get("response")
-    if context is None and response is None:
+    return dict(raw)
+
+
+def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
+    """Return it with the context that its documents make."""
+    documents = processed.get("documents")
+    if documents is None:
+        return processed
+    if not _are_documents(documents):
+        raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
+    return with_context(processed, example)
+
+
+def _check_texts(processed: Example, system: System) -> None:
+    """Refuse what holds neither an answer nor a context, or holds something else in their place."""
+    texts = {key: value for key in ("context", "response") if (value := processed.get(key)) is not None}
+    if not texts:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
-    for key, value in (("context", context), ("response", response)):
-        if value is not None and not isinstance(value, str):
+    for key, value in texts.items():
+        if not isinstance(value, str):
             raise BadOutput(f"{system.name}: {key!r} must be text, not {type(value).__name__}")
-    outcome.returns = "response" if context is None else "context"
-    if response is None:
-        processed["response"] = context
-    own = system_traits(system).own_client
-    if not own:
-        processed.pop("tapped", None)  # what a tap saw is ours to say
-    metadata = processed.pop("metadata", None)
-    if own and type(metadata) is dict:
-        outcome.metadata = metadata
-    elif isinstance(metadata, Mapping):
-        outcome.metadata = {key: value for key, value in metadata.items() if own or key not in _OURS}
-    if not own and "api_usage" in processed:
-        outcome.metadata = {**read_usage(processed["api_usage"]), **outcome.metadata}
-    outcome.processed = processed
+
+
+def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
+    """Return what a system says of its answer, less what is ours to say."""
+    given = metadata if isinstance(metadata, Mapping) else {}
+    said = {key: value for key, value in given.items() if own or key not in _OURS}
+    return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said
 
 
 def _are_documents(value: Any) -> bool:

@@ -40,9 +40,6 @@ __all__ = ["Plan", "Run"]
 _COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
 
-_SWITCH_AFTER = 0.0005
-"""Seconds for which a thread keeps the interpreter when another one wants it."""
-
 _TERM_GRACE = 5.0
 """Seconds between SIGTERM and the end of what is in flight."""
 
@@ -68,6 +65,9 @@ class Plan:
     preflight: bool = True
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] = lambda counts: dict.fromkeys(counts, "all")
     """Says how the examples of each dataset were chosen, given how many were read."""
+    baseline: str | None = None
+    margin: float | None = None
+    controls: Sequence[str] = ()
 
 
 class Run:
@@ -88,7 +88,14 @@ class Run:
         self._task: asyncio.Task[Any] | None = None
         self._budget: Budget | None = None
         self._preflight: Preflight | None = None
-        self.summarizer = Summarizer([each.name for each in plan.systems], plan.metrics, plan.score_field)
+        self.summarizer = Summarizer(
+            [each.name for each in plan.systems],
+            plan.metrics,
+            plan.score_field,
+            baseline=plan.baseline,
+            controls=plan.controls,
+            repeats=plan.repeats > 1,
+        )
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
@@ -132,7 +139,15 @@ class Run:
         slots = max(lane.slots for lane in lanes)
         width = len(plan.systems) * plan.repeats
         threads = Threads(slots, "context-bench-system")
-        maker = RowMaker(plan.count, plan.text_fields, plan.prices, plan.scorer.find_threshold)
+        scorer = plan.scorer
+        maker = RowMaker(
+            plan.count,
+            plan.text_fields,
+            plan.prices,
+            scorer.find_threshold,
+            scorer.find_cluster_field,
+            repeats=plan.repeats > 1,
+        )
         together = 1 if self._limited else slots
         if plan.limits.limits_spending:
             self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
@@ -148,7 +163,7 @@ class Run:
             with _interrupts(self._interrupt):
                 parts = (*plan.systems, *plan.scorer.chosen)
                 try:
-                    with _fewer_collections(), _quick_switches():
+                    with _fewer_collections():
                         await asyncio.gather(*(prepare() for prepare in map(find_prepare, parts) if prepare))
                         self._prepared = True
                         one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
@@ -256,17 +271,6 @@ def _fewer_collections() -> Iterator[None]:
     finally:
         if patient:
             gc.set_threshold(*usual)
-
-
-@contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Threads hand the interpreter over sooner meanwhile: the one that listens to servers needs it often."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, _SWITCH_AFTER))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
 
 
 @contextmanager

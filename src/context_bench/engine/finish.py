@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from context_bench.engine.threads import Threads, call_in_thread, unwrapped
+from context_bench.engine.threads import Threads, call_in_thread, unwrap
 from context_bench.errors import describe
 from context_bench.traits import find_finish
 
@@ -66,5 +66,5 @@ async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | 
         if inspect.isawaitable(ended):
             await ended
     except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt would end the loop, and the run with it
-        return unwrapped(error)
+        return unwrap(error)
     return None

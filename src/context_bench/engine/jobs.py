@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
+from context_bench.engine.scoring import Wiring
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT
 
@@ -17,6 +18,7 @@ class Item:
 
     Attributes:
         kept: Its id in the store.
+        wiring: Which evaluators judge it, once that was looked up.
         counted: Whether it was counted for its dataset.
         tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
         is_long: Whether its texts are so long that counting them is worth a thread.
@@ -24,19 +26,20 @@ class Item:
             question.
     """
 
-    __slots__ = ("counted", "counting", "digests", "example", "fault", "is_long", "kept", "tag", "tokens")
+    __slots__ = ("counted", "counting", "digests", "example", "fault", "is_long", "kept", "tag", "tokens", "wiring")
 
-    def __init__(self, example: Example) -> None:
+    def __init__(self, example: Example, tag: str | None = None) -> None:
         self.counted = False
         deep = find_deep_fields(example)
         self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep" if deep else None
         self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
-        self.tag = str(example.get("dataset") or "")
+        self.tag = str(example.get("dataset") or "") if tag is None else tag
         self.tokens: int | None = None
         self.counting: Future[None] | None = None
         self.is_long = _measure(self.example) >= LONG_TEXT
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
+        self.wiring: Wiring | None = None
 
 
 class Keys:

@@ -100,21 +100,22 @@ class Pipeline:
         recorder = self._recorder
         if recorder is None:
             return jobs
-        rows = recorder.known_rows(jobs)
-        known = [self._taken_over(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
+        rows = recorder.find_rows(jobs)
+        known = [self._reuse_row(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)
         if len(known) < len(jobs):
-            recorder.settle()
+            recorder.prepare_for_misses()
         return [job for job, row in zip(jobs, rows) if row is None]
 
-    def _taken_over(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
+    def _reuse_row(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
         job.item.tokens = row.input_tokens
-        self._scorer.note_known(job.item.tag, job.item.example, row.scores, row.unscored)
+        self._maker.set_cluster(job, row.metadata)
+        self._scorer.note_known(job.item, row.scores, row.unscored)
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None):
             recorder.keep_row(job, row, final=False)  # it is found where it was found now
         else:
-            recorder.keep_known(job)
+            recorder.copy_row(job)
         return job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
 
     async def run(self, job: Job) -> Outcome | None:
@@ -166,7 +167,7 @@ class Pipeline:
 
     def _find_answer(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
-        known = self._recorder.known_answer(job) if self._recorder is not None else None
+        known = self._recorder.find_answer(job) if self._recorder is not None else None
         if known is None and job.item.fault is not None:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
@@ -204,7 +205,7 @@ class Pipeline:
     def _takes_long(self, job: Job, outcome: Outcome) -> bool:
         if outcome.error is not None:
             return False
-        return _is_long(job, outcome) or self._scorer.wiring(job.item.tag, job.item.example).slow
+        return _is_long(job, outcome) or self._scorer.wire(job.item).slow
 
     # -- answers that are judged at once
 
@@ -218,7 +219,7 @@ class Pipeline:
         failure: ContextBenchError | None = None
         for job, outcome in answers:
             try:
-                judged = judge(job.item.example, outcome.processed, job.item.tag) if outcome.error is None else None
+                judged = judge(job.item, outcome.processed) if outcome.error is None else None
             except ContextBenchError as error:  # it ends the run; what was judged before it is kept
                 failure = error
                 break
@@ -261,15 +262,14 @@ class Pipeline:
 
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
-        example, tag = job.item.example, job.item.tag
-        judgement = await self._scorer.judge(example, outcome.processed, tag, self._slow_threads, memory, long)
+        judgement = await self._scorer.judge(job.item, outcome.processed, self._slow_threads, memory, long)
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._recorder is not None:
             self._recorder.keep_row(job, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
-        slow = self._scorer.wiring(job.item.tag, job.item.example).slow
+        slow = self._scorer.wire(job.item).slow
         return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
 
     def _judged(self, task: asyncio.Task[None]) -> None:

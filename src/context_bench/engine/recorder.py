@@ -48,7 +48,7 @@ class Recorder:
         """Say which systems cannot be recognised again, so that their answers are not reused."""
         for system in systems:
             if self._system_key(system)[0] is None and self.reuse:
-                _not_reused("answers", system.name)
+                _warn_not_reused("answers", system.name)
 
     def digest(self, item: Item) -> None:
         """Work out what stands for an example in keys; of a long one that takes its time, which a thread may spend."""
@@ -82,18 +82,18 @@ class Recorder:
         return self._systems[system.name]
 
     def _row_key(self, item: Item) -> bytes | None:
-        wiring = self._scorer.wiring(item.tag, item.example)
+        wiring = self._scorer.wire(item)
         if wiring not in self._rows:
             known = {each.name: self._evaluators.of(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
-                _not_reused("scores", name)
+                _warn_not_reused("scores", name)
             unknown = None in known.values() or self._counting is None
             self._rows[wiring] = (
                 None if unknown else digest(repr(known), self._counting or "", self._scorer.score_field)
             )
         return self._rows[wiring]
 
-    def known_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
+    def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
         """The finished row of each job, when nothing that it depends on has changed."""
         if not self._looks_up:
             return [None] * len(jobs)
@@ -109,7 +109,7 @@ class Recorder:
                 rows.append(row)
         return rows
 
-    def known_answer(self, job: Job) -> Outcome | None:
+    def find_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
         if not self._looks_up:
             return None
@@ -145,15 +145,15 @@ class Recorder:
         if new:
             self.store.put_example(item.kept, keys.whole, item.example)
 
-    def keep_known(self, job: Job) -> None:
+    def copy_row(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
         keys = self.keys_of(job)
         assert keys.row is not None
         self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
 
-    def settle(self) -> None:
-        """Get ready for jobs that are not known: nothing waits that was only found, and what may help them is read."""
-        self.store.settle_copies()
+    def prepare_for_misses(self) -> None:
+        """Flush queued copies of rows, and load the indexes, before the first job that is not known."""
+        self.store.flush_copies()
         self._index_rest()
 
     def _index_rest(self) -> None:
@@ -168,7 +168,7 @@ class Recorder:
         return ScoreMemory(self.store, self._evaluators, self.keys_of(job).whole, processed, reuse=self.reuse)
 
 
-def _not_reused(what: str, name: str) -> None:
+def _warn_not_reused(what: str, name: str) -> None:
     warnings.warn(
         f"{what} of {name!r} are not reused: what they depend on cannot be told. Give it a text attribute "
         "`fingerprint`",

@@ -2,65 +2,81 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
-from collections import deque
-from collections.abc import AsyncIterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
 
+from context_bench.engine.jobs import Job
 from context_bench.engine.recorder import Fingerprints, ScoreMemory
-from context_bench.engine.scoring import Scorer
+from context_bench.engine.scheduler import Feed, Lane, run_lanes
+from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import price_judges, shipped_prices
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
+from context_bench.systems import Passthrough
+from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["rescored"]
+__all__ = ["rescore"]
 
 
-async def rescored(store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer) -> AsyncIterator[EvalRow]:
-    """The rows of a run with fresh scores, each kept as part of a new run; errors stay errors.
+async def rescore(
+    store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer, on_row: Callable[[EvalRow], None] = lambda _: None
+) -> list[EvalRow]:
+    """Judge the rows of a run again, several at once, and keep each as part of a new run; errors stay errors.
 
-    Slow evaluators judge several rows at once.
+    Args:
+        store: Where both runs are.
+        run: The run that was recorded.
+        new_run: What its rows become part of.
+        scorer: Judges.
+        on_row: Told of each row as it is judged.
     """
-    cores = os.cpu_count() or 1
+    records: dict[int, RunRecord] = {}
+    rows: dict[int, EvalRow] = {}
     fingerprints = Fingerprints()
-    under_way: deque[asyncio.Task[EvalRow]] = deque()
-    threads = Threads(cores, "context-bench-score")
+    slots = 8 * (os.cpu_count() or 1)
+    threads, long = Threads(os.cpu_count() or 1, "context-bench-score"), Threads(2, "context-bench-long")
 
-    async def judge(place: int, record: RunRecord) -> EvalRow:
+    def read() -> Iterator[dict[str, object]]:
+        for place, record in enumerate(store.run_records(run)):
+            records[place] = record
+            yield record.example
+
+    async def judge(job: Job) -> None:
+        record = records.pop(job.order)
         row = record.row
         if record.answer is not None:
-            memory = ScoreMemory(store, fingerprints, record.example_key, record.answer.processed, reuse=True)
-            row = await _judged(record, run, scorer, threads, memory)
-        store.put_row(new_run, place, None, record.example_id, record.response, row, record.answer_record)
+            item, processed = job.item, record.answer.processed
+            item.tag = row.dataset
+            memory = ScoreMemory(store, fingerprints, record.example_key, processed, reuse=True)
+            is_long = item.is_long or len(row.response) >= LONG_TEXT
+            judgement = await scorer.judge(item, processed, threads, memory, long if is_long else None)
+            row = _replace_scores(row, run, scorer, judgement)
+        store.put_row(new_run, job.order, None, record.example_id, record.response, row, record.answer_record)
         if record.example:  # in case the run that it is from is removed meanwhile
             store.put_example(record.example_id, record.example_key, record.example)
-        return row
+        rows[job.order] = row
+        on_row(row)
 
+    lane = Lane(slots, [(0, Passthrough())])  # nothing is asked of it: the answers are there
+    feed = Feed(read(), [lane], 1, 1, 2 * slots + 2)
     join_shared_transport()
     try:
-        for place, record in enumerate(store.run_records(run)):
-            under_way.append(asyncio.ensure_future(judge(place, record)))
-            if len(under_way) >= 8 * cores:
-                yield await under_way.popleft()
-        while under_way:
-            yield await under_way.popleft()
+        await run_lanes(feed, [lane], judge)
     finally:
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
-        threads.shutdown(cancel_futures=True)
+        for each in (threads, long):
+            each.shutdown(cancel_futures=True)
         await leave_shared_transport()
+    if feed.error is not None:
+        raise feed.error
+    return [rows[place] for place in sorted(rows)]
 
 
-async def _judged(record: RunRecord, run: RunInfo, scorer: Scorer, threads: Executor, memory: ScoreMemory) -> EvalRow:
-    row, answer = record.row, record.answer
-    assert answer is not None
-    judgement = await scorer.judge(record.example, answer.processed, row.dataset, threads, memory)
+def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judgement) -> EvalRow:
+    """Return a row with new scores, and without what the evaluators of its run said beside theirs."""
     before = run.config.get("evaluators") or ()
     left_out = {*before, "card_threshold", "judge_cost_usd"}
     kept = {key: value for key, value in row.metadata.items() if key not in left_out}

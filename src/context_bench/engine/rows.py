@@ -30,6 +30,8 @@ class RowMaker:
         text_fields: The fields that count as the prompt; None for the usual ones.
         prices: For the cost of a request.
         find_threshold: The threshold that the card of a dataset tag recommends, if it does.
+        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
+        repeats: Whether examples are answered several times: the answers to one are then not independent.
     """
 
     def __init__(
@@ -38,9 +40,12 @@ class RowMaker:
         text_fields: Sequence[str] | None,
         prices: Prices | None,
         find_threshold: Callable[[str], float | None] = lambda _: None,
+        find_cluster_field: Callable[[str], str | None] = lambda _: "group",
+        repeats: bool = False,
     ) -> None:
         self._count, self._text_fields, self._prices = count, text_fields, prices
         self._find_threshold = cache(find_threshold)
+        self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
         self._warns = prices is not None and prices is not shipped_prices()
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
@@ -50,12 +55,13 @@ class RowMaker:
         example, processed = job.item.example, outcome.processed
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
-            metadata |= _standing(example["meta"])
+            metadata |= _read_aggregation_fields(example["meta"])
+        self.set_cluster(job, metadata)
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:
-            self._tell_ignored(job)
+            self._warn_ignored_usage(job)
         if "tapped" in processed and outcome.returns == "response":
             metadata |= measure_row(read_exchanges(processed["tapped"]), self._count).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
@@ -90,6 +96,16 @@ class RowMaker:
             upstream_tokens=upstream_tokens,
         )
 
+    def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
+        """Put in which document or conversation the example shares with others, or that it is answered again."""
+        example = job.item.example
+        field, meta = self._find_cluster_field(job.item.tag), example.get("meta")
+        cluster = meta.get(field) if isinstance(meta, Mapping) else None
+        if cluster is None and self._repeats:
+            cluster = example["id"]
+        if isinstance(cluster, str | int):
+            metadata["cluster"] = cluster
+
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
         list_requests = system_traits(job.system).list_requests
@@ -108,7 +124,7 @@ class RowMaker:
             item.tokens = count_prompt(item.example, self._count, self._text_fields)
         return item.tokens
 
-    def _tell_ignored(self, job: Job) -> None:
+    def _warn_ignored_usage(self, job: Job) -> None:
         """Say once for each system that its server tells numbers that cannot be."""
         if job.system.name not in self._ignored:
             self._ignored.add(job.system.name)
@@ -145,8 +161,8 @@ class RowMaker:
             warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 
 
-def _standing(meta: Any) -> dict[str, Any]:
-    """How the row counts in an official number that is no mean of rows."""
+def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
+    """Return group, weight and weight_field, for official scores that are not a mean over rows."""
     if not isinstance(meta, Mapping):
         return {}
     standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}

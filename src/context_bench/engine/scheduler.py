@@ -85,7 +85,7 @@ class Feed:
             lane.pending = deque(job for job in lane.pending if job.system is not system)
         self._lanes = [lane for lane in self._lanes if lane.systems]
         if self._lanes:
-            self._let_go()
+            self._forget_finished()
         self._moved.set()
 
     async def next(self, lane: Lane) -> Job | None:
@@ -143,7 +143,7 @@ class Feed:
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
         if not self._stopped:  # what is known may have been the reason to stop
             lane.pending.extend(left)
-        self._let_go()
+        self._forget_finished()
 
     def _read(self, wanted: int) -> None:
         items = []
@@ -157,7 +157,7 @@ class Feed:
             self._ended = True
             self._moved.set()
 
-    def _let_go(self) -> None:
+    def _forget_finished(self) -> None:
         """Forget the examples that all lanes have had."""
         slowest = min([lane.position for lane in self._lanes])
         if slowest > self._first:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.threads import call_beside, call_in_thread, unwrapped
+from context_bench.engine.threads import call_beside, call_in_thread, unwrap
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
@@ -19,11 +19,11 @@ from context_bench.types import Evaluator, Example
 
 __all__ = ["Judgement", "Memory", "Scorer", "Wiring", "check_threshold"]
 
-EVERYWHERE = "answer-quality"
+COMMON_EVALUATOR = "answer-quality"
 """The evaluator that every dataset has; without a gold answer it gives no score."""
 
-UNDESCRIBED = ("context-recall",)
-"""What data that no card describes has beside it."""
+DEFAULT_EVALUATORS = ("context-recall",)
+"""Also applied to datasets that have no catalog card."""
 
 BY_FIELD = {
     "correct_letter": ("multiple-choice-accuracy", "mc_accuracy"),
@@ -48,7 +48,7 @@ class Judgement:
 
     def failed(self, evaluator: Evaluator, error: BaseException) -> None:
         """An evaluator gave no score, which another try may give."""
-        raised = unwrapped(error)
+        raised = unwrap(error)
         self.unscored[evaluator.name] = describe(raised)
         self.transient = True
         if frames := list_frames(raised):
@@ -69,6 +69,14 @@ class Wiring:
     def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
         self.evaluators, self.card = evaluators, card
         self.slow = any(map(is_slow, evaluators))
+
+
+class Judged(Protocol):
+    """An example to be judged: with its dataset tag, and its evaluators once they are looked up."""
+
+    example: Example
+    tag: str
+    wiring: Wiring | None
 
 
 class Scorer:
@@ -94,9 +102,9 @@ class Scorer:
         self._settings = settings or {}
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
-        self._given = None if evaluators is None else _all_checked(evaluators)
-        self._extra = _all_checked(extra)
-        _no_repeats([*(self._given or ()), *self._extra])
+        self._given = None if evaluators is None else _check_all(evaluators)
+        self._extra = _check_all(extra)
+        _refuse_repeats([*(self._given or ()), *self._extra])
         self._wirings: dict[tuple[str, tuple[str, ...]], Wiring] = {}
         self._cards: dict[str, Card | None] = {}
         self._made: dict[str, Evaluator] = {}
@@ -106,11 +114,11 @@ class Scorer:
         if tag not in self._cards:
             self._cards[tag] = card_for(tag)
         card = self._cards[tag]
-        fields = _telling(example) if self._given is None and card is None else ()
+        fields = _list_judging_fields(example) if self._given is None and card is None else ()
         known = self._wirings.get((tag, fields))
         if known is None:
             evaluators = [*self._wire(tag, fields), *self._extra]
-            _no_repeats(evaluators)
+            _refuse_repeats(evaluators)
             known = self._wirings[tag, fields] = Wiring(evaluators, card)
         return known
 
@@ -122,8 +130,8 @@ class Scorer:
         if self._given is not None:
             return self._given
         card = card_for(tag)
-        names = card.evaluators if card else (*UNDESCRIBED, *(BY_FIELD[field][0] for field in fields))
-        return [self._evaluator(name) for name in dict.fromkeys((EVERYWHERE, *names))]
+        names = card.evaluators if card else (*DEFAULT_EVALUATORS, *(BY_FIELD[field][0] for field in fields))
+        return [self._evaluator(name) for name in dict.fromkeys((COMMON_EVALUATOR, *names))]
 
     @property
     def chosen(self) -> list[Evaluator]:
@@ -145,6 +153,11 @@ class Scorer:
             self._made[name] = registry.get("evaluator", name)(**self._settings.get(name, {}))
         return self._made[name]
 
+    def find_cluster_field(self, tag: str) -> str | None:
+        """Find the field of `meta` that names the document or conversation which examples of a dataset share."""
+        card = card_for(tag)
+        return "group" if card is None else card.cluster or None
+
     def find_threshold(self, tag: str) -> float | None:
         """The threshold that the card of a dataset recommends for the score that counts."""
         card = card_for(tag)
@@ -162,11 +175,16 @@ class Scorer:
                 fields.update(emitted)
         return fields
 
+    def wire(self, item: Judged) -> Wiring:
+        """Return what judges an example, which is looked up once for all systems."""
+        if item.wiring is None:
+            item.wiring = self.wiring(item.tag, item.example)
+        return item.wiring
+
     async def judge(
         self,
-        example: Example,
+        item: Judged,
         processed: Example,
-        tag: str,
         threads: Executor,
         memory: Memory | None = None,
         long: Executor | None = None,
@@ -174,50 +192,50 @@ class Scorer:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
         Args:
-            example: As the dataset has it.
+            item: The example as the dataset has it.
             processed: What the system made of it.
-            tag: The dataset.
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
         """
-        judgement, wiring = Judgement(), self.wiring(tag, example)
-        for evaluator in wiring.evaluators:
+        judgement, example = Judgement(), item.example
+        for evaluator in self.wire(item).evaluators:
             if not is_slow(evaluator):
                 await call_beside(long, _judge, judgement, evaluator, example, processed)
             elif not _lacks_answer(judgement, evaluator, processed):
                 try:
-                    scores = await _slow_scores(evaluator, example, processed, threads, memory)
+                    scores = await _score_slowly(evaluator, example, processed, threads, memory)
                 # A scorer that fails is a missing score, not a lost run.
                 except (Exception, SystemExit) as error:  # noqa: BLE001
                     judgement.failed(evaluator, error)
                 else:
                     _add(judgement, evaluator, scores)
-        return self._with_primary(judgement, wiring, example, tag)
+        return self._set_primary(judgement, item)
 
-    def judge_at_once(self, example: Example, processed: Example, tag: str) -> Judgement:
-        """The same where no evaluator is slow."""
-        judgement, wiring = Judgement(), self.wiring(tag, example)
-        for evaluator in wiring.evaluators:
+    def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
+        """Do the same where no evaluator is slow."""
+        judgement, example = Judgement(), item.example
+        for evaluator in self.wire(item).evaluators:
             _judge(judgement, evaluator, example, processed)
-        return self._with_primary(judgement, wiring, example, tag)
+        return self._set_primary(judgement, item)
 
-    def _with_primary(self, judgement: Judgement, wiring: Wiring, example: Example, tag: str) -> Judgement:
+    def _set_primary(self, judgement: Judgement, item: Judged) -> Judgement:
         scores = judgement.scores
         primary = "score" if self.score_field == "score" and "score" in scores else None  # a user's own score wins
-        primary = primary or self._find_primary(scores, judgement.unscored, wiring, example)
+        primary = primary or self._find_primary(scores, judgement.unscored, self.wire(item), item.example)
         if primary is not None:
             scores["score"] = scores[primary]
-            self._note_primary(tag, primary)
+            self._note_primary(item.tag, primary)
         return judgement
 
-    def note_known(self, tag: str, example: Example, scores: Mapping[str, float], unscored: Mapping[str, str]) -> None:
+    def note_known(self, item: Judged, scores: Mapping[str, float], unscored: Mapping[str, str]) -> None:
         """Note which score counts in a row that was judged by an earlier run."""
+        tag = item.tag
         if tag in self.primaries and self._cards.get(tag):
             return  # a card names one score for all its rows
         if "score" in scores:
             own = {key: value for key, value in scores.items() if key != "score"}
-            primary = self._find_primary(own, unscored, self.wiring(tag, example), example)
+            primary = self._find_primary(own, unscored, self.wire(item), item.example)
             self._note_primary(tag, primary if primary and own[primary] == scores["score"] else "score")
 
     def _note_primary(self, tag: str, primary: str) -> None:
@@ -236,7 +254,7 @@ class Scorer:
         if wiring.card:
             candidates = [wiring.card.primary]
         else:
-            wired = [BY_FIELD[field] for field in _telling(example)]
+            wired = [BY_FIELD[field] for field in _list_judging_fields(example)]
             if any(evaluator in unscored for evaluator, _ in wired):
                 return None  # what should count could not be judged: another score must not stand in for it
             candidates = [*(key for _, key in wired), "f1"]
@@ -267,7 +285,7 @@ def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
         raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")
 
 
-def _telling(example: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of an example that say how it is judged; most have none."""
     if BY_FIELD.keys().isdisjoint(example):
         return ()
@@ -307,7 +325,7 @@ class Memory(Protocol):
     def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
 
 
-async def _slow_scores(
+async def _score_slowly(
     evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
 ) -> Mapping[str, float]:
     """Ask an evaluator that waits or works long, unless it is remembered what it said."""
@@ -322,13 +340,13 @@ async def _slow_scores(
     return {} if scores is None else scores
 
 
-def _all_checked(evaluators: Any) -> list[Evaluator]:
+def _check_all(evaluators: Any) -> list[Evaluator]:
     if not isinstance(evaluators, list | tuple):
         evaluators = [evaluators]
     return [adapt_evaluator(each) for each in evaluators]
 
 
-def _no_repeats(evaluators: Sequence[Evaluator]) -> None:
+def _refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
     owners: dict[str, str] = {}
     for evaluator in evaluators:
         for key in find_score_fields(evaluator) or ():

@@ -101,8 +101,8 @@ class Endpoint:
         self._secrets = [value for value in self._headers.values() if isinstance(value, Secret)]
         self._secrets += [Secret(value) for value in (*find_url_secrets(self.base_url), *secrets)]
         # Made once, and kept where no dump of this object's attributes shows them.
-        self._lines = cache(lambda: tuple(f"{name}: {_revealed(value)}" for name, value in self._headers.items()))
-        self._spelled = cache(lambda: tuple(_spellings(self._secrets)))
+        self._lines = cache(lambda: tuple(f"{name}: {_reveal(value)}" for name, value in self._headers.items()))
+        self._spelled = cache(lambda: tuple(_spell(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
         self._look: asyncio.Future[None] | None = None
         self._has_answered = False
@@ -160,7 +160,7 @@ class Endpoint:
                 pause = self.policy.delay(refusals if refused else retries, again.asked)
                 may_retry = short or self.policy.allows(retries, refused=refused)
                 if not may_retry or monotonic() + pause >= exchange.deadline or self._gate.closed:
-                    raise self._given_up(again, exchange, url, monotonic() - started) from None
+                    raise self._give_up(again, exchange, url, monotonic() - started) from None
                 retries += not refused
                 refusals += refused
                 if refused:
@@ -193,7 +193,7 @@ class Endpoint:
                 _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
             reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
         except (ConnectionFailed, LocalShortage, TimedOut) as error:
-            raise self._unanswered(error) from None
+            raise self._make_retry(error) from None
         finally:
             self._gate.leave()
             exchange.deadline += transport.held - held  # nobody listened meanwhile
@@ -220,7 +220,7 @@ class Endpoint:
         if not refusing and not self._gate.refusing:
             exchange.deadline += seconds
 
-    def _unanswered(self, error: RequestFailed) -> _Retry:
+    def _make_retry(self, error: RequestFailed) -> _Retry:
         if isinstance(error, ConnectionFailed):
             self._gate.unreachable(str(error))
         return _Retry(error)
@@ -301,7 +301,7 @@ class Endpoint:
             raise _Retry(error, reply)
         raise error
 
-    def _given_up(self, again: _Retry, exchange: Exchange, url: str, seconds: float) -> RequestFailed:
+    def _give_up(self, again: _Retry, exchange: Exchange, url: str, seconds: float) -> RequestFailed:
         error = again.error
         error.url = url
         if exchange.attempts > 1:
@@ -355,11 +355,11 @@ def _for_log(body: bytes) -> str:
     return text if len(body) <= 4 * _SHOWN else f"{text}… ({len(body):,} bytes)"
 
 
-def _revealed(value: str | Secret) -> str:
+def _reveal(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
 
 
-def _spellings(secrets: Iterable[Secret]) -> Iterator[bytes]:
+def _spell(secrets: Iterable[Secret]) -> Iterator[bytes]:
     """The long words of every secret, each as it stands and as JSON may spell it."""
     for secret in secrets:
         for word in re.split(r"[\s;,=]+", secret.reveal()):

@@ -81,7 +81,7 @@ class Transport:
         timed: bool = False,
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
-        multi = self._multi or self._opened()
+        multi = self._multi or self._open()
         queued = await self._take_room()
         try:
             handle = self._idle.pop() if self._idle else _Handle()
@@ -119,7 +119,7 @@ class Transport:
 
     async def connect(self, url: str, timeout: float) -> None:
         """Find out whether somebody listens, TLS included; no request is sent."""
-        multi, curl = self._multi or self._opened(), pycurl.Curl()
+        multi, curl = self._multi or self._open(), pycurl.Curl()
         try:
             curl.setopt(pycurl.URL, url)
             curl.setopt(pycurl.CONNECT_ONLY, 1)
@@ -127,12 +127,12 @@ class Transport:
             curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
             await multi.add_handle(curl, timeout)
         except pycurl.error as error:
-            place = _shown_place(url)
+            place = _mask_place(url)
             raise _shortage(curl, place) or _unreachable(f"{place}: {error.args[1]}") from None
         finally:
             _drop(curl, multi)
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         self._multi = multi = open_multi()
         most = self._max_connections or connection_limit()
         self._room = asyncio.Semaphore(most)
@@ -224,7 +224,7 @@ _no_proxy = _NoProxy()
 
 def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> RequestFailed:
     code, message = error.args[0], str(error.args[1])
-    place = _shown_place(url)
+    place = _mask_place(url)
     if code in _TIMEOUTS and not handle.connected:
         return _unreachable(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
@@ -244,7 +244,7 @@ def _unreachable(problem: str) -> ConnectionFailed:
 
 
 @lru_cache(maxsize=64)
-def _shown_place(url: str) -> str:
+def _mask_place(url: str) -> str:
     """A URL as an error may show it: without parameters, and without a key in its path."""
     return mask_text(url.split("?", 1)[0])
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 
 __all__ = ["CostOfPass"]
 
@@ -35,13 +37,15 @@ class CostTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = self._tokens = 0
+        self._spread = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         self._tokens += row.output_tokens
         value = self._rows.take(row)
-        if value is not None and row.error is None:
-            self._passing += value >= self._threshold
+        passes = value is not None and row.error is None and value >= self._threshold
+        self._passing += passes
+        self._spread.add(row, row.output_tokens, passes)
 
     def result(self) -> dict[str, float]:
         """Return tokens for each pass so far."""
@@ -51,3 +55,7 @@ class CostTally:
     def unmeasured(self) -> dict[str, str]:
         """Name both numbers when no row has the score: whether anything passed is then not known."""
         return self._rows.unmeasured("cost_of_pass", "num_passing")
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the cost."""
+        return {"cost_of_pass": self._spread.interval()} if self._passing else {}

@@ -9,8 +9,10 @@ from typing import Any
 
 from context_bench.metrics.facts import read_fact
 from context_bench.metrics.quality import ScoreCount
+from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
-from context_bench.summary import fold
+from context_bench.stats import Interval
 
 __all__ = ["DollarCost"]
 
@@ -20,7 +22,7 @@ _UNPAID = ("scripted/", "local ")
 
 
 @dataclass(frozen=True)
-class DollarCost:
+class DollarCost(RunningMetric):
     """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
 
     Rows that failed or did not pass are on the bill too; those whose cost nobody knows are left out altogether, which
@@ -36,10 +38,6 @@ class DollarCost:
         """Start running sums."""
         return DollarTally(self.threshold, self.score_field)
 
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Add up the dollars; the cost of a pass is infinite when nothing passes."""
-        return fold(self.start(), rows)
-
 
 class DollarTally:
     """Sums of dollars, with the rows that they stand on."""
@@ -51,6 +49,7 @@ class DollarTally:
         self._judged = self._judged_unknown = 0
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
+        self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
@@ -63,7 +62,10 @@ class DollarTally:
         self._dollars += cost
         self._estimated += row.metadata.get("cost_is_estimate") is True
         value = self._scores.take(row)
-        self._passing += row.error is None and value is not None and value >= self._threshold
+        passes = row.error is None and value is not None and value >= self._threshold
+        self._passing += passes
+        self._each.add(row, cost, 1)
+        self._pass.add(row, cost, passes)
 
     def _add_judge(self, row: EvalRow) -> None:
         spent = read_fact(row, "judge_cost_usd")
@@ -83,6 +85,11 @@ class DollarTally:
         if self._judged or self._judged_unknown:
             values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
         return values
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the intervals of the cost for a thousand examples and for each that passes."""
+        intervals = {"cost_per_1k_usd": self._each.interval().multiply(1000)} if self._dollars else {}
+        return intervals | ({"cost_of_pass_usd": self._pass.interval()} if self._dollars and self._passing else {})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
         """Take in which entry of the prices the system has; one whose cost nobody knows has NaN."""

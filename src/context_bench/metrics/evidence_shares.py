@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 
 __all__ = ["EvidenceShares"]
 
@@ -44,12 +46,14 @@ class EvidenceTally:
         self._threshold, self._field = threshold, score_field
         self._cells = dict.fromkeys([(True, True), (True, False), (False, True), (False, False)], 0)
         self._unknown = 0
+        self._spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         survived, score = row.scores.get(SURVIVED), row.scores.get(self._field)
         if row.error is None and survived is not None and score is not None:
             self._cells[survived >= 1.0, score >= self._threshold] += 1
+            self._spread.add(row, survived >= 1.0)
         elif row.error is None and survived is None and score is not None:
             # Evidence was looked for in vain: which call gave the answer is not known.
             reason = row.metadata.get("answer_unknown")
@@ -73,3 +77,7 @@ class EvidenceTally:
             values["evidence_survival_best"] = (survived + self._unknown) / every
             values["evidence_survival_worst"] = survived / every
         return values
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the share that kept its evidence."""
+        return {"evidence_survival": self._spread.interval()} if any(self._cells.values()) else {}

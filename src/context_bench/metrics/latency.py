@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
+from context_bench.stats import Interval, Values, quantile_interval
 
 __all__ = ["Latency", "percentile"]
 
@@ -58,3 +59,12 @@ class LatencyTally:
     def unmeasured(self) -> dict[str, str]:
         """Name all four when no row succeeded."""
         return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the intervals of the quantiles."""
+        if not self._seconds:
+            return {}
+        values = Values(limit=len(self._seconds))
+        values.extend(sorted(self._seconds))
+        shares = {"latency_median": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
+        return {key: quantile_interval(values, share) for key, share in shares.items()}

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from context_bench.metrics.quality import MeanTally
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
+from context_bench.stats import Interval, average_means
 
 __all__ = ["PerDatasetBreakdown"]
 
 
 @dataclass(frozen=True)
 class PerDatasetBreakdown(RunningMetric):
-    """Mean of a score for each dataset tag, as `dataset:<tag>`; rows without a tag are `unknown`."""
+    """Mean of a score for each dataset tag, as `dataset:<tag>`; rows without a tag are `unknown`.
+
+    `macro_score` is the mean of those means, over the datasets that have a scored row: each dataset counts the same,
+    however many examples it has.
+    """
 
     score_field: str = "f1"
     name = "per-dataset-breakdown"
@@ -39,7 +44,22 @@ class BreakdownTally:
 
     def result(self) -> dict[str, float]:
         """Return the means so far, sorted by tag."""
-        return {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}
+        means = {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}
+        scored = self._list_scored()
+        if len(scored) > 1:
+            means["macro_score"] = sum(mean.result()["mean_score"] for mean in scored) / len(scored)
+        return means
+
+    def _list_scored(self) -> list[MeanTally]:
+        return [self._means[tag] for tag in sorted(self._means) if not self._means[tag].unmeasured()]
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of each mean, and of their mean."""
+        known = {f"dataset:{tag}": mean.spread.interval() for tag, mean in self._means.items() if mean.count}
+        scored = self._list_scored()
+        if len(scored) > 1:
+            known["macro_score"] = average_means([mean.spread.estimate() for mean in scored])
+        return known
 
     def unmeasured(self) -> dict[str, str]:
         """Name the datasets of which no row has the score."""

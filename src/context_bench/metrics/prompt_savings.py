@@ -8,7 +8,9 @@ from typing import Any
 
 from context_bench.metrics.facts import read_fact, read_sides
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import MeanSpread, RatioSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
 __all__ = ["PromptSavings", "SavingsTally"]
@@ -41,6 +43,7 @@ class SavingsTally:
         self._sent = self._passed_on = self._downstream = 0.0
         self._rows = self._judged = self._untouched = self._tapped = 0
         self._unknown_sent = self._least = self._most = 0.0
+        self._spread, self._untouched_spread = RatioSpread(), MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
@@ -51,6 +54,7 @@ class SavingsTally:
         self._rows += 1
         self._sent += sides[0]
         self._passed_on += sides[1]
+        self._spread.add(row, sides[1], sides[0])
         downstream, untouched = read_fact(row, "downstream_tokens"), read_fact(row, "untouched")
         if downstream is not None:
             self._tapped += 1
@@ -58,6 +62,7 @@ class SavingsTally:
         if untouched is not None:
             self._judged += 1
             self._untouched += untouched == 1
+            self._untouched_spread.add(row, untouched == 1)
 
     def _add_unknown(self, row: EvalRow) -> None:
         """Add a row of which only bounds are known."""
@@ -82,6 +87,11 @@ class SavingsTally:
             if self._judged:
                 values["untouched_share"] = self._untouched / self._judged
         return values | self._bounds(0.0)
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the intervals of the savings and of the share that was left alone."""
+        intervals = {"prompt_savings": self._spread.interval().subtract_from(1.0)} if self._sent else {}
+        return intervals | ({"untouched_share": self._untouched_spread.interval()} if self._judged else {})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
         """Return the best and the worst case with what a tapped system reports at its end: calls that came late."""

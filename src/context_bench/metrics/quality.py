@@ -10,7 +10,9 @@ import math
 from dataclasses import dataclass
 
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 from context_bench.text.squad import exact_match, f1_score, normalize_answer, recall_score
 
 __all__ = [
@@ -77,11 +79,13 @@ class MeanTally:
     def __init__(self, score_field: str) -> None:
         self._rows = ScoreCount(score_field)
         self._partials: list[float] = []
+        self.spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         value = self._rows.take(row)
         if value is not None:
+            self.spread.add(row, value)
             self._partials.append(value)
             if len(self._partials) == 1024:
                 self._partials = _exact_parts(self._partials)
@@ -98,6 +102,10 @@ class MeanTally:
     def unmeasured(self) -> dict[str, str]:
         """Name the mean when no row has the score."""
         return self._rows.unmeasured("mean_score")
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the mean."""
+        return {"mean_score": self.spread.interval()}
 
 
 def _exact_parts(values: list[float]) -> list[float]:
@@ -131,12 +139,15 @@ class PassTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = 0
+        self._spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         value = self._rows.take(row)
         if value is not None:
-            self._passing += value >= self._threshold
+            passes = value >= self._threshold
+            self._passing += passes
+            self._spread.add(row, passes)
 
     def result(self) -> dict[str, float]:
         """Return the share so far."""
@@ -145,3 +156,7 @@ class PassTally:
     def unmeasured(self) -> dict[str, str]:
         """Name the share when no row has the score."""
         return self._rows.unmeasured("pass_rate")
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the share."""
+        return {"pass_rate": self._spread.interval()}

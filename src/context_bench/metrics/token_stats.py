@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from context_bench.metrics.row_by_row import NoTally, RunningMetric
+from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
 __all__ = ["CompressionRatio", "ParetoRank"]
@@ -34,6 +36,7 @@ class TokenTally:
 
     def __init__(self) -> None:
         self._input = self._output = self._count = 0
+        self._spread = RatioSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
@@ -41,6 +44,7 @@ class TokenTally:
             self._input += row.input_tokens
             self._output += row.output_tokens
             self._count += 1
+            self._spread.add(row, row.output_tokens, row.input_tokens)
 
     def result(self) -> dict[str, float]:
         """Return the ratio so far."""
@@ -56,6 +60,10 @@ class TokenTally:
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
         return {} if self._input else {"compression_ratio": "the examples have no prompt tokens"}
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the ratio."""
+        return {"compression_ratio": self._spread.interval().subtract_from(1.0)} if self._input else {}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import Any
 from context_bench.metrics.facts import read_fact
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
+from context_bench.stats import Interval
 
 __all__ = ["UpstreamCost"]
 
@@ -41,6 +43,7 @@ class UpstreamCostTally:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
         self._passing = self._unknown = self._late = 0
         self._tokens = 0.0
+        self._spread = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
         """Add one row. What was written is known where there is a tap, else it is the response."""
@@ -50,15 +53,22 @@ class UpstreamCostTally:
         written = read_fact(row, "written_tokens")
         if written is None:
             written = read_fact(row, "response_tokens") or 0.0
-        self._tokens += row.upstream_tokens + written + (read_fact(row, "lost_upstream_tokens") or 0.0)
+        tokens = row.upstream_tokens + written + (read_fact(row, "lost_upstream_tokens") or 0.0)
+        self._tokens += tokens
         value = self._rows.take(row)
-        self._passing += row.error is None and value is not None and value >= self._threshold
+        passes = row.error is None and value is not None and value >= self._threshold
+        self._passing += passes
+        self._spread.add(row, tokens, passes)
 
     def result(self) -> dict[str, float]:
         """Return tokens for each pass so far."""
         if not self._known and not self._unknown:
             return {}
         return {"upstream_cost_of_pass": self._tokens / self._passing if self._passing else math.inf}
+
+    def intervals(self) -> dict[str, Interval]:
+        """Give the interval of the cost."""
+        return {"upstream_cost_of_pass": self._spread.interval()} if self._passing else {}
 
     @property
     def _known(self) -> int:

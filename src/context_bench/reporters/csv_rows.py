@@ -25,7 +25,7 @@ class CsvReporter:
     name = "csv"
 
     def render(self, result: EvalResult) -> str:
-        """A header and a line for each row."""
+        """Render a header and a line for each row."""
         keys = sorted({key for row in result.rows for key in row.scores})
         numbers = sorted({key for row in result.rows for key in metadata_numbers(row)})
         plain = [name for name in ROW_FIELDS if name != "scores"]

@@ -13,5 +13,5 @@ class JsonReporter:
     name = "json"
 
     def render(self, result: EvalResult) -> str:
-        """The document, with a line end."""
+        """Render the document, with a line end."""
         return result.to_json() + "\n"

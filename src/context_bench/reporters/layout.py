@@ -26,12 +26,12 @@ def score(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share."""
+    """Write a share."""
     return f"{value:.1%}"
 
 
 def tokens(value: float) -> str:
-    """A number of tokens; infinity is the cost of a pass that never came."""
+    """Write a number of tokens; infinity is the cost of a pass that never came."""
     return "none passed" if math.isinf(value) else f"{value:,.0f}"
 
 
@@ -55,14 +55,14 @@ def format_as(form: str) -> Callable[[float], str]:
 
 
 def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
+    """Write a time in the unit that suits it."""
     if value >= 1:
         return f"{value:.2f} s"
     return f"{value * 1e3:.1f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up; the first column is text, the others are numbers."""
+    """Lay out a Markdown table whose columns line up; the first column is text, the others are numbers."""
     cells = [[_escaped(cell) for cell in line] for line in lines]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     rule = ["-" * max(3, widths[0]), *("-" * (max(3, width) - 1) + ":" for width in widths[1:])]

@@ -16,6 +16,7 @@ from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
+from context_bench.reporters.verdict_table import explain_verdicts, interval_line, verdict_table
 from context_bench.results import EvalResult
 
 __all__ = ["TableReporter"]
@@ -28,6 +29,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("n", "num_examples", "{:.0f}".format),
     ("errors", "num_errors", "{:.0f}".format),
     ("unscored", "num_unscored", "{:.0f}".format),
+    ("macro score", "macro_score", score),
     ("score", "mean_score", score),
     ("official", "official_score", score),
     ("pass rate", "pass_rate", percent),
@@ -49,6 +51,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("Pareto", "pareto_rank", "{:.0f}".format),
 )
 _BY_IMPORTANCE = (
+    "macro_score",
     "mean_score",
     "num_errors",
     "num_unscored",
@@ -104,9 +107,10 @@ class TableReporter:
         self._width = width
 
     def render(self, result: EvalResult) -> str:
-        """The table of systems, the tables of datasets where there are several, and the notes."""
+        """Render the table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
             self._systems(result),
+            verdict_table(result, self._width),
             meters(result, self._width),
             evidence(result, self._width),
             *self._datasets(result),
@@ -118,7 +122,10 @@ class TableReporter:
     def _systems(self, result: EvalResult) -> str:
         columns = _choose_columns(result)
         lines = [["system", *(title for title, _, _ in columns)]]
-        lines += [[name, *(_cell(result, name, key, show) for _, key, show in columns)] for name in result.summary]
+        for name in result.summary:
+            lines.append([name, *(_cell(result, name, key, show) for _, key, show in columns)])
+            if beneath := interval_line(result, name, columns):
+                lines.append(beneath)
         return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS)
 
     def _datasets(self, result: EvalResult) -> list[str]:
@@ -133,24 +140,26 @@ class TableReporter:
         return [fit_grid(lines, self._width) for lines in tables]
 
     def _notes(self, result: EvalResult) -> str:
-        notes = [_score_note(result), _f1_note(result)]
+        notes = [_score_note(result), _macro_note(result), _f1_note(result)]
         if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
             notes.append("no gold answers: tokens and time only.")
         if any("upstream_cost_of_pass" in values for values in result.summary.values()):
             notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
         notes += _explain_marks(result)
         notes += upstream_notes(result)
+        notes += explain_verdicts(result)
         return "\n".join(wrap(printable(note), self._width) for note in notes if note)
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
-    """The columns that this run has something for."""
+    """Choose the columns that this run has something for."""
     columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
     if _all_metered(result):
         columns = [column for column in columns if column[1] not in _LESS_THAN_THE_TAP]
     if _is_shown(_EVIDENCE[1], result.summary) and _answered_by_script(result):
         # A script's answers say little; whether the evidence got through says what the run is about.
-        place = next((place for place, column in enumerate(columns) if column[1] == "mean_score"), len(columns))
+        places = [place for place, column in enumerate(columns) if column[1] in ("macro_score", "mean_score")]
+        place = min(places, default=len(columns))
         columns.insert(place, _EVIDENCE)
     first = [key for _, key, _ in _COLUMNS]
     further = [
@@ -166,13 +175,13 @@ def _choose_columns(result: EvalResult) -> list[Column]:
 
 
 def _own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
-    """The numbers of metrics that do not ship with the package, with how each is written."""
+    """List the numbers of metrics that do not ship with the package, with how each is written."""
     columns: dict[str, str] = result.config.get("columns") or {}
     return {key: format_as(form) for key, form in columns.items() if _is_shown(key, result.summary)}
 
 
 def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
-    """The titles, the least important first."""
+    """Order the titles, the least important first."""
     ranks = {key: rank for rank, key in enumerate(_BY_IMPORTANCE)}
     ordered = sorted(columns, key=lambda column: ranks.get(column[1], len(ranks)))
     return [title for title, _, _ in reversed(ordered)]
@@ -260,6 +269,18 @@ def _score_note(result: EvalResult) -> str:
     if len(set(names.values())) == 1:
         return f"score = {next(iter(names.values()))}."
     return "score = " + ", ".join(f"{primary} for {tag}" for tag, primary in names.items()) + "."
+
+
+def _macro_note(result: EvalResult) -> str:
+    """Say what the macro score averages, and that ranks do not go by it."""
+    if not any("macro_score" in values for values in result.summary.values()):
+        return ""
+    primaries = result.config.get("primary", {})
+    unlike = "" if len(set(primaries.values())) < 2 else ", whose scores are unlike"
+    ranked = any("pareto_rank" in values for values in result.summary.values())
+    return (
+        "macro score = mean over the datasets" + unlike + ("; Pareto goes by score, over all rows." if ranked else ".")
+    )
 
 
 def _name_score(primary: str | None, card: Card | None) -> str:

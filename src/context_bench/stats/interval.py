@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -78,3 +79,9 @@ class Interval:
         """Give it as JSON can hold it: what is not a finite number is null."""
         limits = {"value": _null(self.value), "low": _null(self.low), "high": _null(self.high)}
         return {**asdict(self), **limits}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Interval:
+        """Read back what `to_dict` wrote: null is NaN."""
+        limits = {key: math.nan if stored[key] is None else stored[key] for key in ("value", "low", "high")}
+        return cls(**{**stored, **limits})

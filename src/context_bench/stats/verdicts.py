@@ -7,7 +7,7 @@ win because there were many examples. They are for quality; a cost needs no marg
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -66,6 +66,14 @@ class Verdict:
         plain = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in numbers}
         intervals = {"interval": self.interval.to_dict(), "narrow": self.narrow and self.narrow.to_dict()}
         return {**asdict(self), **plain, **intervals, "errors_disagree": self.errors_disagree}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Verdict:
+        """Read back what `to_dict` wrote."""
+        kept = {key: value for key, value in stored.items() if key != "errors_disagree"}
+        numbers = {key: math.nan if stored[key] is None else stored[key] for key in ("difference", "p", "p_holm")}
+        narrow = Interval.from_dict(stored["narrow"]) if stored.get("narrow") else None
+        return cls(**{**kept, **numbers, "interval": Interval.from_dict(stored["interval"]), "narrow": narrow})
 
 
 @dataclass(frozen=True)

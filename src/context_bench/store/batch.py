@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from context_bench.store.records import pack_keys, run_of, to_bytes
+from context_bench.store.records import PLACES, pack_keys, to_bytes
 from context_bench.store.seals import about_keys, about_one, about_row, seal
 
 __all__ = ["Batch", "Copy"]
@@ -133,9 +133,11 @@ def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy
 
 
 def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
-    """The keys of each run as one piece."""
-    runs = {run_of(identity) for _, identity in keys}
-    pieces = [(run, pack_keys([each for each in keys if run_of(each[1]) == run])) for run in runs]
+    """Pack the keys of each run into one piece; mostly there is one run."""
+    runs: dict[int, KeyIds] = {}
+    for each in keys:
+        runs.setdefault(each[1] >> PLACES, []).append(each)
+    pieces = [(run, pack_keys(own)) for run, own in runs.items()]
     return [(None, run, kind, seal(piece, about_keys(run, kind), compress=False)) for run, piece in pieces]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from context_bench.errors import StoreError
-from context_bench.store.schemas import SCHEMA, bring_up_to_date, check_version, is_up_to_date
+from context_bench.store.schemas import SCHEMA, check_version, is_up_to_date, migrate
 
 __all__ = ["FAILURES", "FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 
@@ -52,7 +52,7 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
                 connection = _copy(connection)
             else:
                 _make_shareable(connection)
-            transaction(connection, partial(bring_up_to_date, connection, path))
+            transaction(connection, partial(migrate, connection, path))
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
     except (*FAILURES, OSError, StoreError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalRow
-from context_bench.store.damage import Damage
 from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
 from context_bench.store.records import place_of, places_of, run_of
 from context_bench.store.runs import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
@@ -24,6 +24,31 @@ ANSWER = (
 """The answer of a row: its own, one that came before its row, or that of an earlier run's row."""
 
 _LEFT_OUT = "it is left out; --resume asks for it again"
+
+_MOST_WARNINGS = 10
+"""Damaged records that are named one by one."""
+
+
+class Damage:
+    """Tells which records of a store are damaged, each once.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._told: set[str] = set()
+
+    def tell(self, what: str, then: str) -> None:
+        """Say what is damaged, and what becomes of it; after a few only that there are more."""
+        if what in self._told or len(self._told) > _MOST_WARNINGS:
+            return
+        self._told.add(what)
+        text = f"{what} in {self._path} is damaged: {then}"
+        if len(self._told) > _MOST_WARNINGS:
+            text = f"more records in {self._path} are damaged than are named here: use another --cache-dir"
+        warnings.warn(text, stacklevel=3)
 
 
 class Reader:
@@ -41,14 +66,14 @@ class Reader:
         self._reader = connect(directory, readonly=readonly, create=create)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_failures(self) -> Iterator[None]:
         try:
             yield
         except FAILURES as error:
             raise explain(error, self.directory / FILE_NAME) from error
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        with self._explained():
+        with self._explain_failures():
             found: tuple[Any, ...] | None = self._reader.execute(query, values).fetchone()
         return found
 
@@ -59,7 +84,7 @@ class Reader:
 
     def runs(self) -> list[RunInfo]:
         """All runs, the newest first."""
-        with self._explained():
+        with self._explain_failures():
             found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
         for run in found:
             if run.status == DAMAGED:
@@ -92,7 +117,7 @@ class Reader:
             "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id"
         )
         seen = 0
-        with self._explained():
+        with self._explain_failures():
             for identity, again, body, response, record, *example in self._reader.execute(query, places_of(run.number)):
                 seen += 1
                 try:
@@ -120,7 +145,7 @@ class Reader:
     def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
         """The requests that were kept with `put_request`, in order."""
         query = "SELECT id, body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
-        with self._explained():
+        with self._explain_failures():
             for identity, body in self._reader.execute(query, places_of(run.number)):
                 try:
                     yield load(body, about_one(identity))

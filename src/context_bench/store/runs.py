@@ -84,7 +84,12 @@ def update_run(run: RunInfo, status: str, result: EvalResult, row_count: int) ->
     """The statement that puts down how a run ended, and its values."""
     # Not strict JSON: a cost may be infinite.
     numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
-    values: list[Any] = [status, to_bytes({**result.config, "notes": result.notes}), *numbers, row_count]
+    values: list[Any] = [
+        status,
+        to_bytes({**result.config, "notes": result.notes, **_describe_accuracy(result)}),
+        *numbers,
+        row_count,
+    ]
     checksum = sum_values(run.number, run.id, run.created, *values)
     columns = "status = ?, config = ?, summary = ?, timing = ?, row_count = ?, checksum = ?"
     return f"UPDATE runs SET {columns} WHERE number = ?", [*values, checksum, run.number]
@@ -137,3 +142,9 @@ def unpack_record(
         raise Damaged
     text = "" if answer is None else answer.processed["response"]
     return RunRecord(unpack_row(parts, text), dict(example or {}), key or b"", example_id, answer, response, record)
+
+
+def _describe_accuracy(result: EvalResult) -> dict[str, Any]:
+    """Describe how sure the numbers are, for the record."""
+    document = result.describe_accuracy()
+    return {name: value for name, value in document.items() if value}

@@ -18,7 +18,7 @@ from context_bench.errors import StoreError
 from context_bench.store.records import identity_of, pack_keys, run_of
 from context_bench.store.seals import about_keys, about_one, about_row, seal, sum_values
 
-__all__ = ["SCHEMA", "bring_up_to_date", "check_version", "is_up_to_date"]
+__all__ = ["SCHEMA", "check_version", "is_up_to_date", "migrate"]
 
 SCHEMA = 4
 
@@ -84,7 +84,7 @@ def is_up_to_date(connection: sqlite3.Connection) -> bool:
     return _find_layout(connection) == str(SCHEMA)
 
 
-def bring_up_to_date(connection: sqlite3.Connection, path: Any) -> None:
+def migrate(connection: sqlite3.Connection, path: Any) -> None:
     """Make the tables, or turn those of an earlier version into them."""
     check_version(connection, path)  # somebody else may have been faster
     for name, count, function in _SEALS:

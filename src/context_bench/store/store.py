@@ -124,7 +124,7 @@ class Store(Reader):
         """What is found under which key; of two with the same key the later run's counts."""
         known: dict[bytes, int] = {}
         query = "SELECT id, run, body FROM keys WHERE kind = ? ORDER BY run, id"
-        with self._explained():
+        with self._explain_failures():
             for identity, run, body in self._reader.execute(query, (kind,)):
                 try:
                     known.update(unpack_keys(unseal(body, about_keys(run, kind))))
@@ -181,7 +181,7 @@ class Store(Reader):
             some = ids[start : start + _MANY]
             marks = ",".join("?" * len(some))
             query = f"SELECT id, example, response, body, {ANSWER}, again FROM rows WHERE id IN ({marks})"
-            with self._explained():
+            with self._explain_failures():
                 rows.update((row[0], row) for row in self._reader.execute(query, some) if row[4] is not None)
         return rows
 
@@ -252,12 +252,12 @@ class Store(Reader):
         old = self._row_ids[key]
         shift = identity_of(run.number, place) - old
         if shift != self._shift or len(self._copied) == _MANY:
-            self.settle_copies()
+            self.flush_copies()
         self._shift = shift
         self._copied.append(Copy(self._found[old], example_key, example))
         self._count_row(run)
 
-    def settle_copies(self) -> None:
+    def flush_copies(self) -> None:
         """Write down what `copy_row` has gathered."""
         if self._copied:
             copies, self._copied = self._copied, []
@@ -279,7 +279,7 @@ class Store(Reader):
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         """Record how a run ended, and with what."""
-        self.settle_copies()
+        self.flush_copies()
         statement, values = update_run(run, status, result, self._row_counts.get(run.number, 0))
         self._put(Batch.change, statement, *values)
 
@@ -295,7 +295,7 @@ class Store(Reader):
         """Change something and wait until it is done."""
         connection = connect(self.directory)
         try:
-            with self._explained():
+            with self._explain_failures():
                 return transaction(connection, partial(work, connection))
         finally:
             connection.close()

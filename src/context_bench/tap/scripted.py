@@ -28,6 +28,7 @@ from context_bench.tap.answering import Incoming, Outgoing, build_error, build_j
 from context_bench.tap.extractive_reader import extract_answer
 from context_bench.tap.rules import read_answer, read_rules
 from context_bench.wire.replies import Answer
+from context_bench.wire.requests import read_text
 
 __all__ = ["Scripted"]
 
@@ -39,6 +40,8 @@ _MODELS = {
     "has_more": False,
 }
 _COUNT = "/v1/messages/count_tokens"
+_LONG = 256 * 1024
+"""Bytes from which the tokens of a request are counted in a thread."""
 
 
 class Scripted:
@@ -97,6 +100,8 @@ class Scripted:
             answer = await answer
         if answer.delay:
             await asyncio.sleep(answer.delay)
+        if answer.usage is None and len(request.body) >= _LONG:
+            await asyncio.to_thread(request.count_tokens)  # it may take seconds, and others wait to be answered
         return build_reply(answer, request)
 
 
@@ -104,18 +109,10 @@ def _answer_echo(document: dict[str, Any]) -> Answer:
     """The text of the last message of the user that has any."""
     for message in reversed(document["messages"]):
         if isinstance(message, dict) and message.get("role") == "user":
-            text = _said(message.get("content"))
+            text = read_text(message.get("content"))
             if text:
                 return Answer(text)
     return Answer()
-
-
-def _said(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 _BUILT_IN: dict[str, Script] = {"echo": _answer_echo, "extract": lambda document: Answer(extract_answer(document))}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import cache
 from numbers import Integral
@@ -106,12 +107,18 @@ def _checked(tokenizer: Callable[[str], Any]) -> Tokenizer:
     if not callable(tokenizer):
         raise UsageError(f"a tokenizer is a name or a callable, not {type(tokenizer).__name__}")
     seen = tokenizer("a")
+    turn = threading.Lock()  # long texts are counted in threads, and not everybody's tokenizer can be shared by them
+
+    def encode(text: str) -> Any:
+        with turn:
+            return tokenizer(text)
+
     if isinstance(seen, Integral):
-        return lambda text: int(tokenizer(text))
+        return lambda text: int(encode(text))
     # The length of a mapping, as tokenizers of models return, is its number of fields.
     if isinstance(seen, str | Mapping) or not isinstance(seen, Sized):
         raise UsageError(f"a tokenizer returns a number or a list of tokens, not {type(seen).__name__}")
-    return lambda text: len(tokenizer(text))
+    return lambda text: len(encode(text))
 
 
 def set_tokenizer(tokenizer: str | Tokenizer | None) -> None:

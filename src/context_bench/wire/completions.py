@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from context_bench.results import dump_json
@@ -53,7 +52,6 @@ class Completion:
         return cls(record["id"], [record["text"]], [(name, arguments) for name, arguments in record["calls"]])
 
 
-@lru_cache(maxsize=8)
 def read_completion(reply: str) -> Completion | None:
     """Read the completion in the body of a reply; None where there is none."""
     if reply.lstrip().startswith("{"):

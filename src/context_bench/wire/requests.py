@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -69,18 +68,7 @@ class Prompt:
 
 def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
     """Read the prompt in a request's body; None when it holds none."""
-    return (
-        _read_text(body) if isinstance(body, str) else _read(read_document(body) if isinstance(body, bytes) else body)
-    )
-
-
-@lru_cache(maxsize=8)
-def _read_text(body: str) -> Prompt | None:
-    """A row asks for the same few bodies again and again, and they are large."""
-    return _read(read_document(body))
-
-
-def _read(document: Mapping[str, Any]) -> Prompt | None:
+    document = body if isinstance(body, Mapping) else read_document(body)
     if not isinstance(document.get("messages"), list):
         return None
     tools = document.get("tools")

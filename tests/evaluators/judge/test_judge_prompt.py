@@ -72,7 +72,7 @@ def test_a_code_that_stands_in_the_text_is_passed_over(monkeypatch: pytest.Monke
     # No text can be found whose own digest stands in it, so the digest is bent to collide once.
     from context_bench.evaluators.judge import judge_prompt
 
-    real = judge_prompt.blake2b
+    real = judge_prompt.blake2b  # type: ignore[attr-defined]
     colliding = "ab" * 8
 
     class Bent:

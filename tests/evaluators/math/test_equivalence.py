@@ -87,11 +87,11 @@ def test_every_worked_solution_of_gsm8k_passes_as_it_stands() -> None:
             assert score(solution, solution) == 1.0
 
 
-@depends_on_time("a new worker has to import SymPy within the two seconds that one answer may take")
+@depends_on_time("a new worker has to import SymPy within the seconds that one answer may take")
 @pytest.mark.parametrize("answer", ["9^{9^{9^{9}}}", "(10^8)!"])
 def test_a_hang_costs_that_example_alone(answer: str) -> None:
     pytest.importorskip("math_verify")
-    evaluator = MathEquivalence(seconds=2)
+    evaluator = MathEquivalence(seconds=4)
     evaluator.score({"answer": "x^2-1"}, {"response": r"\boxed{(x-1)(x+1)}"})  # the worker is up
     started = time.monotonic()
     stuck = evaluator.score({"answer": "5"}, {"response": rf"\boxed{{{answer}}}"})

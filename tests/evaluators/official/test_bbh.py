@@ -70,13 +70,13 @@ def test_other_targets(target: str, reply: str | None, score: float) -> None:
 
 def test_what_was_read_is_in_the_details() -> None:
     scores = BBHScore().score({"answers": ["8"]}, {"response": "The answer is 9."})
-    assert scores.details == {"answer": "9"}
+    assert scores.details == {"answer": "9"}  # type: ignore[attr-defined]
 
 
 def test_without_a_target_there_is_no_score() -> None:
     scores = BBHScore().score({"question": "?"}, {"response": "8"})
     assert scores == {}
-    assert scores.reason == "no target"
+    assert scores.reason == "no target"  # type: ignore[attr-defined]
 
 
 def test_long_replies_take_no_time() -> None:

@@ -52,5 +52,5 @@ def test_tasks_with_options(task: str) -> None:
 
 
 def test_what_cannot_be_judged_has_a_reason() -> None:
-    assert "'chess'" in InfiniteBenchScore().score({"answer": "1", "meta": {"task": "chess"}}, {}).reason
-    assert InfiniteBenchScore().score({"meta": {"task": "passkey"}}, {}).reason == "no gold answer"
+    assert "'chess'" in InfiniteBenchScore().score({"answer": "1", "meta": {"task": "chess"}}, {}).reason  # type: ignore[attr-defined]
+    assert InfiniteBenchScore().score({"meta": {"task": "passkey"}}, {}).reason == "no gold answer"  # type: ignore[attr-defined]

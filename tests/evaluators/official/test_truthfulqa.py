@@ -40,18 +40,18 @@ def test_free_answers(reply: str | None, score: float) -> None:
 def test_both_overlaps_are_in_the_details() -> None:
     scores = TruthfulQAScore().score(FREE, {"response": "nothing happens"})
     # Two words of two and of four: F1 = 2 * 1 * 0.5 / 1.5. None of the false answers has one of them.
-    assert scores.details == {"true": pytest.approx(2 / 3), "false": 0.0}
+    assert scores.details == {"true": pytest.approx(2 / 3), "false": 0.0}  # type: ignore[attr-defined]
 
 
 def test_options_are_scored_by_letter() -> None:
     assert _score(CHOICE, "B") == 1.0
     assert _score(CHOICE, "The answer is (C).") == 0.0
     assert _score(CHOICE, "nothing happens") == 1.0
-    assert TruthfulQAScore().score(CHOICE, {"response": "C"}).details == {"letter": "C"}
+    assert TruthfulQAScore().score(CHOICE, {"response": "C"}).details == {"letter": "C"}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("example", [{}, {"answers": ["a"]}, {"meta": {"incorrect": ["b"]}}, {"choices": ["a", "b"]}])
 def test_without_true_and_false_answers_there_is_no_score(example: dict[str, Any]) -> None:
     scores = TruthfulQAScore().score(example, {"response": "a"})
     assert scores == {}
-    assert scores.reason
+    assert scores.reason  # type: ignore[attr-defined]

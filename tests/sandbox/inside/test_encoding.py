@@ -92,7 +92,8 @@ def test_instances_of_subclasses_arrive_as_what_they_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [object(), Colour.RED, len, iter([]), (x for x in ()), datetime(2024, 1, 1, tzinfo=Odd()), random]
+    "value",
+    [object(), Colour.RED, len, iter([]), (x for x in ()), datetime(2024, 1, 1, tzinfo=Odd()), random],  # type: ignore[abstract]
 )
 def test_what_is_no_data_becomes_a_reference(value: object) -> None:
     assert there_and_back(value) == "M7"

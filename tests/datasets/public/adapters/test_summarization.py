@@ -215,7 +215,7 @@ def test_what_a_reader_put_together_can_be_kept(
 ) -> None:
     write_file(tmp_path / "raw" / name / file, rows)
     reader = find_reader(catalog()[name].config().reader)
-    write_file(tmp_path / "kept" / name / kept, list(reader([tmp_path / "raw" / name / file])))
+    write_file(tmp_path / "kept" / name / kept, list(reader([tmp_path / "raw" / name / file])))  # type: ignore[misc]
     raw, fetched = (list(load(name, data_dir=tmp_path / folder)) for folder in ("raw", "kept"))
     assert raw == fetched
     assert len(raw[0]["answers"]) == 2

@@ -1,0 +1,98 @@
+"""How sure the numbers are: intervals beneath them, and what can be said of each system against the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from context_bench.reporters.fitting import fit_columns
+from context_bench.results import EvalResult
+from context_bench.stats import TOO_FEW, Interval, Verdict
+
+__all__ = ["explain_verdicts", "interval_line", "name_metric", "verdict_table"]
+
+_HEADLINES = {
+    *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
+    *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
+}
+"""The numbers that are read first; the others have their intervals in JSON."""
+
+
+def interval_line(
+    result: EvalResult, name: str, columns: Sequence[tuple[str, str, Callable[[float], str]]]
+) -> list[str]:
+    """Write the line beneath a system's numbers; nothing where none of them has an interval."""
+    known = result.intervals.get(name, {})
+    cells = [_write_limits(known.get(key) if key in _HEADLINES else None, show) for _, key, show in columns]
+    return ["", *cells] if any(cells) else []
+
+
+def _write_limits(interval: Interval | None, show: Callable[[float], str]) -> str:
+    if interval is None:
+        return ""
+    if not interval.known or interval.mark == TOO_FEW:
+        return TOO_FEW
+    limits = f"[{show(interval.low)}, {show(interval.high)}]"
+    return f"{limits} {interval.mark}" if interval.mark else limits
+
+
+def name_metric(metric: str) -> str:
+    """Name what is compared as the table does."""
+    return {"macro_score": "macro score", "mean_score": "score", "pass_rate": "pass rate"}.get(metric, metric)
+
+
+def verdict_table(result: EvalResult, width: int | None) -> str:
+    """Lay out the verdicts, a line for each system but the baseline; nothing where there are none."""
+    comparison = result.comparison
+    if comparison is None:
+        return ""
+    title = f"against {comparison.baseline}"
+    lines = [[title, "pairs", f"{name_metric(comparison.metric)} difference", "95% interval", "p", "verdict"]]
+    lines += [_write_verdict(verdict) for verdict in comparison.verdicts]
+    tables = [fit_columns(lines, width, ["p", "pairs", "95% interval"])]
+    if comparison.by_dataset:
+        tags = list(comparison.by_dataset)
+        found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
+        lines = [[f"{title}, by dataset", *tags]]
+        for verdict in comparison.verdicts:
+            own = [found.get((verdict.name, tag)) for tag in tags]
+            lines.append(
+                [verdict.name, *("–" if each is None else f"{each.difference:+.3f} {each.word}" for each in own)]
+            )
+        tables.append(fit_columns(lines, width, list(reversed(tags))))
+    return "\n\n".join(tables)
+
+
+def _write_verdict(verdict: Verdict) -> list[str]:
+    interval, word = verdict.interval, verdict.word
+    limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
+    if verdict.control:
+        word += " (control)"
+    elif word == "undecided" and verdict.needed_n is not None:
+        word += f" (n ≈ {verdict.needed_n:,})"
+    if verdict.errors_disagree:
+        word += f"; {verdict.word_without_errors} without errors"
+    p = "–" if math.isnan(verdict.p_holm) else "<0.001" if verdict.p_holm < 0.001 else f"{verdict.p_holm:.3f}"
+    return [verdict.name, f"{verdict.n:,}", f"{verdict.difference:+.3f}", limits, p, word]
+
+
+def explain_verdicts(result: EvalResult) -> list[str]:
+    """Say what the intervals and the words mean, once, beneath the tables."""
+    notes = []
+    if any(interval_line(result, name, _ALL) for name in result.summary):
+        notes.append("[low, high]: 95% interval of the number above it, for examples drawn at random.")
+    comparison = result.comparison
+    if comparison is not None:
+        notes.append(
+            f"verdicts: paired by example, margin ±{comparison.margin:g}, p corrected for {len(comparison.verdicts)} "
+            "comparisons (Holm), intervals not."
+            if len(comparison.verdicts) > 1
+            else f"verdict: paired by example, margin ±{comparison.margin:g}."
+        )
+        if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
+            notes.append("n ≈: examples that would decide in four runs of five, if the difference stays as it is.")
+        notes += [f"{note}." for note in comparison.notes]
+    return notes
+
+
+_ALL = [("", key, str) for key in sorted(_HEADLINES)]
