@@ -68,14 +68,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
     | {"wire", "traffic"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
+    # what is fixed before a run
+    "run_plan": BASE,
     # what shows the result
-    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
+    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "run_plan"},
     # what checks a part as a run would use it
     "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
-    | {"wire", "traffic", "processes", "tap", "local", "conformance"},
+    | {"wire", "traffic", "processes", "tap", "local", "conformance", "run_plan"},
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},
     "__main__": {"cli"},

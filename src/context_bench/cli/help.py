@@ -24,7 +24,7 @@ _EXAMPLES = {
 """What to try first, and what it does."""
 
 _COMMAND_GROUPS = {
-    "measure": ("demo", "run", "score", "judge-check", "conformance"),
+    "measure": ("demo", "plan", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),

@@ -127,6 +127,7 @@ class RunOptions:
     threshold: float | None
     baseline: str | None
     margin: float | None
+    plan: str | None
     repeats: int
     unsafe_code: bool
     tokenizer: str | None

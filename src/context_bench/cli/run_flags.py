@@ -228,6 +228,7 @@ def _add_scoring(group: Any) -> None:
         metavar="NAME",
         help="system to hold the others against (default: direct, else passthrough, else the first)",
     )
+    add("--plan", metavar="FILE", help="a plan of `context-bench plan --lock`: the report says what deviates from it")
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)

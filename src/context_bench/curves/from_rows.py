@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from context_bench.comparison import choose_baseline
 from context_bench.curves.curve import Curve, Point
 from context_bench.curves.knobs import Sweep, find_sweeps
+from context_bench.curves.scored import score_row
 from context_bench.stats import (
     DEFAULT_MARGIN,
     ClusterSums,
@@ -105,18 +106,12 @@ def _make_arm(rows: Sequence[EvalRow], field: str, meter: str, repeats: bool) ->
     scored: dict[Key, ScoredRow] = {}
     tokens: dict[Key, float] = {}
     for row in rows:
-        key = (row.dataset, f"{type(row.example_id).__name__}:{row.example_id}", row.repeat)
-        group = row.metadata.get("cluster")
-        if group is None and repeats:
-            group = key[1]  # the answers to one example are not independent
-        error = row.error is not None
-        each = ScoredRow(
-            *(key[1], row.dataset, row.scores.get(field), None if group is None else str(group), error, row.repeat)
-        )
+        each = score_row(row, field, repeats=repeats)
+        key = (each.dataset, each.id, each.repeat)
         if each.value is not None:
             scored[key] = each
         count = _read_tokens(row, meter)
-        if count is not None and not error:
+        if count is not None and not each.error:
             tokens[key] = count
     return _Arm(scored, tokens)
 

@@ -18,6 +18,7 @@ from context_bench.reporters.layout import dollars, format_as, percent, score, s
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts, interval_line, verdict_table
 from context_bench.results import EvalResult
+from context_bench.run_plan.lock import describe_lock
 
 __all__ = ["TableReporter"]
 
@@ -115,6 +116,7 @@ class TableReporter:
             evidence(result, self._width),
             *self._datasets(result),
             *curve_tables(result, self._width),
+            wrap(printable(describe_lock(result.config)), self._width),
             self._notes(result),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
