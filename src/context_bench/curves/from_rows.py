@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING
 from context_bench.comparison import choose_baseline
 from context_bench.curves.curve import Curve, Point
 from context_bench.curves.knobs import Sweep, find_sweeps
-from context_bench.curves.scored import score_row
+from context_bench.curves.scored import Scores, compare_scores, estimate_score, read_scores
 from context_bench.stats import (
     DEFAULT_MARGIN,
-    ClusterSums,
-    Interval,
-    Moments,
-    ScoredRow,
     Setting,
     area_weights,
-    average_means,
-    clustered_mean,
-    compare_rows,
-    estimate_mean,
     find_common_range,
     find_largest_saving,
 )
@@ -32,16 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_curves"]
 
-Key = tuple[str, str, int]
-"""Dataset, example, repeat."""
+Tokens = dict[tuple[str, str | int, int], float]
+"""By dataset, example and repeat."""
 
 
 @dataclass(frozen=True)
 class _Arm:
-    """One system: its scored rows and its tokens, by example."""
+    """One system: its scores and its tokens, by example."""
 
-    rows: dict[Key, ScoredRow]
-    tokens: dict[Key, float]
+    scores: Scores
+    tokens: Tokens
 
     @property
     def mean_tokens(self) -> float:
@@ -77,8 +69,8 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         arms = {name: _make_arm(rows[name], field, meter, repeats) for name in (*sweep.settings, *_only(chosen))}
         # One setting of a knob is a baseline for the others only if somebody asked for it.
         held = None if baseline is None and chosen in sweep.settings else chosen
-        drawn.append((_draw_curve(sweep, arms, held, margin, meter, repeats), arms))
-    return _add_areas(drawn, repeats)
+        drawn.append((_draw_curve(sweep, arms, held, margin, meter), arms))
+    return _add_areas(drawn)
 
 
 def _only(name: str | None) -> tuple[str, ...]:
@@ -103,17 +95,12 @@ def _find_meter(rows: Iterable[EvalRow]) -> str:
 
 
 def _make_arm(rows: Sequence[EvalRow], field: str, meter: str, repeats: bool) -> _Arm:
-    scored: dict[Key, ScoredRow] = {}
-    tokens: dict[Key, float] = {}
+    tokens: Tokens = {}
     for row in rows:
-        each = score_row(row, field, repeats=repeats)
-        key = (each.dataset, each.id, each.repeat)
-        if each.value is not None:
-            scored[key] = each
         count = _read_tokens(row, meter)
-        if count is not None and not each.error:
-            tokens[key] = count
-    return _Arm(scored, tokens)
+        if count is not None and row.error is None:
+            tokens[row.dataset, row.example_id, row.repeat] = count
+    return _Arm(read_scores(rows, field, repeats=repeats), tokens)
 
 
 def _read_tokens(row: EvalRow, meter: str) -> int | None:
@@ -122,9 +109,7 @@ def _read_tokens(row: EvalRow, meter: str) -> int | None:
     return row.upstream_tokens if meter else None
 
 
-def _draw_curve(
-    sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str, repeats: bool
-) -> Curve:
+def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str) -> Curve:
     own = baseline is None
     if baseline is None:
         baseline = max(
@@ -137,15 +122,15 @@ def _draw_curve(
         saving = _find_saving(arm.tokens, base.tokens)
         difference = None
         if name != baseline:
-            difference = compare_rows(arm.rows.values(), base.rows.values(), repeats=repeats).difference()
+            difference = compare_scores(arm.scores, base.scores)
             if saving > 0:
                 settings.append(Setting(name, saving, difference))
-        quality = _estimate(arm.rows.values())
+        quality = estimate_score(arm.scores)
         limits = None if difference is None else difference.interval()
         points.append(Point(name, value, arm.mean_tokens, saving, quality, limits))
     points.sort(key=lambda point: math.inf if math.isnan(point.tokens) else point.tokens)
     best = find_largest_saving(settings, margin)
-    datasets = {row.dataset for name in sweep.settings for row in arms[name].rows.values()}
+    datasets = {tag for name in sweep.settings for tag in arms[name].scores}
     return Curve(
         name=sweep.name,
         knob=sweep.knob,
@@ -172,33 +157,14 @@ def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
     return "; ".join(notes)
 
 
-def _find_saving(tokens: Mapping[Key, float], base: Mapping[Key, float]) -> float:
+def _find_saving(tokens: Tokens, base: Tokens) -> float:
     """Find the share of the baseline's tokens that is saved, over the examples that both have."""
     shared = tokens.keys() & base.keys()
     whole = sum(base[key] for key in shared)
     return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan
 
 
-def _estimate(rows: Iterable[ScoredRow]) -> Interval:
-    """Give the mean score, of several datasets the mean of their means, by clusters where examples share them."""
-    moments: dict[str, Moments] = {}
-    clusters: dict[str, ClusterSums] = {}
-    grouped: dict[str, int] = {}
-    for row in rows:
-        value = row.value
-        if value is None:
-            continue
-        moments.setdefault(row.dataset, Moments()).add(value)
-        clusters.setdefault(row.dataset, ClusterSums()).add(str(row.group), value)
-        grouped[row.dataset] = grouped.get(row.dataset, 0) + (row.group is not None)
-    means = []
-    for tag, own in moments.items():
-        shared = grouped[tag] == own.n and len(clusters[tag].groups) < own.n
-        means.append(clustered_mean(clusters[tag]) if shared else estimate_mean(own))
-    return average_means(means)
-
-
-def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]], repeats: bool) -> list[Curve]:
+def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]:
     """Add the area of each curve over the range that all of them cover, and its difference from the first."""
     measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
     meters = {curve.meter for curve in measured}
@@ -208,28 +174,30 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]], repeats: bool)
     if span is None:
         return [curve for curve, _ in drawn]
     curves: list[Curve] = []
-    first: list[ScoredRow] | None = None
+    first: Scores | None = None
     for curve, arms in drawn:
         if curve not in measured:
             curves.append(curve)
             continue
         weights = area_weights([point.tokens for point in curve.points], *span)
-        rows = _weigh([arms[point.system] for point in curve.points], weights)
+        areas = _weigh([arms[point.system] for point in curve.points], weights)
         difference = None
         if first is not None:
-            difference = compare_rows(rows, first, repeats=repeats).difference().interval()
-        first = rows if first is None else first
-        curves.append(replace(curve, span=span, area=_estimate(rows), area_difference=difference))
+            difference = compare_scores(areas, first).interval()
+        first = areas if first is None else first
+        curves.append(replace(curve, span=span, area=estimate_score(areas), area_difference=difference))
     return curves
 
 
-def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> list[ScoredRow]:
+def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Scores:
     """Give each example's own area, its scores weighted; examples that lack a setting are left out."""
-    used = [(arm, weight) for arm, weight in zip(arms, weights) if weight]
-    areas = []
-    for key, row in used[0][0].rows.items():
-        values = [arm.rows[key].value for arm, _ in used if key in arm.rows]
-        if len(values) == len(used):
-            area = sum(weight * (value or 0.0) for (_, weight), value in zip(used, values))
-            areas.append(replace(row, score=min(1.0, max(0.0, area)), error=False))
-    return areas
+    used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
+    areas: Scores = {}
+    for tag, own in used[0][0].items():
+        columns = [(scores.get(tag, {}), weight) for scores, weight in used]
+        found = areas[tag] = {}
+        for key, (_, group) in own.items():
+            if all(key in column for column, _ in columns):
+                area = sum(weight * column[key][0] for column, weight in columns)
+                found[key] = (min(1.0, max(0.0, area)), group)
+    return {tag: found for tag, found in areas.items() if found}

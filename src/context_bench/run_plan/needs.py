@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from context_bench.curves.scored import score_row
+from context_bench.curves.scored import compare_scores, read_scores
 from context_bench.errors import UsageError
 from context_bench.stats import (
-    compare_rows,
     find_detectable,
     n_for_difference,
     n_for_equivalence,
@@ -128,14 +127,14 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
     controls = set(result.config.get("controls") or ())
     others = [name for name in rows if name != baseline]
     comparisons = max(1, sum(name not in controls for name in others))
-    scored = {name: [score_row(row, field, repeats=repeats) for row in own] for name, own in rows.items()}
+    scores = {name: read_scores(own, field, repeats=repeats) for name, own in rows.items()}
     found = []
     for name, own in rows.items():
         costs = _measure(own, result.config)
         if name == baseline:
             found.append(Needs(name, math.nan, None, None, None, **costs))
             continue
-        difference = compare_rows(scored[name], scored[baseline], repeats=repeats).difference()
+        difference = compare_scores(scores[name], scores[baseline])
         if not difference.known:
             raise UsageError(f"the pilot has too few examples that {name} and {baseline} both have a score for")
         found.append(_count(name, difference.spread, target, comparisons, pilot=difference.n, costs=costs))
