@@ -17,7 +17,7 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+BASE = {"_lazy", "_version", "caveats", "curves", "distribution", "errors", "refs", "registry", "results", "stats"} | {
     *("comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
@@ -42,7 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "comparer": {"comparison", "repeated_answers", "stats", "results"},
     "tallies": {"errors", "stats", "traits", "types", "results"},
     "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
-    "results": {"comparer", "comparison", "errors", "registry", "stats", "summary", "types"},
+    "curves": {"comparison", "stats", "results"},  # of results the annotations alone
+    "results": {"comparer", "comparison", "curves", "errors", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
@@ -70,17 +71,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
     | {"wire", "traffic"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
-    # what holds runs against each other, and a run against its conditions
+    # what holds runs against each other, and a run against its conditions; what is fixed before a run
     "comparing": BASE | {"store"},
     "gates": BASE | {"comparing"},
+    "run_plan": BASE,
     # what shows the result
-    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates"},
+    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
     # what checks a part as a run would use it
     "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
-    | {"wire", "traffic", "processes", "tap", "local", "conformance", "comparing", "gates"},
+    | {"wire", "traffic", "processes", "tap", "local", "conformance", "comparing", "gates", "run_plan"},
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},
     "__main__": {"cli"},

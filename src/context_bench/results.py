@@ -31,6 +31,7 @@ from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, su
 if TYPE_CHECKING:
     import pandas
 
+    from context_bench.curves import Curve
     from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Scores"]
@@ -196,6 +197,18 @@ class EvalResult:
                 self.notes[name] = {**said, **self.notes.get(name, {})}
         return self
 
+    def curves(self, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
+        """Quality against tokens for each system that was run with several settings of a knob.
+
+        Args:
+            baseline: The system that savings are against; by default the run's, else `direct`, else `passthrough`,
+                else the setting that keeps the most tokens.
+            margin: A difference in quality within it does not matter; by default the run's, else 0.02.
+        """
+        from context_bench.curves import draw_curves
+
+        return draw_curves(self, baseline, margin)
+
     def compare(
         self, baseline: str | None = None, metric: str | None = None, margin: float | None = None
     ) -> Comparison | None:
@@ -256,6 +269,7 @@ class EvalResult:
             **self.describe_accuracy(),
             "timing": self.timing,
             "config": self.config,
+            **({"curves": [curve.to_dict() for curve in curves]} if (curves := self.curves()) else {}),
             "rows": [row.as_dict() for row in self.rows],
         }
         return dump_json(document, indent=indent)

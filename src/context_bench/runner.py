@@ -15,6 +15,7 @@ from context_bench.caveats import find_unscored
 from context_bench.comparison import check_margin, choose_baseline
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.open import gather_datasets
+from context_bench.datasets.sample import name_sample
 from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan, Run
@@ -47,6 +48,7 @@ from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
 from context_bench.traits import (
     can_start,
+    dataset_traits,
     find_score_field,
     find_threshold,
     never_wins,
@@ -257,6 +259,7 @@ async def aevaluate(
         expected=None if expected is None else expected * repeats,
         preflight=preflight,
         debug=debug,
+        name_samples=lambda counts: _name_samples(examples, max_examples, counts),
         baseline=baseline,
         margin=check_margin(DEFAULT_MARGIN if margin is None else margin),
         controls=[each.name for each in members if never_wins(each)],
@@ -391,6 +394,7 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
         "evaluator_versions": plan.scorer.versions,
         "primary": plan.scorer.primaries,
         "datasets": run.tags,
+        "samples": plan.name_samples(run.tags),
         "gold": run.gold,
         "weak_thresholds": find_weak_thresholds(run.tags),
         "returns": run.returns,
@@ -402,6 +406,14 @@ def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
     summary = run.summarizer.result(config)
     config |= {"columns": summary.columns, "failed_metrics": summary.failures}
     return EvalResult.from_summary(run.rows, summary, config, plan.metrics, run.seconds)
+
+
+def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """Say how the examples of each dataset were chosen: `all`, `first`, `random` or `stratified`."""
+    cut = name_sample("first", sum(counts.values()), max_examples)
+    name = dataset_traits(examples).name_samples
+    told = {} if name is None else name(counts)
+    return {tag: cut if (how := told.get(tag, "all")) == "all" else how for tag in counts}
 
 
 def _build_systems(given: Any) -> list[System]:

@@ -119,11 +119,16 @@ class DatasetTraits:
         check: Reads it in full and raises DataError on the first problem.
         count_checked: How many examples `check` has seen so far.
         source: Where the examples come from, for the record of a run.
+        at_hand: It can be read whole, and again, at little cost: its records are on this machine.
+        name_samples: Takes the number of examples read of each tag, and says how they were chosen: `all`, `first`,
+            `random` or `stratified`.
     """
 
     check: Callable[[], object] | None = None
     count_checked: Callable[[], int] = lambda: 0
     source: Callable[[], Mapping[str, Any]] | None = None
+    at_hand: bool = False
+    name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
 
 
 @dataclass(frozen=True)

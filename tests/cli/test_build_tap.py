@@ -117,6 +117,20 @@ def test_two_started_proxies_each_with_a_tap_of_its_own(tmp_path: Path) -> None:
     assert toys_left(tmp_path) == []
 
 
+def test_a_started_proxy_with_a_knob_is_one_curve(tmp_path: Path) -> None:
+    command = ("--start", start("{kind}", tmp_path), "--name", "toy", "--sweep", "kind=truncates|passes")
+    result = run(*command, "--tap-reply", "extract", "--controls", cwd=tmp_path)
+    assert list(result["summary"])[:2] == ["toy[kind=truncates]", "toy[kind=passes]"]
+    (curve,) = result["curves"]
+    assert (curve["name"], curve["knob"], curve["meter"]) == ("toy", "kind", "upstream_tokens")
+    assert curve["baseline"] == "direct"
+    half, whole = curve["points"]
+    assert (half["setting"], whole["setting"]) == ("truncates", "passes")
+    assert half["saving"] == pytest.approx(0.5, abs=0.05)
+    assert whole["saving"] == 0.0
+    assert toys_left(tmp_path) == []
+
+
 def test_the_table_shows_what_reached_the_model(tmp_path: Path) -> None:
     arguments = ("--start", start("tells_lies", tmp_path), "--name", "liar", "--tap-reply", "extract", *DATA)
     done = called(*arguments, cwd=tmp_path)
@@ -200,6 +214,13 @@ MISTAKES = [
     (("--start", "x", "--tap-forward", "ftp://host"), "ftp://host"),
     (("--start", "x {port}", "--tap", "nonsense", "--tap-reply", "echo"), "nonsense"),
     (("--start", "x", "--name", "a", "--name", "b", "--tap-reply", "echo"), "2 --name for 1"),
+    (("--start", "x {port}", "--sweep", "level=a|b", "--tap-reply", "echo"), "no --start has {level} in it"),
+    (("--start", "x {port}", "--sweep", "port=1|2", "--tap-reply", "echo"), "{port} is filled in by the run"),
+    (("--start", "x {l} {port}", "--sweep", "l", "--tap-reply", "echo"), "must be KEY=VALUE|VALUE"),
+    (("--start", "x {l} {port}", "--sweep", "l=a|a", "--tap-reply", "echo"), "gives a value twice"),
+    (("--start", "x {l} {port}", "--sweep", "l=a", "--sweep", "l=b", "--tap-reply", "echo"), "gives 'l' twice"),
+    (("--start", "x {l}", "--proxy", "http://127.0.0.1:1", "--sweep", "l=a|b", "--tap-reply", "echo"), "one address"),
+    (("--system", "passthrough", "--sweep", "l=a|b"), "--sweep fills in a --start"),
 ]
 
 

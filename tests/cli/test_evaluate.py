@@ -409,6 +409,22 @@ def test_a_model_left_to_its_default_is_said_once(call: Call, data: str) -> None
     assert "--model" not in call("--system", "passthrough", "--dataset", data).err
 
 
+def test_a_number_of_examples_is_drawn_and_recorded(call: Call, tmp_path: Path) -> None:
+    lines = "".join(json.dumps({"id": n, "context": "c", "answer": "c"}) + "\n" for n in range(40))
+    (tmp_path / "forty.jsonl").write_text(lines)
+    common = ("--system", "passthrough", "--dataset", "forty.jsonl", "-n", "5", "--output", "json", "--quiet")
+
+    def ids(*flags: str) -> tuple[list[int], dict[str, str]]:
+        document = call(*common, *flags).document
+        return [row["example_id"] for row in document["rows"]], document["config"]["samples"]
+
+    drawn, told = ids()
+    assert told == {"forty": "random"}
+    assert drawn != [0, 1, 2, 3, 4]
+    assert ids()[0] == drawn != ids("--seed", "1")[0]
+    assert ids("--sample", "first") == ([0, 1, 2, 3, 4], {"forty": "first"})
+
+
 def test_systems_of_ones_own(call: Call, data: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "def shorten(example, keep=1):\n    return example['context'][:keep]\n"
@@ -419,7 +435,7 @@ def test_systems_of_ones_own(call: Call, data: str, tmp_path: Path) -> None:
     )
     texts = ["own.py:shorten:keep=9", "own.py:Shout:mark=?", "own.py:ready", "own.py:shorten"]
     flags = [flag for text in texts for flag in ("--system", text)]
-    done = call(*flags, "--dataset", data, "-n", "1", "--output", "json", "--quiet")
+    done = call(*flags, "--dataset", data, "-n", "1", "--sample", "first", "--output", "json", "--quiet")
     assert [(row["system"], row["response"]) for row in done.document["rows"]] == [
         ("own.py:shorten:keep=9", "The value"),
         ("own.py:Shout:mark=?", "The value of 0 is v0. Nothing else.?"),
@@ -603,7 +619,7 @@ def test_verbose_shows_the_wire_without_the_key(tmp_path: Path, data: str) -> No
         done = shell("--proxy", server.url, "--dataset", data, "-n", "1", "--verbose", cwd=tmp_path, env=env)
         assert server.chats[0].headers["authorization"] == f"Bearer {KEY}"
     assert "to be seen" in done.stderr
-    assert "The value of 0" in done.stderr
+    assert "The value of" in done.stderr
     assert KEY not in done.stderr
     assert "to be seen" not in done.stdout
 

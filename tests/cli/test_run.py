@@ -13,6 +13,7 @@ import pytest
 from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.cli.run_flags import run_parser
+from context_bench.run_plan import Lock, write_lock
 from servers import Server, chunk, completion, free_port, message, stream
 
 KEY = "sk-test-0123456789abcdef"
@@ -91,6 +92,9 @@ VALUES: dict[str, Any] = {
     "dataset": ["data.jsonl"],
     "max-examples": 2,
     "sample": "first",
+    "plan": "plan.json",
+    "baseline": "mine",
+    "margin": 0.05,
     "data-dir": ".",
     "revision": "main",
     "map": "question=question",
@@ -168,7 +172,7 @@ def answering(request: Any) -> Any:
     return stream(chunk("v1"), chunk(None, "stop"), usage, b"data: [DONE]\n\n")
 
 
-TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "vendor", "controls"}
+TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "sweep", "vendor", "controls"}
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
 
@@ -191,6 +195,7 @@ def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("MY_KEY", KEY)
     (tmp_path / "plugin.py").write_text(PLUGIN)
     (tmp_path / "prices.toml").write_text("[m-1]\ninput = 1\noutput = 2\n")
+    write_lock(Lock("mean_score", "score", 0.05, "a", 9, ("a", "b"), ("data",)), tmp_path / "plan.json")
     with Server(answering) as server:
         text = "".join(f"{key} = {toml(value)}\n" for key, value in VALUES.items()).replace("{url}", server.url)
         done = run(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -242,3 +243,75 @@ def test_max_examples_of_a_generated_dataset() -> None:
     result = evaluate("passthrough", "needle:length=200", max_examples=25, progress=False)
     assert len(result.rows) == 25
     assert len({row.example_id for row in result.rows}) == 25
+
+
+def _read(*texts: str, limit: int | None = None, sample: str | None = None, seed: int = 0) -> tuple[list[Any], Any]:
+    """The ids that are read, and how each tag's are said to have been chosen."""
+    datasets = open_datasets(texts, Choices(seed, limit, sample))
+    datasets.check()
+    read = list(datasets)
+    return [row["id"] for row in read], datasets.name_samples(Counter(row["dataset"] for row in read))
+
+
+def _write(path: Path, rows: int, **more: Any) -> str:
+    path.write_text("".join(json.dumps({"id": n, "context": "c", **more}) + "\n" for n in range(rows)))
+    return str(path)
+
+
+def test_a_file_is_drawn_from_unless_the_first_are_asked_for(tmp_path: Path) -> None:
+    file = _write(tmp_path / "mine.jsonl", 100)
+    drawn, told = _read(file, limit=10)
+    assert len(set(drawn)) == 10
+    assert drawn != list(range(10))
+    assert told == {"mine": "random"}
+    assert _read(file, limit=10, seed=1)[0] != drawn
+    assert _read(file, limit=10, sample="random")[0] == drawn
+    assert _read(file, limit=10, sample="first") == (list(range(10)), {"mine": "first"})
+    assert _read(file) == (list(range(100)), {"mine": "all"})
+    assert _read(file, limit=100) == (list(range(100)), {"mine": "all"})
+
+
+def test_the_tags_in_a_file_are_told_of(tmp_path: Path) -> None:
+    assert _read(_write(tmp_path / "mine.jsonl", 20, dataset="theirs"), limit=5)[1] == {"theirs": "random"}
+
+
+def test_generated_data_is_a_random_draw_whatever_is_asked_for() -> None:
+    first, told = _read("needle:length=200", limit=3)
+    assert told == {"needle:length=200": "random"}
+    assert first == _read("needle:length=200", limit=3, sample="first")[0]
+    assert _read("needle:length=200,n=2")[1] == {"needle:length=200,n=2": "random"}
+    assert len(_read("needle:length=200,n=50", limit=3)[0]) == 3
+
+
+def test_a_stream_is_not_read_to_its_end_unasked(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import itertools\ndef rows():\n    return ({'id': n, 'context': 'c'} for n in itertools.count())\n"
+    )
+    text = f"{tmp_path / 'endless.py'}:rows"
+    assert _read(text, limit=4) == ([0, 1, 2, 3], {text: "first"})
+
+
+def test_a_folder_of_public_records_is_at_hand(tmp_path: Path) -> None:
+    (tmp_path / "gsm8k").mkdir()
+    rows = [{"question": f"How many is {n}?", "answer": f"It is.\n#### {n}"} for n in range(30)]
+    (tmp_path / "gsm8k" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    datasets = open_datasets(["gsm8k"], Choices(0, 5, None, data_dir=str(tmp_path)))
+    read = [row["id"] for row in datasets]
+    whole = [row["id"] for row in open_datasets(["gsm8k"], Choices(data_dir=str(tmp_path)))]
+    assert len(whole) == 30
+    assert set(read) < set(whole)
+    assert read != whole[:5]
+    assert datasets.name_samples({"gsm8k": 5}) == {"gsm8k": "random"}
+
+
+def test_python_takes_the_first_as_it_always_has(tmp_path: Path) -> None:
+    file = _write(tmp_path / "mine.jsonl", 20)
+    result = evaluate("passthrough", file, max_examples=3, progress=False)
+    assert [row.example_id for row in result.rows] == [0, 1, 2]
+    assert result.config["samples"] == {"mine": "first"}
+    rows = [{"id": n, "context": "c", "dataset": "mine"} for n in range(5)]
+    assert evaluate("passthrough", rows, max_examples=3, progress=False).config["samples"] == {"mine": "first"}
+    assert evaluate("passthrough", rows, progress=False).config["samples"] == {"mine": "all"}
+    assert evaluate("passthrough", {"a": rows}, progress=False).config["samples"] == {"a": "all"}
+    generated = evaluate("passthrough", "needle:length=200", max_examples=2, progress=False)
+    assert generated.config["samples"] == {"needle:length=200": "random"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.datasets.sample import sample
+from context_bench.datasets.sample import name_sample, sample
 from context_bench.errors import DataError, UsageError
 
 
@@ -72,3 +72,39 @@ def test_nothing_to_stratify_by_is_said() -> None:
 def test_an_unknown_way() -> None:
     with pytest.raises(UsageError, match="first, random, stratified"):
         sample([], 1, "best")
+
+
+@pytest.mark.parametrize("how", ["random", "stratified"])
+def test_a_source_that_can_be_read_again_gives_the_same_sample(how: str) -> None:
+    rows = examples(a=40, b=7)
+    kept = [row["id"] for row in sample(rows, 9, how, 3)]
+    assert [row["id"] for row in sample(rows, 9, how, 3, reread=True)] == kept
+
+
+def test_a_draw_from_what_can_be_read_again_holds_no_examples() -> None:
+    alive = max_alive = 0
+
+    class Row(dict[str, Any]):
+        def __init__(self, place: int) -> None:
+            nonlocal alive, max_alive
+            super().__init__(id=place)
+            alive += 1
+            max_alive = max(max_alive, alive)
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    class Rows:
+        def __iter__(self) -> Any:
+            return map(Row, range(1000))
+
+    assert sum(1 for _ in sample(Rows(), 500, "random", reread=True)) == 500
+    assert max_alive <= 3
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "name"), [(10, None, "all"), (9, 10, "all"), (10, 10, "random"), (0, 10, "all")]
+)
+def test_what_a_sample_is_called(count: int, limit: int | None, name: str) -> None:
+    assert name_sample("random", count, limit) == name

@@ -25,6 +25,8 @@ def build_system_list(options: RunOptions) -> list[Any]:
     """Build the proxies in their order, then the other systems in theirs, then the controls."""
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
+    if options.sweep and not options.start:
+        raise UsageError("--sweep fills in a --start: add --start COMMAND; a --system takes it itself: NAME:key=a|b")
     if options.wants_tap:
         return build_tapped(options, _build_server)
     if options.controls:

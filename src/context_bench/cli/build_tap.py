@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.options import RunOptions
+from context_bench.cli.start_settings import expand_start, parse_sweeps
+from context_bench.curves.knobs import name_setting
 from context_bench.errors import UsageError
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import mask_command
@@ -86,8 +88,14 @@ def _plan_arms(options: RunOptions) -> list[Arm]:
     recipes = [recipe(vendor) for vendor in options.vendor]
     names = iter(name_proxies(options.name, len(pairs) + len(recipes)))
     arms = []
+    knobs = parse_sweeps(options.sweep, options.start)
     for (url, start), name in zip(pairs, names):
-        arms.append(_plan_arm(url, start, name, named_by_program=not options.proxy))
+        settings = expand_start(start, url, knobs)
+        for command, setting in settings:
+            called = name_setting(name or _name_program(str(start)), setting)
+            arms.append(_plan_arm(None, command, called, named_by_program=True))
+        if not settings:
+            arms.append(_plan_arm(url, start, name, named_by_program=not options.proxy))
     for vendor, name in zip(recipes, names):
         port = free_port()
         launch = Launch(vendor.command, port, vendor.env, vendor.describe())

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
-from context_bench.cli import COMMANDS
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import count, number
 from context_bench.cli.flags import STORE, add_gate, add_store, add_wide
 from context_bench.cli.gating import Gate

@@ -175,10 +175,12 @@ def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
 def _evaluate(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], limits: Any
 ) -> EvalResult:
+    from context_bench.cli.follow_plan import choose_comparison
     from context_bench.errors import UsageError
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
+    comparing = choose_comparison(options, [each.name for each in systems])
     if options.fresh and options.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
     with redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
@@ -200,8 +202,8 @@ def _evaluate(
             debug=options.pdb,
             prices=Prices.from_file(options.prices) if options.prices else None,
             score_field=options.chosen_score_field,
-            baseline=options.baseline,
-            margin=options.margin,
+            baseline=comparing.baseline,
+            margin=comparing.margin,
             aa=options.aa,
             config={
                 "command": options.command,
@@ -213,6 +215,7 @@ def _evaluate(
                 "max_examples": options.max_examples,
                 "sample": options.sample,
                 "sources": datasets.facts(),
+                **comparing.record,
             },
         )
 

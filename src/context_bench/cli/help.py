@@ -24,7 +24,7 @@ _EXAMPLES = {
 """Commands to try first, and what each does."""
 
 _COMMAND_GROUPS = {
-    "measure": ("demo", "run", "score", "judge-check", "conformance"),
+    "measure": ("demo", "plan", "run", "score", "judge-check", "conformance"),
     "look": ("runs", "compare", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),

@@ -96,7 +96,7 @@ class RunOptions:
     reader: str | None
     dataset: list[str]
     max_examples: int | None
-    sample: str
+    sample: str | None
     data_dir: str | None
     revision: str | None
     map: str | None
@@ -122,6 +122,7 @@ class RunOptions:
     tap_model: str | None
     tap_reply: str | None
     start: list[str]
+    sweep: list[str]
     vendor: list[str]
     controls: bool
     # who judges, and how it is measured
@@ -133,6 +134,7 @@ class RunOptions:
     baseline: str | None
     margin: float | None
     aa: bool
+    plan: str | None
     repeats: int
     unsafe_code: bool
     tokenizer: str | None

@@ -127,8 +127,8 @@ def _add_what(group: Any) -> None:
     add(
         "--sample",
         choices=("first", "random", "stratified"),
-        default="first",
-        help="which examples -n takes, by --seed; stratified takes as many of each category (default: %(default)s)",
+        help="which examples -n takes, by --seed; stratified takes as many of each category (default: random from "
+        "files, folders and generated data, first from the hub)",
     )
     add_data(group)
     add("--map", metavar="FIELD=COLUMN,...", help="rename columns of your files: question=prompt,answer=gold")
@@ -196,6 +196,14 @@ def _add_tap(group: Any) -> None:
         help="command that starts the k-th proxy; {port} and the address of its {tap} are filled in (repeatable)",
     )
     add(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="KEY=A|B",
+        help="start the proxy of a --start with {KEY} in it once for each value: one system with a knob, and its curve "
+        "(repeatable)",
+    )
+    add(
         "--vendor",
         action="append",
         default=[],
@@ -223,6 +231,7 @@ def _add_scoring(group: Any) -> None:
         metavar="NAME",
         help="system to hold the others against (default: direct, else passthrough, else the first)",
     )
+    add("--plan", metavar="FILE", help="a plan of `context-bench plan --lock`: the report says what deviates from it")
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--aa", action="store_true", help="run the baseline twice: what it differs from itself by is shown as noise")
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")

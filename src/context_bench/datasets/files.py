@@ -63,7 +63,7 @@ class FileDataset:
             raise DataError(f"{self.path}: no such file")
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(check=self.check, count_checked=lambda: self.checked)
+        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, at_hand=True)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line, example in self._read_examples():

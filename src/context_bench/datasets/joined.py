@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -23,7 +23,9 @@ class Joined:
 
     def __context_bench_traits__(self) -> DatasetTraits:
         source = dataset_traits(self.parts[0]).source if len(self.parts) == 1 else None
-        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, source=source)
+        return DatasetTraits(
+            check=self.check, count_checked=lambda: self.checked, source=source, name_samples=self.name_samples
+        )
 
     def __iter__(self) -> Iterator[Example]:
         return chain.from_iterable(self.parts)
@@ -47,6 +49,11 @@ class Joined:
             check = dataset_traits(part).check
             if check is not None:
                 check()
+
+    def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
+        """Say how the examples of each tag were chosen, as far as the parts tell."""
+        told = (dataset_traits(part).name_samples for part in self.parts)
+        return {tag: how for name in told if name is not None for tag, how in name(counts).items()}
 
     @property
     def checked(self) -> int:

@@ -13,7 +13,7 @@ from context_bench.datasets.catalog import card_for, label_dataset
 from context_bench.datasets.files import SUFFIXES, FileDataset
 from context_bench.datasets.joined import Joined
 from context_bench.datasets.public.raw_files import digest
-from context_bench.datasets.sample import sample
+from context_bench.datasets.sample import name_sample, sample
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.traits import DatasetTraits, dataset_traits
@@ -29,7 +29,8 @@ class Choices:
     Attributes:
         seed: For generated data and random samples; None leaves it to each loader.
         limit: At most so many examples of each dataset.
-        sample: Which examples: first, random or stratified.
+        sample: Which examples: first, random or stratified; None draws at random where that reads no more than is
+            at hand, and takes the first elsewhere.
         data_dir: A folder with the records of public datasets.
         revision: The revision of public datasets that come from the hub.
         mapping: Where the fields of examples come from in one's own files.
@@ -37,19 +38,27 @@ class Choices:
 
     seed: int | None = None
     limit: int | None = None
-    sample: str = "first"
+    sample: str | None = "first"
     data_dir: str | None = None
     revision: str | None = None
     mapping: Mapping[str, str] | None = None
 
 
 class Source:
-    """One dataset of a run: its tag, its examples, and how many there are where that is known."""
+    """One dataset of a run: its tag, its examples, and how many there are where that is known.
 
-    def __init__(self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None) -> None:
-        self.tag, self.length = tag, length
+    Attributes:
+        generated: Its examples are made by seed: any number of them is a random draw.
+        seen: The tags of the examples read so far; a file may hold several.
+    """
+
+    def __init__(
+        self, tag: str, opened: Sequence[Iterable[Example]], length: int | None = None, *, generated: bool = False
+    ) -> None:
+        self.tag, self.length, self.generated = tag, length, generated
         self._opened = opened
         self._file: FileDataset | None = None
+        self.seen: set[str] = set()
 
     @classmethod
     def from_file(cls, path: str, tag: str, mapping: Mapping[str, str] | None = None) -> Source:
@@ -77,11 +86,53 @@ class Source:
         sources = [dataset_traits(examples).source for examples in self._opened]
         return [dict(source()) for source in sources if source is not None]
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether all of it can be read, twice even, with no request and no waiting: files, folders, lists."""
+        return all(dataset_traits(each).at_hand or isinstance(each, list | tuple) for each in self._opened)
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        return DatasetTraits(at_hand=self.at_hand)
+
+    def read(self, choices: Choices) -> Iterator[Example]:
+        """Read as many examples as were asked for, chosen as was asked for."""
+        how, surplus = self._choose_sample(choices), self._count_surplus(choices.limit)
+        rounded_up = self.generated and choices.sample is None and surplus < len(self._opened)
+        if surplus <= 0 or rounded_up:
+            how = "first"  # that is all of them, and a draw would have to wait for the last
+        return sample(self, choices.limit, how, choices.seed or 0, reread=self.at_hand)
+
+    def _count_surplus(self, limit: int | None) -> float:
+        """Count the examples that are there beyond the limit; infinite where their number is not known."""
+        if limit is None:
+            return 0
+        return float("inf") if self.length is None else self.length - limit
+
+    def _choose_sample(self, choices: Choices) -> str:
+        return choices.sample or ("random" if self.at_hand or self.generated else "first")
+
+    def name_samples(self, choices: Choices, counts: Mapping[str, int]) -> dict[str, str]:
+        """Say how the examples of each tag were chosen, given how many were read."""
+        tags = [tag for tag in (self.tag, *sorted(self.seen)) if tag in counts]
+        read = sum(counts[tag] for tag in tags)
+        how = name_sample(self._choose_sample(choices), read, choices.limit)
+        if self._count_surplus(choices.limit) <= 0:
+            how = "all"
+        inner = [name(counts) for each in self._opened if (name := dataset_traits(each).name_samples) is not None]
+        chosen = {each for told in inner for each in told.values()} - {"all"}
+        if how == "all" and chosen:
+            how = "first" if "first" in chosen else chosen.pop()
+        return dict.fromkeys(tags, "random" if self.generated else how)
+
     def __iter__(self) -> Iterator[Example]:
+        own = self._file is not None
         for example in chain.from_iterable(self._opened):
-            if self._file is None and isinstance(example, dict) and example.get("dataset") != self.tag:
-                label_dataset(self.tag, str(example.get("dataset") or ""))
-                example = {**example, "dataset": self.tag}  # it may be the caller's own
+            if isinstance(example, dict) and (tag := example.get("dataset")) != self.tag:
+                if own:
+                    self.seen.add(str(tag))
+                else:
+                    label_dataset(self.tag, str(tag or ""))
+                    example = {**example, "dataset": self.tag}  # it may be the caller's own
             yield example
 
 
@@ -107,7 +158,11 @@ class Datasets:
         return sum(source.checked for source in self.sources)
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(check=self.check, count_checked=lambda: self.checked)
+        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, name_samples=self.name_samples)
+
+    def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
+        """Say how the examples of each tag were chosen, given how many were read."""
+        return {tag: how for each in self.sources for tag, how in each.name_samples(self._choices, counts).items()}
 
     def facts(self) -> dict[str, Any]:
         """Return the source of each dataset, for the record of a run; the hub is asked for its commits."""
@@ -115,10 +170,7 @@ class Datasets:
         return {tag: facts[0] if len(facts) == 1 else facts for tag, facts in known.items() if facts}
 
     def __iter__(self) -> Iterator[Example]:
-        chosen = self._choices
-        return chain.from_iterable(
-            sample(source, chosen.limit, chosen.sample, chosen.seed or 0) for source in self.sources
-        )
+        return chain.from_iterable(source.read(self._choices) for source in self.sources)
 
     def __len__(self) -> int:
         lengths, limit = [source.length for source in self.sources], self._choices.limit
@@ -180,7 +232,7 @@ def _is_dataset(part: Any) -> bool:
 def _open_tagged(tag: str, part: Any) -> Source:
     if isinstance(part, str):
         (source,) = open_datasets([part]).sources
-        return Source(tag, [source], source.length)
+        return Source(tag, [source], source.length, generated=source.generated)
     if not isinstance(part, Iterable):
         raise UsageError(f"dataset {tag!r} must be an iterable of examples, a name or a file")
     return Source(tag, [part], _find_length(part))
@@ -192,7 +244,9 @@ def _is_file(text: str) -> bool:
 
 def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
     """Open one source for a reference; the cells of a sweep follow each other in it."""
-    opened, lengths = [], []
+    opened: list[Iterable[Example]] = []
+    lengths: list[int | None] = []
+    generated = True
     for ref in refs:
         loader = resolve("dataset", ref)
         if not callable(loader):
@@ -200,7 +254,9 @@ def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
                 raise UsageError(f"{ref.text!r}: this dataset takes no parameters")
             opened.append(loader)
             lengths.append(_find_length(loader))
+            generated = False
             continue
+        generated = generated and _is_generator(loader)
         ref = _apply_choices(loader, ref, choices, len(refs))
         examples = call_with(loader, ref, argument_name="config")
         if not isinstance(examples, Iterable):
@@ -208,7 +264,7 @@ def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
         opened.append(examples)
         lengths.append(_find_declared_length(loader, ref, examples))
     known = [length for length in lengths if length is not None]
-    return Source(text, opened, sum(known) if len(known) == len(lengths) else None)
+    return Source(text, opened, sum(known) if len(known) == len(lengths) else None, generated=generated)
 
 
 def _apply_choices(loader: Callable[..., Any], ref: Ref, choices: Choices, cells: int) -> Ref:
@@ -228,7 +284,13 @@ def _choose_number_to_make(usual: int, choices: Choices, cells: int) -> int | No
     if not choices.limit:
         return None
     wanted = -(-choices.limit // cells)
-    return wanted if choices.sample == "first" else max(usual, wanted)
+    return max(usual, wanted) if choices.sample in ("random", "stratified") else wanted
+
+
+def _is_generator(loader: Callable[..., Any]) -> bool:
+    """Whether a loader makes examples by seed: it takes a seed, and a number of examples that has a default."""
+    takes = _read_signature(loader)
+    return "seed" in takes and "n" in takes and isinstance(takes["n"].default, int)
 
 
 def _read_signature(loader: Callable[..., Any]) -> dict[str, inspect.Parameter]:

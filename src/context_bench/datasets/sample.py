@@ -15,37 +15,64 @@ from typing import Any
 from context_bench.errors import DataError, UsageError
 from context_bench.types import Example
 
-__all__ = ["SAMPLES", "sample"]
+__all__ = ["SAMPLES", "name_sample", "sample"]
 
 SAMPLES = ("first", "random", "stratified")
 
 _STRATA = ("group", "category", "subject", "task", "domain", "type", "config")
 """The entries of `meta` that can say which category an example belongs to, the first that is there."""
 
-Ranked = tuple[int, int, Example]
-"""(minus the draw, place in the source, example): in a heap the worst draw comes first."""
+Ranked = tuple[int, int, Example | None]
+"""(minus the draw, place in the source, example where it is kept): in a heap the worst draw comes first."""
 
 
-def sample(examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0) -> Iterator[Example]:
-    """Return at most `n` of the examples, all without `n`."""
+def sample(
+    examples: Iterable[Example], n: int | None, how: str = "first", seed: int = 0, *, reread: bool = False
+) -> Iterator[Example]:
+    """Return at most `n` of the examples, all without `n`.
+
+    Args:
+        examples: The source.
+        n: How many.
+        how: One of `SAMPLES`.
+        seed: For a draw.
+        reread: The source can be read again at little cost: a draw then keeps places, not examples, in memory.
+    """
     if how not in SAMPLES:
         raise UsageError(f"a sample must be one of {', '.join(SAMPLES)} (got {how!r})")
     if how == "first" or not n:
         return islice(examples, n)
-    return _draw_sample(examples, n, seed, by_category=how == "stratified")
+    chosen = _draw_sample(examples, n, seed, by_category=how == "stratified", keep=not reread)
+    if reread:
+        return _read_places(examples, [place for _, place, _ in chosen])
+    return iter([example for _, _, example in chosen if example is not None])
 
 
-def _draw_sample(examples: Iterable[Example], n: int, seed: int, by_category: bool) -> Iterator[Example]:
+def name_sample(how: str, count: int, limit: int | None) -> str:
+    """Name what was read of a dataset: `all` where there were fewer examples than asked for, else how it was drawn."""
+    return "all" if limit is None or count < limit else how
+
+
+def _draw_sample(examples: Iterable[Example], n: int, seed: int, *, by_category: bool, keep: bool) -> list[Ranked]:
+    """Draw examples and return them in the order of the source."""
     strata: dict[str, list[Ranked]] = {}
     for place, example in enumerate(examples):
         best = strata.setdefault(_find_category(example) if by_category else "", [])
-        ranked = (-_draw(example, seed, place), place, example)
+        ranked = (-_draw(example, seed, place), place, example if keep else None)
         if len(best) < n:
             heapq.heappush(best, ranked)
         else:
             heapq.heappushpop(best, ranked)
-    chosen = sorted(_take_evenly(list(strata.values()), n), key=lambda ranked: ranked[1])
-    return iter([example for _, _, example in chosen])
+    return sorted(_take_evenly(list(strata.values()), n), key=lambda ranked: ranked[1])
+
+
+def _read_places(examples: Iterable[Example], places: list[int]) -> Iterator[Example]:
+    """Read the examples at these places, which are in order, and nothing after the last."""
+    source = iter(examples)
+    reached = 0
+    for place in places:
+        yield from islice(source, place - reached, place - reached + 1)
+        reached = place + 1
 
 
 def _draw(example: Example, seed: int, place: int) -> int:

@@ -7,7 +7,7 @@ import gc
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +63,8 @@ class Plan:
     expected: int | None = None
     debug: bool = False
     preflight: bool = True
+    name_samples: Callable[[Mapping[str, int]], dict[str, str]] = lambda counts: dict.fromkeys(counts, "all")
+    """Says how the examples of each dataset were chosen, given how many were read."""
     baseline: str | None = None
     margin: float | None = None
     controls: Sequence[str] = ()

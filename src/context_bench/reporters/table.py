@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
+from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts, interval_line, verdict_table
 from context_bench.results import EvalResult
+from context_bench.run_plan.lock import describe_lock
 
 __all__ = ["TableReporter"]
 
@@ -125,6 +127,8 @@ class TableReporter:
             meters(result, self._width),
             evidence(result, self._width),
             *self._datasets(result),
+            *curve_tables(result, self._width),
+            wrap(printable(describe_lock(result.config)), self._width),
             self._notes(result),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"

@@ -13,8 +13,9 @@ from typing import Any
 
 from context_bench.datasets.catalog import Card, Config, catalog
 from context_bench.datasets.public.adapters import Adapter, Where
+from context_bench.datasets.public.folder import LocalFiles
 from context_bench.datasets.public.sources import Records, open_records
-from context_bench.datasets.sample import SAMPLES, sample
+from context_bench.datasets.sample import SAMPLES, name_sample, sample
 from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.registry import import_object
 from context_bench.traits import DatasetTraits
@@ -73,7 +74,12 @@ class PublicDataset:
         self._find_adapter = _find_adapter(card.adapter)
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(source=lambda: self.source)
+        local = all(isinstance(records, LocalFiles) for _, records in self._parts)
+        return DatasetTraits(source=lambda: self.source, at_hand=local, name_samples=self._name_samples)
+
+    def _name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
+        tag = self.card.name
+        return {tag: name_sample(self._sample, counts.get(tag, 0), self._n)}
 
     @property
     def source(self) -> Mapping[str, Any]:

@@ -1,0 +1,188 @@
+"""`context-bench plan [RUN]`: how many examples a question needs, what they cost, and a plan fixed in advance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from context_bench.cli.commands import COMMANDS
+from context_bench.cli.flag_types import amount, positive
+from context_bench.cli.flags import STORE, add_store, add_wide
+from context_bench.cli.messages import say, show_warnings
+from context_bench.cli.output import table_width
+from context_bench.cli.parser import Parser
+from context_bench.comparison import check_margin, choose_baseline
+from context_bench.errors import UsageError
+from context_bench.reporters.fitting import fit_listing, wrap
+from context_bench.reporters.layout import dollars
+from context_bench.results import EvalResult
+from context_bench.run_plan import Lock, Needs, Target, assume_needs, find_needs, write_lock
+from context_bench.stats import DEFAULT_MARGIN
+
+__all__ = ["main", "plan_parser"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what each system needs; with --lock also fix the plan."""
+    flags = plan_parser().parse_args(arguments[1:])
+    with show_warnings():
+        return _plan(flags)
+
+
+def plan_parser() -> Parser:
+    """Make the parser of the command's flags."""
+    parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
+    add = parser.add_argument
+    add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
+    add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
+    add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
+    add("--difference", type=amount, default=0.05, metavar="D", help="difference to be found (default: %(default)s)")
+    add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
+    add("--baseline", metavar="NAME", help="what the others are held against (default: the pilot's)")
+    add("--power", type=amount, default=0.8, metavar="P", help="share of runs that succeed (default: %(default)s)")
+    add("-n", "--max-examples", type=positive, metavar="N", help="examples of the run that is planned")
+    add("--lock", metavar="FILE", help="fix metric, margin, -n, systems and datasets in a file, for --plan of a run")
+    add("--system", action="append", default=[], metavar="NAME", help="of the plan, without a pilot (repeatable)")
+    add("--dataset", action="append", default=[], metavar="TAG", help="of the plan, without a pilot (repeatable)")
+    add("--score-field", metavar="FIELD", help="the score that counts (default: the pilot's, else score)")
+    add_store(parser, reuse=False)
+    add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
+    add_wide(parser)
+    return parser
+
+
+def _plan(flags: argparse.Namespace) -> int:
+    pilot = None if flags.run is None else _load_pilot(flags)
+    assumed = flags.spread is not None or flags.discordant is not None
+    if (pilot is None) != assumed:
+        raise UsageError(
+            "plan from a pilot (context-bench plan RUN), or from --spread or --discordant: give one of them"
+        )
+    if not 0 < flags.power < 1:
+        raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
+    margin = check_margin(flags.margin or (pilot.config.get("margin") if pilot else None) or DEFAULT_MARGIN)
+    target = Target(flags.difference, margin, flags.power, n=flags.max_examples)
+    baseline = _find_baseline(flags, pilot)
+    if pilot is None:
+        comparisons = max(1, len(flags.system) - 1)
+        needs = [assume_needs(target, spread=flags.spread, discordant=flags.discordant, comparisons=comparisons)]
+    else:
+        needs = find_needs(pilot, str(baseline), target)
+    _print(flags, target, baseline, needs)
+    if flags.lock:
+        lock = _make_lock(flags, pilot, margin, baseline)
+        write_lock(lock, Path(flags.lock))
+        say(f"locked in {flags.lock}: give it to the run with --plan {flags.lock}")
+    return 0
+
+
+def _load_pilot(flags: argparse.Namespace) -> EvalResult:
+    if flags.run.endswith(".json"):
+        try:
+            result = EvalResult.from_json(Path(flags.run).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
+    else:
+        from context_bench.cli.runs import load_result
+        from context_bench.store import Store
+
+        with Store(flags.cache_dir or STORE, readonly=True, create=False) as store:
+            result = load_result(store, store.run(flags.run))
+    if not result.rows:
+        raise UsageError(f"the pilot {flags.run} has no rows: a plan needs its scores")
+    if flags.score_field:
+        result.config["score_field"] = flags.score_field
+    return result
+
+
+def _find_baseline(flags: argparse.Namespace, pilot: EvalResult | None) -> str | None:
+    if pilot is None:
+        return choose_baseline(flags.system, flags.baseline) if flags.system else None
+    wanted = flags.baseline or pilot.config.get("baseline")
+    chosen = choose_baseline(pilot.systems, wanted, pilot.config.get("controls") or ())
+    if chosen is None:
+        raise UsageError("the pilot has one system alone: a plan needs a baseline beside it")
+    return chosen
+
+
+def _make_lock(flags: argparse.Namespace, pilot: EvalResult | None, margin: float, baseline: str | None) -> Lock:
+    systems = flags.system or (pilot.systems if pilot else [])
+    datasets = flags.dataset or list((pilot.config.get("datasets") or {}) if pilot else ())
+    if flags.max_examples is None:
+        raise UsageError("--lock fixes the number of examples: add -n N")
+    if not systems or not datasets or baseline is None:
+        raise UsageError("--lock fixes systems and datasets: plan from a pilot, or add --system NAME and --dataset TAG")
+    return Lock(
+        metric="macro_score" if len(datasets) > 1 else "mean_score",
+        score_field=flags.score_field or (pilot.config.get("score_field") if pilot else None) or "score",
+        margin=margin,
+        baseline=baseline,
+        n=flags.max_examples,
+        systems=tuple(systems),
+        datasets=tuple(datasets),
+        locked=date.today().isoformat(),
+    )
+
+
+def _print(flags: argparse.Namespace, target: Target, baseline: str | None, needs: list[Needs]) -> None:
+    if flags.output == "json":
+        document = {
+            "baseline": baseline,
+            **{key: getattr(target, key) for key in ("difference", "margin", "power", "alpha")},
+            "systems": [each.to_dict() for each in needs],
+        }
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        return
+    width = table_width(wide=flags.wide)
+    lines = [["system", "to show", "examples", "cost", "time"]]
+    for each in needs:
+        lines += _list_lines(each, target)
+    sys.stdout.write(fit_listing(lines, width, wrapped=(0, 1)) + "\n")
+    competing = sum(each.to_clear is not None for each in needs)
+    notes = [f"each with a chance of {target.power:.0%}, at a level of {target.alpha:g}"]
+    if competing > 1:
+        notes.append(f"a difference is corrected for {competing} comparisons")
+    if baseline is not None and flags.run is not None:
+        notes.append(f"against {baseline}; its own cost comes on top")
+        notes.append("equivalent and not worse are for systems whose true score is that of the baseline")
+    say(wrap("; ".join(notes), width) if width else "; ".join(notes))
+
+
+def _list_lines(needs: Needs, target: Target) -> list[list[str]]:
+    """List the questions of one system; the baseline has its cost for a thousand examples."""
+    if needs.to_clear is None:
+        return [[needs.system, "baseline", "1,000", *_write_costs(needs, 1000)]]
+    questions: list[tuple[str, int | None]] = [
+        (f"a difference of {target.difference:g}", needs.to_find),
+        (f"equivalent within {target.margin:g}", needs.to_equate),
+        (f"not worse within {target.margin:g}", needs.to_clear),
+    ]
+    if needs.detectable is not None and needs.n is not None:
+        questions.append((f"smallest difference: {needs.detectable:.3f}", needs.n))
+    names = [needs.system, *[""] * len(questions)]
+    return [
+        [name, question, "none would do" if n is None else f"{n:,}", *_write_costs(needs, n)]
+        for name, (question, n) in zip(names, questions)
+    ]
+
+
+def _write_costs(needs: Needs, n: int | None) -> list[str]:
+    if n is None:
+        return ["", ""]
+    spent = "–"
+    if needs.dollars is not None:
+        spent = dollars(needs.dollars * n)
+    elif needs.tokens is not None:
+        spent = f"{needs.tokens * n:,.0f} tokens"
+    return [spent, "–" if needs.seconds is None else _write_time(needs.seconds * n)]
+
+
+def _write_time(value: float) -> str:
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if value >= length:
+            return f"{value / length:,.1f} {unit}"
+    return f"{value:.1f} s"

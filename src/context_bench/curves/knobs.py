@@ -1,0 +1,91 @@
+"""Finds the sweeps of a run: systems that differ in one parameter are one system with a knob.
+
+The names say it: `bm25:ratio=0.1` and `bm25:ratio=0.3`, `headroom[level=low]` and `headroom[level=high]`. So a run that
+was read from a file has its curves too, and systems that were named one by one belong together as those of a sweep do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Sweep", "find_sweeps", "name_setting"]
+
+_NOT_KNOBS = ("seed", "name")
+"""Parameters that do not trade quality for tokens."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The settings of one knob.
+
+    Attributes:
+        name: The system, with the parameters that all settings share.
+        knob: The parameter that differs.
+        settings: The value of the knob for each system, by the system's name.
+    """
+
+    name: str
+    knob: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    name: str
+    stem: str
+    bracketed: bool
+    parameters: dict[str, str]
+
+
+def name_setting(name: str, parameters: dict[str, str]) -> str:
+    """Name one setting of a started proxy: `headroom[level=low]`."""
+    return f"{name}[{','.join(f'{key}={value}' for key, value in parameters.items())}]"
+
+
+def find_sweeps(names: Iterable[str]) -> list[Sweep]:
+    """Find the systems that differ in one parameter; each belongs to one sweep, the one with the most settings."""
+    groups: dict[tuple[object, ...], tuple[str, str, dict[str, str]]] = {}
+    order: dict[str, int] = {}
+    for parsed in filter(None, map(_parse_name, names)):
+        order[parsed.name] = len(order)
+        for knob, value in parsed.parameters.items():
+            if knob in _NOT_KNOBS:
+                continue
+            others = {key: each for key, each in parsed.parameters.items() if key != knob}
+            key = (parsed.stem, parsed.bracketed, knob, tuple(sorted(others.items())))
+            groups.setdefault(key, (_name_rest(parsed, others), knob, {}))[2][parsed.name] = value
+    taken: set[str] = set()
+    found = []
+    for name, knob, settings in sorted(groups.values(), key=lambda group: (-len(group[2]), not _is_numeric(group[2]))):
+        if len(settings) > 1 and taken.isdisjoint(settings):
+            taken |= settings.keys()
+            found.append(Sweep(name, knob, settings))
+    return sorted(found, key=lambda sweep: min(order[name] for name in sweep.settings))
+
+
+def _parse_name(name: str) -> _Parsed | None:
+    """Split a name into what it is and its parameters; None for a name without any."""
+    bracketed = name.endswith("]")
+    stem, mark, text = name[:-1].rpartition("[") if bracketed else name.rpartition(":")
+    items = text.split(",")
+    if not bracketed and "=" not in items[0]:  # an argument, as in mmlu:anatomy
+        stem, items = f"{stem}:{items[0]}", items[1:]
+    parameters = dict(item.split("=", 1) for item in items if "=" in item)
+    known = len(parameters) == len(items) and all(key.isidentifier() for key in parameters)
+    return _Parsed(name, stem, bracketed, parameters) if mark and stem and parameters and known else None
+
+
+def _name_rest(parsed: _Parsed, others: dict[str, str]) -> str:
+    if not others:
+        return parsed.stem
+    if parsed.bracketed:
+        return name_setting(parsed.stem, others)
+    return f"{parsed.stem}:{','.join(f'{key}={value}' for key, value in others.items())}"
+
+
+def _is_numeric(settings: dict[str, str]) -> bool:
+    try:
+        return all(float(value) == float(value) for value in settings.values())
+    except ValueError:
+        return False

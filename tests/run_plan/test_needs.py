@@ -1,0 +1,85 @@
+"""How many examples a question needs. Expected: (z + z)² · spread² / difference², with z from tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.results import EvalResult, EvalRow
+from context_bench.run_plan import Target, assume_needs, find_needs
+from rows import make_row
+
+TARGET = Target(0.05, 0.02)
+
+
+def test_an_assumed_spread() -> None:
+    needs = assume_needs(TARGET, spread=0.2)
+    # (1.959964 + 0.841621)² · 0.04 / 0.0025 = 125.6; (1.644854 + 0.841621)² · 0.04 / 0.0004 = 618.3
+    assert (needs.to_find, needs.to_clear) == (126, 619)
+    # both sides at 90%: (1.644854 + 1.281552)² · 100 = 856.4
+    assert needs.to_equate == 857
+    assert needs.detectable is None
+
+
+def test_discordant_examples_of_pass_and_fail() -> None:
+    needs = assume_needs(TARGET, discordant=0.1)
+    # variance 0.1 for equal systems, 0.1 - 0.05² for those that differ
+    assert needs.to_clear == math.ceil(2.486475**2 * 0.1 / 0.0004)
+    assert needs.to_find == math.ceil(2.801585**2 * 0.0975 / 0.0025)
+
+
+def test_a_number_of_examples_and_the_difference_that_they_find() -> None:
+    assert assume_needs(Target(0.05, 0.02, n=400), spread=0.2).detectable == pytest.approx(2.801585 * 0.2 / 20)
+
+
+def test_other_comparisons_make_a_difference_dearer_and_a_margin_not() -> None:
+    one, five = (assume_needs(TARGET, spread=0.2, comparisons=count) for count in (1, 5))
+    # 0.05 / 5: z = 2.575829
+    assert five.to_find == math.ceil((2.575829 + 0.841621) ** 2 * 16)
+    assert one.to_clear == five.to_clear
+
+
+@pytest.mark.parametrize("given", [{}, {"spread": 0.1, "discordant": 0.1}, {"discordant": 0.01}])
+def test_an_assumption_that_cannot_be(given: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        assume_needs(TARGET, **given)
+
+
+def pilot(n: int = 100, **config: Any) -> EvalResult:
+    """A pilot in which one example of ten is lost by `mine`."""
+
+    def row(system: str, place: int, score: float) -> EvalRow:
+        facts: dict[str, Any] = {"latency": 2.0, "upstream_tokens": 50 if system == "mine" else 100}
+        priced = {"cost_usd": 0.01} if system == "mine" else {}
+        return make_row(score, system=system, example_id=place, metadata=priced, **facts)
+
+    rows = [row("direct", place, 1.0) for place in range(n)]
+    rows += [row("mine", place, float(place % 10 > 0)) for place in range(n)]
+    config = {"max_workers": 4, "sends_elsewhere": ["mine", "direct"], **config}
+    return EvalResult(rows, {"direct": {}, "mine": {}}, config=config)
+
+
+def test_a_pilot() -> None:
+    baseline, mine = find_needs(pilot(), "direct", TARGET)
+    # 10 of 100 lost, two unseen pairs: m = -10/102, v = 12/102 - m²; spread² = v/102 · 100
+    spread = math.sqrt((12 / 102 - (10 / 102) ** 2) / 102 * 100)
+    assert mine.spread == pytest.approx(spread)
+    assert mine.to_clear == math.ceil(2.486475**2 * spread**2 / 0.0004)
+    assert mine.n == 100
+    assert mine.detectable == pytest.approx(2.801585 * spread / 10)
+    assert (mine.dollars, mine.tokens, mine.seconds) == (pytest.approx(0.01), 50, 0.5)
+    assert (baseline.system, baseline.to_clear, baseline.dollars, baseline.tokens) == ("direct", None, None, 100)
+
+
+def test_workers_that_the_pilot_does_not_name() -> None:
+    assert [each.seconds for each in find_needs(pilot(max_workers=None), "direct", TARGET)] == [0.25, 0.25]
+    here = find_needs(pilot(max_workers=None, sends_elsewhere=[]), "direct", TARGET)
+    assert [each.seconds for each in here] == [2.0, 2.0]
+
+
+def test_a_pilot_that_is_too_small() -> None:
+    with pytest.raises(UsageError, match="too few examples that mine and direct both have a score for"):
+        find_needs(pilot(1), "direct", TARGET)
