@@ -37,7 +37,7 @@ def _build(ref: Ref, found: Any, seed: int | None) -> Any:
             raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
         return found
     if not callable(found):
-        raise UsageError(f"{ref.text!r}: a {type(found).__name__} is not a system")
+        raise UsageError(f"{ref.text!r} is not a system: it is of type {type(found).__name__}")
     # A plain function is the system itself: it will get the example, and its other parameters now.
     parameters = check_parameters(found, ref, given=1)
     return partial(found, **parameters) if parameters else found
