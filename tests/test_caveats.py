@@ -29,7 +29,7 @@ from context_bench.reporters import CsvReporter, TableReporter
 from context_bench.store import Store
 from context_bench.summary import summarize
 from context_bench.systems import ClaudeCLI, Passthrough, WithReader
-from context_bench.systems.adapt import named
+from context_bench.systems.adapt import rename_system
 from rows import failed_row, make_row
 from servers import Server, completion
 
@@ -80,7 +80,7 @@ def test_the_compression_of_a_proxy_is_not_measured_in_all_four() -> None:
 
 def test_a_proxy_under_another_name_is_a_proxy_still() -> None:
     with Server(completion("7")) as server:
-        result = evaluate(named(OpenAIProxy(server.url), "mine"), QUESTIONS, progress=False)
+        result = evaluate(rename_system(OpenAIProxy(server.url), "mine"), QUESTIONS, progress=False)
     assert math.isnan(result.summary["mine"]["compression_ratio"])
 
 

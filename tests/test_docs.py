@@ -18,7 +18,7 @@ from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.run_flags import run_parser
-from context_bench.pricing import Price, Prices, Tier, shipped_prices
+from context_bench.pricing import Price, Prices, Tier, load_shipped_prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table
 from rows import make_row
@@ -296,7 +296,7 @@ def test_the_price_file_that_is_shown_is_read(tmp_path: Path) -> None:
 
 def test_the_dollars_that_are_worked_by_hand() -> None:
     text = (ROOT / "docs/prices.md").read_text()
-    price = shipped_prices().of("gpt-4o")
+    price = load_shipped_prices().of("gpt-4o")
     assert price is not None
     cost = price.cost({"prompt_tokens": 1_000, "cached_tokens": 600, "completion_tokens": 200})
     rows = [make_row(score, metadata={"cost_usd": cost}) for score in (1.0, 1.0, 0.0)]

@@ -499,7 +499,7 @@ def test_what_is_no_list_of_evaluators_is_refused_before_any_call(wrong: Any) ->
     assert calls == []
 
 
-@pytest.mark.parametrize("wrong", [[MeanScore], [object()], ["mean-score"]])
+@pytest.mark.parametrize("wrong", [[MeanScore], [object()], ["no-such-metric"], "no-such-metric"])
 def test_what_is_no_metric_is_refused_before_any_call(wrong: Any) -> None:
     calls: list[tuple[str, Any]] = []
     with pytest.raises(UsageError, match="metric"):

@@ -7,7 +7,7 @@ ContextBenchError
 │   ├── StartFailed             the proxy under test was started, and did not come up: the last that it said
 │   └── DataError               a file or an example that cannot be used: where, and what is wrong
 ├── StoreError                  the store cannot be read or written: a full disk, a damaged file
-├── ScoreClash                  two evaluators emitted one key, or a score is no number
+├── ScoreClash                  two evaluators emitted one key, or a score is not a number
 └── SystemFailure               a system did not answer; becomes `EvalRow.error`, the run goes on
     ├── BadOutput               it returned something that is no result
     └── RequestFailed           an HTTP request did not succeed; carries status and body

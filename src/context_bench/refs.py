@@ -25,7 +25,7 @@ from context_bench.errors import UsageError, describe, suggest
 from context_bench.registry import registry
 from context_bench.traits import reference_traits
 
-__all__ = ["Ref", "call_with", "check_arguments", "checked_parameters", "import_code", "parse", "resolve"]
+__all__ = ["Ref", "call_with", "check_arguments", "check_parameters", "import_code", "parse", "resolve"]
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -65,7 +65,7 @@ def _parse_verbatim(factory: Any, argument: str, text: str, target: str, argumen
     Parameters may stand before it, as in `command:name=mine,./program --fast a=1,b=2`.
     """
     parameters: dict[str, Any] = {}
-    known = set(_known_parameters(factory, 0) or ()) - {argument}
+    known = set(_list_parameters(factory, 0) or ()) - {argument}
     while (item := arguments.partition(","))[1] and item[0].partition("=")[0] in known and "=" in item[0]:
         key, _, value = item[0].partition("=")
         parameters[key], arguments = _value(value), item[2]
@@ -159,7 +159,7 @@ def import_code(source: str) -> ModuleType:
 
 def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None = None) -> Any:
     """Call a factory with the parameters of a reference."""
-    parameters = checked_parameters(factory, ref, argument_name)
+    parameters = check_parameters(factory, ref, argument_name)
     try:
         return factory(**parameters)
     except UsageError:
@@ -170,7 +170,7 @@ def call_with(factory: Callable[..., Any], ref: Ref, argument_name: str | None =
         raise UsageError(f"{ref.text!r}: {describe(error)}") from error
 
 
-def checked_parameters(
+def check_parameters(
     factory: Callable[..., Any], ref: Ref, argument_name: str | None = None, given: int = 0
 ) -> dict[str, Any]:
     """Return the parameters of a reference; one that the factory does not take is an error that lists the known.
@@ -178,7 +178,7 @@ def checked_parameters(
     The first `given` parameters of the factory are not the user's to choose.
     """
     parameters = dict(ref.parameters)
-    known = _known_parameters(factory, given)
+    known = _list_parameters(factory, given)
     if ref.argument is not None:
         if argument_name is None or (known is not None and argument_name not in known):
             meant = suggest(ref.argument, known or ())
@@ -192,7 +192,7 @@ def checked_parameters(
     return parameters
 
 
-def _known_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
+def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:
     """List the names that a factory takes; None when it takes any."""
     try:
         parameters = inspect.signature(factory).parameters.values()

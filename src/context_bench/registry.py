@@ -138,7 +138,7 @@ class Registry:
         own = self._of(kind)
         if key in own:
             return own[key]
-        shipped = _shipped(kind)
+        shipped = _list_shipped(kind)
         if key in shipped:
             found = shipped[key]
             return import_object(found) if isinstance(found, str) else found
@@ -162,7 +162,7 @@ class Registry:
 
     def list(self, kind: str) -> builtins.list[str]:
         """List all names of a kind, sorted."""
-        return sorted({*self._of(kind), *_shipped(kind), *_entry_points(kind)})
+        return sorted({*self._of(kind), *_list_shipped(kind), *_entry_points(kind)})
 
     def _of(self, kind: str) -> dict[str, Any]:
         try:
@@ -172,7 +172,7 @@ class Registry:
 
 
 @cache
-def _shipped(kind: str) -> dict[str, Any]:
+def _list_shipped(kind: str) -> dict[str, Any]:
     built_in = BUILT_IN[kind]
     return import_object(built_in)() if isinstance(built_in, str) else built_in
 

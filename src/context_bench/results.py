@@ -162,8 +162,8 @@ class EvalResult:
             fields: Any other field of a row: its value, or a list of values.
         """
         keep = system if callable(system) else None
-        systems = None if callable(system) else _wanted(system)
-        wanted = {name: _wanted(value) for name, value in {"dataset": dataset, **fields}.items()}
+        systems = None if callable(system) else _list_wanted(system)
+        wanted = {name: _list_wanted(value) for name, value in {"dataset": dataset, **fields}.items()}
         wanted = {name: values for name, values in wanted.items() if values is not None or name != "dataset"}
         if unknown := wanted.keys() - set(ROW_FIELDS):
             raise UsageError(f"a row has no field {sorted(unknown)[0]!r}; it has {', '.join(ROW_FIELDS)}")
@@ -348,7 +348,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _wanted(values: Any) -> list[Any] | None:
+def _list_wanted(values: Any) -> list[Any] | None:
     """List what a field may be; None for any, or for a field that must be None."""
     if values is None:
         return None

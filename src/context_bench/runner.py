@@ -36,6 +36,7 @@ from context_bench.errors import (
 )
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
+from context_bench.metrics.load import adapt_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
@@ -65,7 +66,7 @@ def evaluate(
     systems: Any,
     dataset: Any,
     evaluators: Sequence[Any] | Scorer | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[Any] | None = None,
     max_examples: int | None = None,
     progress: bool = True,
     text_fields: Sequence[str] | None = None,
@@ -99,9 +100,9 @@ def evaluate(
         dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a list of
             datasets, or a mapping from tags to datasets.
         evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
-            `f(original, processed)` that returns a number or a dict of numbers is one too, and so is a name.
+            `f(original, processed)` that returns a number or a dict of numbers is one too, and so is a reference.
         metrics: None computes mean score, pass rate, compression ratio, cost of pass and latency, and
-            for several systems the Pareto rank.
+            for several systems the Pareto rank. A name or a reference such as `"mean-score:score_field=f1"` is one too.
         max_examples: Stop after so many.
         progress: Show how far the run is on stderr: a line in place on a terminal or in a notebook, elsewhere a plain
             line every 30 seconds or 10%, after the first 10 seconds.
@@ -183,13 +184,13 @@ def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalRes
         return run()
     outcome: list[EvalResult | BaseException] = []
 
-    def guarded() -> None:
+    def run_guarded() -> None:
         try:
             outcome.append(run())
         except BaseException as error:  # noqa: BLE001 - handed to the caller's thread, which raises it
             outcome.append(error)
 
-    thread = threading.Thread(target=guarded, name="context-bench")
+    thread = threading.Thread(target=run_guarded, name="context-bench")
     thread.start()
     thread.join()
     if isinstance(outcome[0], BaseException):
@@ -201,7 +202,7 @@ async def aevaluate(
     systems: Any,
     dataset: Any,
     evaluators: Sequence[Any] | Scorer | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[Any] | None = None,
     max_examples: int | None = None,
     progress: bool = True,
     text_fields: Sequence[str] | None = None,
@@ -454,13 +455,10 @@ def _default_metrics(
     return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]
 
 
-def _check_metrics(given: Sequence[Metric], *, keep_rows: bool) -> list[Metric]:
-    """Refuse what is not a metric, or cannot work in this run."""
-    metrics = list(given)
+def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
+    """Build those that are named; refuse what is not a metric, or cannot work in this run."""
+    metrics = adapt_metrics(given)
     for metric in metrics:
-        if isinstance(metric, type) or not isinstance(metric, Metric):
-            kind = metric.__name__ if isinstance(metric, type) else type(metric).__name__
-            raise UsageError(f"{kind} is not a metric: pass an object with .name and .compute(rows)")
         check_metric_members(metric)
         if not keep_rows and not can_start(metric):
             raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")

@@ -211,7 +211,7 @@ MISTAKES = [
     (["--system", "raises.py:x", "--dataset", "needle"], "raises.py"),
     (["--system", "own.py:nothing", "--dataset", "needle"], "nothing"),
     (["--system", "own.py", "--dataset", "needle"], "own.py:OBJECT"),
-    (["--system", "own.py:NUMBER", "--dataset", "needle"], "not a system"),
+    (["--system", "own.py:NUMBER", "--dataset", "needle"], "is not a system"),
     (["--system", "own.py:Fails", "--dataset", "needle"], "the model file is missing"),
     (["--system", "own.py:Needs", "--dataset", "needle"], "path"),
     (["--system", "passthrough", "--dataset", "own.py:fails"], "no network"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.pricing import Prices, shipped_prices
+from context_bench.pricing import Prices, load_shipped_prices
 
 
 def test_one_model_with_its_tiers(tmp_path: Path) -> None:
@@ -18,12 +18,12 @@ def test_one_model_with_its_tiers(tmp_path: Path) -> None:
     assert head == ["model", "input", "cached", "write", "5m", "write", "1h", "output"]
     assert model == ["gpt-5.4", "2.5", "0.25", "15"]
     assert tier == ["prompt", "above", "272,000", "5", "0.5", "22.5"]
-    assert shipped_prices().source in shown.stderr
+    assert load_shipped_prices().source in shown.stderr
 
 
 def test_all_models_and_a_part_of_names(tmp_path: Path) -> None:
     everything = called("prices", "--output", "json", cwd=tmp_path)
-    assert len(json.loads(everything.stdout)["models"]) == len(shipped_prices())
+    assert len(json.loads(everything.stdout)["models"]) == len(load_shipped_prices())
     some = json.loads(called("prices", "HAIKU", "--output", "json", cwd=tmp_path).stdout)["models"]
     assert len(some) > 2
     assert all("haiku" in name for name in some)
@@ -40,8 +40,8 @@ def test_what_is_printed_can_be_changed_and_given_back(tmp_path: Path) -> None:
     document["models"]["mine"] = {"input": 1, "output": 2}
     (tmp_path / "mine.json").write_text(json.dumps(document))
     prices = Prices.from_file(tmp_path / "mine.json")
-    assert dict(prices).keys() == {*dict(shipped_prices()), "mine"}
-    assert all(prices.of(name) == price for name, price in shipped_prices())
+    assert dict(prices).keys() == {*dict(load_shipped_prices()), "mine"}
+    assert all(prices.of(name) == price for name, price in load_shipped_prices())
     shown = called("prices", "mine", "--prices", "mine.json", cwd=tmp_path)
     assert shown.stdout.splitlines()[1].split() == ["mine", "1", "2"]
 

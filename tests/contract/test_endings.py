@@ -70,14 +70,12 @@ def test_a_system_that_hangs_at_its_end_is_left_alone(asynchronous: bool, monkey
     ended: list[str] = []
 
     class Hangs(Plain):
-        if asynchronous:
+        def finish(self) -> None:
+            time.sleep(30)
 
-            async def finish(self) -> None:
-                await asyncio.sleep(30)
-        else:
-
-            def finish(self) -> None:
-                time.sleep(30)
+    class HangsAwaited(Plain):
+        async def finish(self) -> None:
+            await asyncio.sleep(30)
 
     class Ends(Plain):
         name = "ends"
@@ -87,7 +85,7 @@ def test_a_system_that_hangs_at_its_end_is_left_alone(asynchronous: bool, monkey
 
     started = time.monotonic()
     with pytest.warns(UserWarning, match=r"plain did not end well: finish\(\) did not return within 0.2 s"):
-        result = evaluate([Hangs(), Ends()], numbered(1), progress=False)
+        result = evaluate([HangsAwaited() if asynchronous else Hangs(), Ends()], numbered(1), progress=False)
     assert len(result.rows) == 2
     assert ended == ["ends"]
     assert time.monotonic() - started < 20

@@ -250,10 +250,11 @@ def _asks() -> Iterator[tuple[str, int, str, str]]:
     """File, line, object and name of every look-up by a literal name."""
     for path in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1
-            if named and node.func.id in ("getattr", "hasattr") and isinstance(node.args[1], ast.Constant):  # type: ignore[attr-defined]
-                place = path.relative_to(SOURCES).as_posix()
-                yield place, node.lineno, ast.unparse(node.args[0]), node.args[1].value  # type: ignore[attr-defined]
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
+                continue
+            subject, name = node.args[:2]
+            if node.func.id in ("getattr", "hasattr") and isinstance(name, ast.Constant):
+                yield path.relative_to(SOURCES).as_posix(), node.lineno, ast.unparse(subject), str(name.value)
 
 
 def test_parts_are_asked_for_optional_members_in_one_place() -> None:

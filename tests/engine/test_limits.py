@@ -74,9 +74,9 @@ def test_whether_a_finished_run_had_too_many() -> None:
             "bad": {"num_examples": 20.0, "num_errors": float(errors)},
         }
 
-    assert [Limits(max_errors="10%").exceeded(summary(errors)) for errors in (2, 3)] == [False, True]
-    assert [Limits(max_errors="2").exceeded(summary(errors)) for errors in (2, 3)] == [False, True]
-    assert not Limits().exceeded(summary(20))
+    assert [Limits(max_errors="10%").is_exceeded(summary(errors)) for errors in (2, 3)] == [False, True]
+    assert [Limits(max_errors="2").is_exceeded(summary(errors)) for errors in (2, 3)] == [False, True]
+    assert not Limits().is_exceeded(summary(20))
 
 
 # Whole runs

@@ -12,7 +12,7 @@ import pytest
 
 from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret
-from context_bench.http.endpoint import encode, shown
+from context_bench.http.endpoint import encode, shorten_body
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from servers import Server, cut, free_port, hang, raw, reply
 
@@ -216,7 +216,7 @@ def test_garbage_is_tried_again_and_then_shown(body: bytes) -> None:
         assert post(server).document == {"ok": 1}
     with Server(raw(body)) as server:
         error = refusal(server)
-    assert "no JSON" in str(error)
+    assert "not JSON" in str(error)
     assert len(server.requests) == 4
 
 
@@ -355,11 +355,11 @@ def test_a_server_that_dies_in_the_middle_costs_seconds() -> None:
     ],
 )
 def test_what_a_server_said(body: bytes, text: str) -> None:
-    assert shown(body) == text
+    assert shorten_body(body) == text
 
 
 def test_a_long_answer_is_cut() -> None:
-    assert len(shown(b"x" * 100_000)) <= 400
+    assert len(shorten_body(b"x" * 100_000)) <= 400
 
 
 def test_an_error_that_echoes_the_key_does_not_spread_it() -> None:

@@ -87,7 +87,7 @@ def test_a_refusal_halves_the_limit_and_holds_everyone() -> None:
         async def refused() -> None:
             async with inside(gate):
                 await asyncio.sleep(0.001)
-                gate.refused(0.1)
+                gate.note_refusal(0.1)
 
         await asyncio.gather(*(refused() for _ in range(8)))
         before = loop.time()
@@ -103,9 +103,9 @@ def test_the_limit_grows_back_as_the_server_answers() -> None:
     async def main() -> int:
         gate = Gate("here", 8)
         async with inside(gate):
-            gate.refused(0.0)
+            gate.note_refusal(0.0)
         for _ in range(200):
-            gate.answered()
+            gate.note_answer()
         visits = Visits(gate)
         await visits.many(30)
         return visits.most
@@ -117,7 +117,7 @@ def test_the_limit_never_falls_below_one() -> None:
     async def main() -> int:
         gate = Gate("here", 2)
         for _ in range(20):
-            gate.refused(0.0)
+            gate.note_refusal(0.0)
         visits = Visits(gate)
         await visits.many(5)
         return visits.served
@@ -146,7 +146,7 @@ def test_an_answer_in_between_starts_the_count_anew() -> None:
         for _ in range(3):
             for _ in range(19):
                 gate.unreachable("refused")
-            gate.answered()
+            gate.note_answer()
         assert not gate.closed
 
     run(main())
@@ -173,7 +173,7 @@ def test_everybody_who_waits_is_told_when_it_closes() -> None:
 def test_nobody_sits_out_a_pause_before_being_told() -> None:
     async def main() -> float:
         gate = Gate("here", 4)
-        gate.refused(30.0)
+        gate.note_refusal(30.0)
         waiting = asyncio.create_task(Visits(gate).one())
         await asyncio.sleep(0.01)
         before = asyncio.get_running_loop().time()

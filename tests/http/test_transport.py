@@ -17,7 +17,7 @@ import pytest
 
 from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import transport as module
-from context_bench.http.transport import Transport, leave_shared_transport, shared_transport
+from context_bench.http.transport import Transport, get_shared_transport, leave_shared_transport
 from servers import Server, completion, cut, free_port, hang, raw, reply
 
 
@@ -288,11 +288,11 @@ def test_when_each_chunk_came() -> None:
 @both
 def test_the_transport_of_a_loop_that_was_closed_is_forgotten() -> None:
     async def use() -> weakref.ref[asyncio.AbstractEventLoop]:
-        await shared_transport().request("POST", server.url, body=b"{}")
+        await get_shared_transport().request("POST", server.url, body=b"{}")
         return weakref.ref(asyncio.get_running_loop())
 
     async def leave() -> None:
-        shared_transport()
+        get_shared_transport()
         await leave_shared_transport()
 
     with Server(completion()) as server:

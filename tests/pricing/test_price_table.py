@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.pricing import Price, Prices, Tier, shipped_prices
+from context_bench.pricing import Price, Prices, Tier, load_shipped_prices
 
 SONNET = {"input": 3, "output": 15, "cached_input": 0.3, "cache_write_5m": 3.75, "cache_write_1h": 6}
 
@@ -88,16 +88,16 @@ def test_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_how_a_model_is_found(model: str, entry: str, how: str) -> None:
-    match = shipped_prices().find(model)
+    match = load_shipped_prices().find(model)
     assert match is not None
     assert (match.entry, match.how) == (entry, how)
-    assert match.price == dict(shipped_prices())[entry]
+    assert match.price == dict(load_shipped_prices())[entry]
 
 
 @pytest.mark.parametrize("model", [None, "", "gpt", "gpt-4o-mini-1234", "my-own-model", "default", "/"])
 def test_a_model_that_is_not_listed_has_no_price(model: str | None) -> None:
-    assert shipped_prices().find(model) is None
-    assert shipped_prices().of(model) is None
+    assert load_shipped_prices().find(model) is None
+    assert load_shipped_prices().of(model) is None
 
 
 def test_the_default_serves_what_is_not_listed() -> None:
@@ -111,7 +111,7 @@ def test_the_default_serves_what_is_not_listed() -> None:
 
 
 def test_the_table_is_dated_and_names_its_source() -> None:
-    prices = shipped_prices()
+    prices = load_shipped_prices()
     assert "litellm" in prices.source
     assert prices.date in prices.source
     assert len(prices) > 250
@@ -119,7 +119,7 @@ def test_the_table_is_dated_and_names_its_source() -> None:
 
 def test_every_entry_of_the_table_costs_something() -> None:
     """An entry of 0 would make a model look free whose price is not known."""
-    for name, price in shipped_prices():
+    for name, price in load_shipped_prices():
         assert price.input + price.output > 0, name
         for each in (price, *(tier.price for tier in price.tiers)):
             writes = [value for value in (each.cache_write_5m, each.cache_write_1h) if value is not None]
@@ -129,7 +129,7 @@ def test_every_entry_of_the_table_costs_something() -> None:
 
 
 def test_published_prices_are_in_the_table() -> None:
-    of = shipped_prices().of
+    of = load_shipped_prices().of
     assert of("claude-sonnet-4-5") == Price(3, 15, 0.3, 3.75, 6)
     assert of("gpt-4o") == Price(2.5, 10, 1.25)
     assert of("gemini/gemini-2.5-pro") == Price(1.25, 10, 0.125, tiers=(Tier(200_000, Price(2.5, 15, 0.25)),))

@@ -12,7 +12,7 @@ import pytest
 from command import called
 from context_bench import OpenAIProxy, evaluate
 from context_bench.evaluators import AnswerQuality, LLMJudge
-from context_bench.pricing import Price, Prices, shipped_prices
+from context_bench.pricing import Price, Prices, load_shipped_prices
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalResult
 from context_bench.systems import AnthropicProxy
@@ -79,7 +79,7 @@ def test_the_run_records_which_prices_it_had(tmp_path: Path) -> None:
         "how": "without its provider and its date",
         "price": {"input": 2.5, "cached_input": 1.25, "output": 10.0},
     }
-    prices = shipped_prices()
+    prices = load_shipped_prices()
     assert result.config["prices"] == {"source": prices.source, "date": prices.date, "models": {"p": told}}
     assert result.notes["p"]["cost_usd"].startswith("openai/gpt-4o-2099-01-01 priced as gpt-4o")
     shown = called("runs", "export", "last", "--cache-dir", str(tmp_path), "--output", "json", cwd=tmp_path)

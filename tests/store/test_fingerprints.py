@@ -30,7 +30,7 @@ from context_bench.systems import (
     RandomDrop,
     Truncate,
     WithReader,
-    named,
+    rename_system,
 )
 from context_bench.systems.adapt import adapt
 from context_bench.tap.scripted import Scripted
@@ -338,9 +338,9 @@ def test_wrappers_of_ours_stand_for_what_is_in_them() -> None:
         WithReader(Truncate(ratio=0.4), reader),
         WithReader(Passthrough(), OpenAIProxy("http://localhost:1", model="m")),
     )
-    assert fingerprint_of(named(BM25(ratio=0.5), "other")) == fingerprint_of(BM25(ratio=0.5))
+    assert fingerprint_of(rename_system(BM25(ratio=0.5), "other")) == fingerprint_of(BM25(ratio=0.5))
     assert fingerprint_of(adapt(system)) == fingerprint_of(system)
-    assert fingerprint_of(named(adapt(system), "other")) == fingerprint_of(system)
+    assert fingerprint_of(rename_system(adapt(system), "other")) == fingerprint_of(system)
     assert fingerprint_of(WithReader(lambda example: str(object), OpenAIProxy("http://localhost:1"))) is not None
     handle = object()
     assert fingerprint_of(WithReader(lambda example: str(handle), reader)) is None
@@ -352,7 +352,7 @@ def test_what_ships_says_whether_it_reads_the_gold() -> None:
     blind += [
         OpenAIProxy(url),
         AnthropicProxy(url),
-        named(OpenAIProxy(url), "other"),
+        rename_system(OpenAIProxy(url), "other"),
         Tapped(OpenAIProxy(url), Scripted.from_text("echo")),
     ]
     blind += [WithReader(BM25(), OpenAIProxy(url)), WithReader(BM25(), AnthropicProxy(url))]
@@ -360,7 +360,7 @@ def test_what_ships_says_whether_it_reads_the_gold() -> None:
         Oracle(),
         Command("cat"),
         adapt(system),
-        named(Oracle(), "other"),
+        rename_system(Oracle(), "other"),
         WithReader(Oracle(), OpenAIProxy(url)),
     ]
     assert [each.name for each in blind if may_read_gold(each)] == []

@@ -12,7 +12,7 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.errors import UsageError
-from context_bench.systems import Truncate, adapt, named
+from context_bench.systems import Truncate, adapt, rename_system
 from context_bench.types import System
 
 
@@ -87,7 +87,7 @@ def test_what_is_no_system_is_told_what_it_lacks(thing: Any, message: str) -> No
 
 
 def test_another_name_changes_nothing_else() -> None:
-    system = named(Proper(), "mine")
+    system = rename_system(Proper(), "mine")
     assert isinstance(system, System)
     assert system.name == "mine"
     assert system.process({"id": 1, "context": "x"}) == {"response": "X"}
@@ -98,13 +98,13 @@ def test_another_name_changes_nothing_else() -> None:
 
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_a_system_under_another_name_can_be_copied_and_sent_to_another_process(clone: Any) -> None:
-    system = clone(named(Truncate(budget=3), "mine"))
+    system = clone(rename_system(Truncate(budget=3), "mine"))
     assert (system.name, system.keep) == ("mine", "head")
 
 
 def test_the_same_name_needs_no_wrapper() -> None:
     system = Proper()
-    assert named(system, "proper") is system
+    assert rename_system(system, "proper") is system
 
 
 def test_an_async_function_is_a_system_whose_calls_overlap() -> None:

@@ -45,9 +45,9 @@ def test_an_evaluator_that_is_built_on_them_agrees_with_ours() -> None:
 
 
 def test_a_long_text_has_the_same_words_as_its_parts() -> None:
-    from context_bench.text.squad import normalized_words
+    from context_bench.text.squad import split_normalized
 
     parts = ["The cat's", "a", "an,", "theme", "ΟΔΟΣ", "É", "x-y", "\x1c"]
     text = " ".join(parts[i * i % 8] for i in range(150_000))
     assert len(text) > 400_000  # so that it is taken in pieces
-    assert normalized_words(text) == [word for part in text.split(" ") for word in normalized_words(part)]
+    assert split_normalized(text) == [word for part in text.split(" ") for word in split_normalized(part)]

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from context_bench.traffic.claims import claim_headers, claimed_tokens_saved
+from context_bench.traffic.claims import claim_headers, read_claimed_tokens
 
 KOMPACT = {
     "server": "uvicorn",
@@ -44,7 +44,7 @@ HEADROOM = {
     ],
 )
 def test_the_tokens_that_a_vendor_says_it_saved(headers: dict[str, str], saved: float | None) -> None:
-    assert claimed_tokens_saved(headers) == saved
+    assert read_claimed_tokens(headers) == saved
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_of_several_claims_the_one_for_this_request_in_whatever_order(
     headers: dict[str, str], saved: float | None
 ) -> None:
     for order in itertools.permutations(headers.items()):
-        assert claimed_tokens_saved(dict(order)) == saved
+        assert read_claimed_tokens(dict(order)) == saved
 
 
 def test_claims_are_what_speaks_of_tokens_and_savings_and_nothing_secret() -> None:

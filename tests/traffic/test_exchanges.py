@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.traffic.calls import Call
-from context_bench.traffic.exchanges import Exchange, find_answers, read_exchanges
+from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_exchanges
 from context_bench.wire.completions import Completion
 
 
@@ -210,3 +210,28 @@ def test_each_list_of_records_is_parsed_once() -> None:
     assert read_exchanges([dict(STORED)]) is not read_exchanges(records)
     records[0] = {**STORED, "attempts": 5}
     assert read_exchanges(records)[0].attempts == 5
+
+
+def _paid_call(reply: str, **more: Any) -> Call:
+    return Call(path=more.pop("path", "/v1/chat/completions"), body="{}", status=more.pop("status", 200), reply=reply)
+
+
+def _usage(**numbers: int) -> str:
+    return json.dumps({"usage": numbers})
+
+
+def test_every_call_that_a_model_answered_has_its_bill() -> None:
+    calls = [_paid_call(_usage(prompt_tokens=11, completion_tokens=2)), _paid_call(_usage(input_tokens=5))]
+    assert read_bills(calls) == [
+        {"prompt_tokens": 11, "completion_tokens": 2},
+        {"prompt_tokens": 5, "completion_tokens": 0, "cached_tokens": 0, "cache_creation_tokens": 0},
+    ]
+
+
+@pytest.mark.parametrize("reply", ["{}", "nonsense", _usage(completion_tokens=3), _usage(prompt_tokens=-3)])
+def test_one_call_without_a_bill_makes_the_sum_unknown(reply: str) -> None:
+    assert read_bills([_paid_call(_usage(prompt_tokens=1, completion_tokens=1)), _paid_call(reply)]) is None
+
+
+def test_what_was_refused_or_asks_no_model_is_not_billed() -> None:
+    assert read_bills([_paid_call("{}", status=500), _paid_call("{}", path="/v1/messages/count_tokens")]) == []

@@ -27,7 +27,7 @@ from command import environment, shell
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.store.store import Store
 from context_bench.tap.vendors import VENDORS, recipe
-from context_bench.traffic.claims import claimed_tokens_saved
+from context_bench.traffic.claims import read_claimed_tokens
 from servers import free_port
 
 pytestmark = pytest.mark.vendors
@@ -217,7 +217,7 @@ def _replay(url: str, bodies: list[str], recorder: Recorder, found: Witness, mor
         before = len(recorder.bodies)
         headers = _post(f"{url}/v1/chat/completions", body.encode(), more)
         found.tokens.append(sum(map(count, recorder.bodies[before:])))
-        found.claims.append(claimed_tokens_saved(headers))
+        found.claims.append(read_claimed_tokens(headers))
     before = len(recorder.bodies)
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Is anybody there?"}]}
     _post(f"{url}/v1/messages", json.dumps(asked).encode(), more)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from context_bench.wire.usage import read_anthropic_usage, read_openai_usage
+from context_bench.wire.usage import read_anthropic_usage, read_bill, read_openai_usage
 
 
 def test_openais_usage() -> None:
@@ -86,3 +87,57 @@ def test_anthropics_usage_adds_up_to_the_prompt() -> None:
         "cached_tokens": 0,
         "cache_creation_tokens": 0,
     }
+
+
+# --- bills: what each reply says of its tokens, plain or streamed, in both forms
+
+
+def _events(*documents: dict[str, Any]) -> str:
+    return "".join(f"data: {json.dumps(document)}\n\n" for document in documents)
+
+
+def test_a_bill_has_all_that_a_price_depends_on() -> None:
+    openai = {
+        "prompt_tokens": 11,
+        "completion_tokens": 2,
+        "total_tokens": 13,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    anthropic = {
+        "input_tokens": 5,
+        "cache_read_input_tokens": 20,
+        "cache_creation_input_tokens": 9,
+        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 3},
+        "output_tokens": 7,
+    }
+    assert read_bill(json.dumps({"usage": openai})) == {
+        "prompt_tokens": 11,
+        "completion_tokens": 2,
+        "cached_tokens": 4,
+    }
+    assert read_bill(json.dumps({"usage": anthropic})) == {
+        "prompt_tokens": 34,
+        "completion_tokens": 7,
+        "cached_tokens": 20,
+        "cache_creation_tokens": 9,
+        "cache_creation_1h_tokens": 3,
+    }
+
+
+def test_a_stream_tells_its_bill_in_parts() -> None:
+    start = {"input_tokens": 7, "cache_read_input_tokens": 30, "output_tokens": 1}
+    reply = _events(
+        {"type": "message_start", "message": {"usage": start}},
+        {"type": "message_delta", "usage": {"output_tokens": 9}},
+    )
+    assert read_bill(reply) == {
+        "prompt_tokens": 37,
+        "completion_tokens": 9,
+        "cached_tokens": 30,
+        "cache_creation_tokens": 0,
+    }
+
+
+@pytest.mark.parametrize("reply", ["", "{}", "nonsense", '{"usage": null}', '{"usage": {"prompt_tokens": -3}}'])
+def test_a_reply_without_a_bill(reply: str) -> None:
+    assert read_bill(reply) == {}

@@ -9,7 +9,7 @@ from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.datasets.catalog import card_for
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
-from context_bench.evaluators.adapt import adapt_evaluator
+from context_bench.evaluators.adapt import build_evaluators
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import find_key
@@ -21,8 +21,8 @@ from context_bench.metrics import (
     DollarCost,
     OfficialScore,
     default_metrics,
+    load,
 )
-from context_bench.refs import call_with, parse, resolve
 from context_bench.types import Evaluator, Metric
 
 __all__ = ["build_judge", "build_metrics", "build_scorer"]
@@ -31,7 +31,8 @@ __all__ = ["build_judge", "build_metrics", "build_scorer"]
 def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
     """Build what scores the rows; a score field that nobody emits is an error here, before anything is sent."""
     settings = {"code-execution": {"sandbox": "none"}} if options.unsafe_code else {}
-    extra = [*_build_evaluators(options.evaluators), *_build_judges(options)]
+    named = (each for text in options.evaluators for each in build_evaluators(text))
+    extra = [*named, *_build_judges(options)]
     if options.sees_upstream and not any(isinstance(each, EvidenceSurvival) for each in extra):
         extra.append(EvidenceSurvival())
     scorer = Scorer(extra=extra, settings=settings, score_field=options.field)
@@ -46,15 +47,6 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
                 f"no evaluator emits {options.score_field!r} here; --score-field can be {', '.join(sorted(known))}"
             )
     return scorer
-
-
-def _build_evaluators(texts: Sequence[str]) -> list[Evaluator]:
-    evaluators = []
-    for text in texts:
-        for ref in parse("evaluator", text):
-            found = resolve("evaluator", ref)
-            evaluators.append(adapt_evaluator(call_with(found, ref) if isinstance(found, type) else found))
-    return evaluators
 
 
 def build_judge(options: JudgeOptions) -> LLMJudge:
@@ -105,12 +97,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
     # Both are silent where nothing is known of tokens that are paid for.
     metrics += [DollarCost(threshold, options.field), BilledRatio()]
     for text in options.metrics:
-        for ref in parse("metric", text):
-            found = resolve("metric", ref)
-            made = isinstance(found, Metric) and not isinstance(found, type)
-            metric = found if made else call_with(found, ref) if callable(found) else None
-            if not isinstance(metric, Metric):
-                raise UsageError(f"--metric {text!r} is not a metric: it needs .name and .compute(rows)")
+        for metric in load.build_metrics(text):
             if metric.name in {each.name for each in metrics}:
                 raise UsageError(
                     f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"

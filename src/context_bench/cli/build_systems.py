@@ -12,7 +12,7 @@ from context_bench.errors import UsageError
 from context_bench.http import Secret, find_key
 from context_bench.http.headers import merge_headers
 from context_bench.http.secrets import check_url
-from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, named
+from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, rename_system
 from context_bench.systems.load import build_systems
 from context_bench.text.masking import MASK, mask_text
 
@@ -36,7 +36,7 @@ def build_system_list(options: RunOptions) -> list[Any]:
     reader = _build_server(options.reader, options, None) if options.reader else None
     for text in options.system:
         built = build_systems(text, options.seed)
-        systems.extend(named(WithReader(each, reader), each.name) if reader else each for each in built)
+        systems.extend(rename_system(WithReader(each, reader), each.name) if reader else each for each in built)
     return systems
 
 

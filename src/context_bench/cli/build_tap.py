@@ -147,7 +147,7 @@ def _plan_ports(options: RunOptions, arms: Sequence[Arm]) -> tuple[str, Iterator
 
 def _read_systems(options: RunOptions, answerer: Any, build_server: BuildServer) -> list[Any]:
     """Build the systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
-    from context_bench.systems import WithReader, named
+    from context_bench.systems import WithReader, rename_system
     from context_bench.systems.load import build_systems
 
     systems = []
@@ -156,7 +156,7 @@ def _read_systems(options: RunOptions, answerer: Any, build_server: BuildServer)
             reader = build_server(options.reader, options, None)
         else:
             reader = _ask_directly("reader", options, answerer, build_server)
-        systems.append(named(WithReader(each, reader), each.name))
+        systems.append(rename_system(WithReader(each, reader), each.name))
     return systems
 
 

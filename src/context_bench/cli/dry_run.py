@@ -14,7 +14,7 @@ from context_bench.datasets.catalog import card_for
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.engine.call import is_endpoint
 from context_bench.engine.status import StatusLine
-from context_bench.pricing import Prices, shipped_prices
+from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.reporters.fitting import fit_listing
 from context_bench.systems.prompts import build_messages, open_turns
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
@@ -84,7 +84,7 @@ def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total:
 def _estimate_cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
     if not endpoints:
         return "nothing"
-    prices = Prices.from_file(options.prices) if options.prices else shipped_prices()
+    prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
     reply = options.max_tokens or _GUESSED_REPLY
     dollars = 0.0
     for system in endpoints:

@@ -148,7 +148,7 @@ def _measure(
     stopped = result.config.get("stopped") or result.config.get("stopped_systems")
     unscored = find_unscored(result.summary, result.notes, result.config)
     unmeasured = result.config.get("failed_metrics")
-    code = 3 if stopped or unscored or unmeasured or tolerated.exceeded(result.summary) else 0
+    code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
     if options.quiet:
         tell_stops(result, systems=True)
     else:

@@ -12,7 +12,7 @@ from context_bench.cli.flags import add_wide
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
-from context_bench.pricing import Price, Prices, shipped_prices
+from context_bench.pricing import Price, Prices, load_shipped_prices
 from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["main", "prices_parser"]
@@ -23,7 +23,7 @@ _HEAD = ["model", "input", "cached", "write 5m", "write 1h", "output"]
 def main(arguments: Sequence[str]) -> int:
     """Print the prices of all models, of one, or of those whose name has a text in it."""
     options = prices_parser().parse_args(arguments[1:])
-    prices = Prices.from_file(options.prices) if options.prices else shipped_prices()
+    prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
     chosen, how = choose_prices(prices, options.name)
     if options.output == "json":
         models = {name: price.to_dict() for name, price in chosen.items()}

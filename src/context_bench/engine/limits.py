@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from context_bench.errors import UsageError
 from context_bench.results import EvalRow
 
-__all__ = ["Limits", "known_number"]
+__all__ = ["Limits", "read_number"]
 
 
 @dataclass
@@ -55,27 +55,27 @@ class Limits:
         if row.error is None:
             return None
         self.errors[row.system] += 1
-        allowed = self._allowed_errors(expected)
+        allowed = self._count_allowed_errors(expected)
         if allowed is None or self.errors[row.system] <= allowed:
             return None
         return f"{row.system} failed on {self.errors[row.system]} examples (--max-errors {self.max_errors})"
 
-    def _allowed_errors(self, expected: int | None) -> float | None:
+    def _count_allowed_errors(self, expected: int | None) -> float | None:
         if self.max_errors is None:
             return None
         if not self.max_errors.endswith("%"):
             return float(self.max_errors)
         return None if expected is None else expected * float(self.max_errors[:-1]) / 100
 
-    def exceeded(self, summary: dict[str, dict[str, float]]) -> bool:
+    def is_exceeded(self, summary: dict[str, dict[str, float]]) -> bool:
         """Whether a finished run had more errors of one system than allowed."""
         for values in summary.values():
-            allowed = self._allowed_errors(int(values["num_examples"]))
+            allowed = self._count_allowed_errors(int(values["num_examples"]))
             if allowed is not None and values["num_errors"] > allowed:
                 return True
         return False
 
 
-def known_number(value: object) -> float | None:
+def read_number(value: object) -> float | None:
     """A number that a server or a system told, if it is one."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TextIO
 
-from context_bench.engine.limits import known_number
+from context_bench.engine.limits import read_number
 from context_bench.engine.status import StatusLine
 from context_bench.results import EvalRow
 
@@ -68,9 +68,9 @@ class Progress:
             if self.known == self.rows:
                 self._started = self._clock()  # the time of the others begins here
         else:
-            self.retries += max(0, int(known_number(row.metadata.get("attempts")) or 1) - 1)
-            self.tokens += int(known_number(row.metadata.get("total_tokens")) or row.input_tokens)
-            self.spent += known_number(row.metadata.get("cost_usd")) or 0.0
+            self.retries += max(0, int(read_number(row.metadata.get("attempts")) or 1) - 1)
+            self.tokens += int(read_number(row.metadata.get("total_tokens")) or row.input_tokens)
+            self.spent += read_number(row.metadata.get("cost_usd")) or 0.0
         if not self._line.ticking:
             self._line.tick()
 

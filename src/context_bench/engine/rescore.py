@@ -12,7 +12,7 @@ from context_bench.engine.scheduler import Feed, Lane, run_lanes
 from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
-from context_bench.pricing import price_judges, shipped_prices
+from context_bench.pricing import load_shipped_prices, price_judges
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
@@ -86,5 +86,5 @@ def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judge
         row,
         scores=judgement.scores,
         unscored=judgement.unscored,
-        metadata={**kept, **judgement.details, **price_judges(shipped_prices(), judgement.details)},
+        metadata={**kept, **judgement.details, **price_judges(load_shipped_prices(), judgement.details)},
     )

@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Judgement
-from context_bench.pricing import COSTS, Prices, price_row, shipped_prices
+from context_bench.pricing import COSTS, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
@@ -46,7 +46,7 @@ class RowMaker:
         self._count, self._text_fields, self._prices = count, text_fields, prices
         self._find_threshold = cache(find_threshold)
         self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
-        self._warns = prices is not None and prices is not shipped_prices()
+        self._warns = prices is not None and prices is not load_shipped_prices()
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
 

@@ -11,7 +11,7 @@ from context_bench.datasets.catalog import Card, card_for
 from context_bench.engine.threads import call_beside, call_in_thread, unwrap
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
-from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator
+from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator, build_evaluators
 from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.store.fingerprints import fingerprint_of
@@ -47,8 +47,8 @@ class Judgement:
         self.unscored: dict[str, str] = {}
         self.details: dict[str, Any] = {}
 
-    def failed(self, evaluator: Evaluator, error: BaseException) -> None:
-        """An evaluator gave no score, which another try may give."""
+    def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
+        """Note that an evaluator gave no score, which another try may give."""
         raised = unwrap(error)
         self.unscored[evaluator.name] = describe(raised)
         self.transient = True
@@ -214,7 +214,7 @@ class Scorer:
                     scores = await _score_slowly(evaluator, example, processed, threads, memory)
                 # A scorer that fails is a missing score, not a lost run.
                 except (Exception, SystemExit) as error:  # noqa: BLE001
-                    judgement.failed(evaluator, error)
+                    judgement.add_failure(evaluator, error)
                 else:
                     _add(judgement, evaluator, scores)
         return self._set_primary(judgement, item)
@@ -306,7 +306,7 @@ def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, process
     try:
         scores = evaluator.score(example, processed)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
-        judgement.failed(evaluator, error)
+        judgement.add_failure(evaluator, error)
     else:
         _add(judgement, evaluator, scores)
 
@@ -350,7 +350,10 @@ async def _score_slowly(
 def _check_all(evaluators: Any) -> list[Evaluator]:
     if not isinstance(evaluators, list | tuple):
         evaluators = [evaluators]
-    return [adapt_evaluator(each) for each in evaluators]
+    built: list[Evaluator] = []
+    for each in evaluators:
+        built += build_evaluators(each) if isinstance(each, str) else [adapt_evaluator(each)]
+    return built
 
 
 def _refuse_repeats(evaluators: Sequence[Evaluator]) -> None:

@@ -1,17 +1,16 @@
-"""Makes an evaluator of an object, a function or a name that a user hands over."""
+"""Makes an evaluator of an object, a function or a reference that a user hands over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.refs import check_arguments
-from context_bench.registry import registry
+from context_bench.refs import call_with, check_arguments, parse, resolve
 from context_bench.traits import SystemTraits
 from context_bench.types import Evaluator, Example
 
-__all__ = ["FunctionEvaluator", "adapt_evaluator"]
+__all__ = ["FunctionEvaluator", "adapt_evaluator", "build_evaluators"]
 
 
 class FunctionEvaluator:
@@ -34,11 +33,20 @@ class FunctionEvaluator:
         return {self.name: value}
 
 
+def build_evaluators(text: str) -> Iterator[Evaluator]:
+    """Build the evaluator that a reference names; several when it is a sweep."""
+    for ref in parse("evaluator", text):
+        found = resolve("evaluator", ref)
+        if isinstance(found, type):
+            yield adapt_evaluator(call_with(found, ref))
+        elif ref.parameters or ref.argument:
+            raise UsageError(f"{ref.text!r}: this evaluator is made already and takes no parameters")
+        else:
+            yield adapt_evaluator(found)
+
+
 def adapt_evaluator(evaluator: Any) -> Evaluator:
-    """Accept an evaluator as it is, a function `f(original, processed)`, or the name of one of ours."""
-    if isinstance(evaluator, str):
-        found = registry.get("evaluator", evaluator)
-        return adapt_evaluator(found() if isinstance(found, type) else found)
+    """Accept an evaluator as it is, or a function `f(original, processed)`; else an error says what is missing."""
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
     if isinstance(evaluator, Evaluator):

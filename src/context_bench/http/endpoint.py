@@ -19,7 +19,7 @@ from context_bench.http.gate import Gate
 from context_bench.http.headers import merge_headers
 from context_bench.http.retry import RetryPolicy, is_transient, retry_after
 from context_bench.http.secrets import Secret, check_url
-from context_bench.http.transport import Reply, shared_transport
+from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.text.masking import find_url_secrets, mask_text
 from context_bench.wire.events import BOM
 
@@ -124,7 +124,7 @@ class Endpoint:
         for pause in (0.0, 0.2, 0.8):
             await asyncio.sleep(pause)
             try:
-                await shared_transport().connect(self.base_url, min(self.timeout, 3.0))
+                await get_shared_transport().connect(self.base_url, min(self.timeout, 3.0))
             except LocalShortage:
                 return  # it says nothing of the server: requests wait for connections, and will find out
             except RequestFailed as error:
@@ -164,7 +164,7 @@ class Endpoint:
                 retries += not refused
                 refusals += refused
                 if refused:
-                    self._gate.refused(pause, again.error if isinstance(again.error, LocalShortage) else None)
+                    self._gate.note_refusal(pause, again.error if isinstance(again.error, LocalShortage) else None)
             except RequestFailed as error:
                 error.url = url
                 error.metadata.update(exchange.facts())
@@ -183,7 +183,7 @@ class Endpoint:
         if not self._gate.enter_at_once():
             await self._enter(exchange)
         exchange.attempts += 1
-        transport = shared_transport()
+        transport = get_shared_transport()
         held = transport.held
         try:
             payload, headers = request() if callable(request) else request
@@ -199,7 +199,7 @@ class Endpoint:
             exchange.deadline += transport.held - held  # nobody listened meanwhile
         exchange.waited += reply.queued
         exchange.sent += reply.queued
-        self._gate.answered(served=reply.status != 429)
+        self._gate.note_answer(served=reply.status != 429)
         exchange.document = await self._read(reply, parse, verbose)
         exchange.seconds, exchange.raw_headers = reply.seconds, reply.raw_headers
         busy = monotonic() - reply.arrived
@@ -288,7 +288,7 @@ class Endpoint:
                 return orjson.loads(reply.body.removeprefix(BOM)) if parse is None else self._without_keys(parse(reply))
             except ValueError as broken:
                 what = "a body that is not JSON" if parse is None else f"a broken stream ({broken})"
-                problem = f"{self.place} answered {reply.status} with {what}: {shown(reply.body)}"
+                problem = f"{self.place} answered {reply.status} with {what}: {shorten_body(reply.body)}"
                 if not self._has_answered and reply.body.lstrip()[:1] == b"<":  # a web page: this is not the API
                     raise _refusal(problem, reply) from None
                 raise _Retry(_refusal(problem, reply), reply) from None
@@ -296,7 +296,7 @@ class Endpoint:
             target = reply.header("location") or "nowhere"
             problem = f"a redirect to {target}, which is not followed: name the right URL"
             raise _refusal(f"{self.place} answered {reply.status}, {problem}", reply)
-        error = _refusal(f"{self.place} answered {reply.status}: {shown(reply.body)}", reply)
+        error = _refusal(f"{self.place} answered {reply.status}: {shorten_body(reply.body)}", reply)
         if is_transient(reply.status):
             raise _Retry(error, reply)
         raise error
@@ -322,7 +322,7 @@ class _Retry(Exception):
 def _refusal(problem: str, reply: Reply) -> RequestFailed:
     """An error with what the server said; where a redirect leads is part of that."""
     error = RequestFailed(problem, status=reply.status)
-    error.said = reply.header("location") or "" if 300 <= reply.status < 400 else shown(reply.body)
+    error.said = reply.header("location") or "" if 300 <= reply.status < 400 else shorten_body(reply.body)
     return error
 
 
@@ -336,7 +336,7 @@ def encode(body: Any) -> bytes:
         return dump_json(body).encode()
 
 
-def shown(body: bytes) -> str:
+def shorten_body(body: bytes) -> str:
     """The start of a server's answer, as one line: its own error message where it has the usual form."""
     try:
         document = orjson.loads(body)

@@ -65,7 +65,7 @@ class Gate:
                 for our own limits has none.
         """
         if self._death:
-            raise self._closed_error(self._death)
+            raise self._make_closed_error(self._death)
         loop = asyncio.get_running_loop()
         if self._waiting or self._in_flight >= max(1, int(self._limit)):
             await self._turn(loop, deadline)
@@ -79,13 +79,13 @@ class Gate:
             if self._interval:
                 self._next_start = max(self._next_start, loop.time()) + self._interval
             if self._death:
-                raise self._closed_error(self._death)
+                raise self._make_closed_error(self._death)
         except BaseException:
             self.leave()
             raise
 
     @staticmethod
-    def _closed_error(why: str) -> ConnectionFailed:
+    def _make_closed_error(why: str) -> ConnectionFailed:
         error = ConnectionFailed(why)
         error.never_connected = True
         return error
@@ -135,7 +135,7 @@ class Gate:
                 self._in_flight += 1  # for him: nobody who comes now may be faster
                 turn.set_result(None)
 
-    def refused(self, pause: float, shortage: LocalShortage | None = None) -> None:
+    def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
         """The server said 429, or this machine ran short: halve what is asked, and hold everyone for a while."""
         self.refusing, self._shortage = True, shortage
         now = asyncio.get_running_loop().time()
@@ -154,7 +154,7 @@ class Gate:
             now = asyncio.get_running_loop().time()
             self._next_start = max(self._next_start, now) + tokens * self._token_seconds
 
-    def answered(self, *, served: bool = True) -> None:
+    def note_answer(self, *, served: bool = True) -> None:
         """The server answered: it is alive, and may get a little more unless it refused (`served=False`)."""
         self._failed_connections = 0
         if not served:

@@ -268,7 +268,7 @@ def _drop(curl: pycurl.Curl, multi: Any) -> None:
 _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
-def shared_transport() -> Transport:
+def get_shared_transport() -> Transport:
     """The transport of the running event loop; every endpoint of a run shares it."""
     loop = asyncio.get_running_loop()
     transport = _transports.get(loop)
@@ -286,13 +286,13 @@ def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
 
 def join_shared_transport() -> None:
     """Say that a run uses the connections of the running event loop: two runs may share one loop."""
-    shared_transport().runs += 1
+    get_shared_transport().runs += 1
 
 
 async def leave_shared_transport() -> None:
     """The end of a run: the last one closes the connections."""
     loop = asyncio.get_running_loop()
-    transport = shared_transport()
+    transport = get_shared_transport()
     transport.runs -= 1
     if transport.runs <= 0:
         del _transports[loop]

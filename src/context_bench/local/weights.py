@@ -109,7 +109,7 @@ def models_folder() -> Path:
 
 def find(pinned: Pinned) -> Path | None:
     """The pinned file if it is on this machine: as it was fetched, or in the installed package."""
-    for path in (models_folder() / Path(pinned.member).name, _installed(pinned)):
+    for path in (models_folder() / Path(pinned.member).name, _find_installed(pinned)):
         if path and path.is_file() and _is(path, pinned):
             return path
     return None
@@ -119,7 +119,7 @@ def _is(path: Path, pinned: Pinned) -> bool:
     return path.stat().st_size == pinned.size and digest_of(path, models_folder()) == pinned.sha256
 
 
-def _installed(pinned: Pinned) -> Path | None:
+def _find_installed(pinned: Pinned) -> Path | None:
     """The file of a package that somebody has installed; the package itself is not imported."""
     package, _, file = pinned.member.partition("/")
     spec = find_spec(package)

@@ -43,7 +43,7 @@ class _Spread:
             else:
                 clusters.add(f"{row.dataset} {cluster}", value, weight)  # two datasets may have the same names
 
-    def _shared(self) -> ClusterSums | None:
+    def _find_clusters(self) -> ClusterSums | None:
         """Return the sums by cluster where examples share clusters; else None."""
         clusters = self._clusters
         return clusters if clusters is not None and len(clusters.groups) < clusters.n else None
@@ -63,7 +63,7 @@ class MeanSpread(_Spread):
 
     def estimate(self) -> Mean:
         """Estimate the mean."""
-        clusters = self._shared()
+        clusters = self._find_clusters()
         return estimate_mean(self._moments) if clusters is None else clustered_mean(clusters)
 
     def interval(self) -> Interval:
@@ -89,7 +89,7 @@ class RatioSpread(_Spread):
 
     def interval(self) -> Interval:
         """Give the ratio with its interval."""
-        clusters = self._shared()
+        clusters = self._find_clusters()
         if clusters is None:
             return ratio_interval(self._sums, positive=self._positive)
         return clustered_ratio(clusters, positive=self._positive)

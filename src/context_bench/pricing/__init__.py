@@ -2,7 +2,7 @@
 
 from context_bench.pricing.check import check_prices, describe_prices
 from context_bench.pricing.price import Price, Tier
-from context_bench.pricing.price_table import Match, Prices, shipped_prices
+from context_bench.pricing.price_table import Match, Prices, load_shipped_prices
 from context_bench.pricing.row_cost import COSTS, price_judges, price_row
 from context_bench.pricing.saved import Saving, find_saving
 
@@ -16,7 +16,7 @@ __all__ = [
     "check_prices",
     "describe_prices",
     "find_saving",
+    "load_shipped_prices",
     "price_judges",
     "price_row",
-    "shipped_prices",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.pricing.price_table import Prices, shipped_prices
+from context_bench.pricing.price_table import Prices, load_shipped_prices
 from context_bench.traits import asks_model, find_model
 
 __all__ = ["check_prices", "describe_prices"]
@@ -25,7 +25,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
     Returns:
         The prices that the run has.
     """
-    chosen = shipped_prices() if prices is None else prices
+    chosen = load_shipped_prices() if prices is None else prices
     unpriced = {
         find_model(each) or None: each.name
         for each in systems

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Match", "Prices", "shipped_prices"]
+__all__ = ["Match", "Prices", "load_shipped_prices"]
 
 _SHIPPED = Path(__file__).with_name("prices.json")
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d)$")
@@ -118,7 +118,7 @@ def _spell(model: str) -> list[tuple[str, str]]:
 
 
 @cache
-def shipped_prices() -> Prices:
+def load_shipped_prices() -> Prices:
     """Return the table that ships with the package."""
     return Prices.from_file(_SHIPPED)
 

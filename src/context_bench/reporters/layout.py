@@ -63,7 +63,7 @@ def seconds(value: float) -> str:
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """Lay out a Markdown table whose columns line up; the first column is text, the others are numbers."""
-    cells = [[_escaped(cell) for cell in line] for line in lines]
+    cells = [[_escape(cell) for cell in line] for line in lines]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     rule = ["-" * max(3, widths[0]), *("-" * (max(3, width) - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(line, widths) for line in [cells[0], rule, *cells[1:]])
@@ -71,7 +71,7 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
 
 def markdown_width(lines: Sequence[Sequence[str]]) -> int:
     """Columns that `markdown` takes for them."""
-    return 1 + sum(3 + max(3, *(display_width(_escaped(cell)) for cell in column)) for column in zip(*lines))
+    return 1 + sum(3 + max(3, *(display_width(_escape(cell)) for cell in column)) for column in zip(*lines))
 
 
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
@@ -92,7 +92,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(padded) + " |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A cell that does not end its column either."""
     return _harmless(text).replace("|", "\\|")
 

@@ -170,7 +170,7 @@ def _choose_columns(result: EvalResult) -> list[Column]:
     columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
     if _all_metered(result):
         columns = [column for column in columns if column[1] not in _LESS_THAN_THE_TAP]
-    if _is_shown(_EVIDENCE[1], result.summary) and _answered_by_script(result):
+    if _is_shown(_EVIDENCE[1], result.summary) and _is_answered_by_script(result):
         # A script's answers say little; whether the evidence got through says what the run is about.
         places = [place for place, column in enumerate(columns) if column[1] in ("macro_score", "mean_score")]
         place = min(places, default=len(columns))
@@ -257,7 +257,7 @@ def _is_unscored(result: EvalResult) -> bool:
     return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
 
 
-def _answered_by_script(result: EvalResult) -> bool:
+def _is_answered_by_script(result: EvalResult) -> bool:
     reports = result.config.get("reports", {}).values()
     return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
 

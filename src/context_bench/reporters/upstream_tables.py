@@ -15,12 +15,12 @@ Column = tuple[str, str | Callable[[Values], float | None], Callable[[float], st
 """A title, the key of a number or what makes it of a system's summary, and how it is shown."""
 
 
-def _saved_by_tap(values: Values) -> float | None:
+def _take_tap_savings(values: Values) -> float | None:
     """Take the savings that a tap counted; the summary of a system without one has no `downstream_tokens`."""
     return values.get("counted_tokens_saved") if "downstream_tokens" in values else None
 
 
-def _saved_as_sent(values: Values) -> float | None:
+def _take_reader_savings(values: Values) -> float | None:
     """Take the savings of a compressor by the count of what its reader was sent."""
     return None if "downstream_tokens" in values else values.get("counted_tokens_saved")
 
@@ -37,8 +37,8 @@ def _unless_zero(key: str) -> Callable[[Values], float | None]:
 _METERS: tuple[Column, ...] = (
     ("sent", "sent_tokens", tokens),
     ("reached the model", "upstream_tokens", tokens),
-    ("saved, by the tap", _saved_by_tap, tokens),
-    ("saved, as sent", _saved_as_sent, tokens),
+    ("saved, by the tap", _take_tap_savings, tokens),
+    ("saved, as sent", _take_reader_savings, tokens),
     ("savings at best", "prompt_savings_best", percent),
     ("at worst", "prompt_savings_worst", percent),
     ("saved, its own claim", "claimed_tokens_saved", tokens),

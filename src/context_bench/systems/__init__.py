@@ -1,6 +1,6 @@
 """Systems: what is measured. Proxies over HTTP, and reference systems that need no network."""
 
-from context_bench.systems.adapt import adapt, named
+from context_bench.systems.adapt import adapt, rename_system
 from context_bench.systems.anthropic_proxy import AnthropicProxy
 from context_bench.systems.bm25 import BM25
 from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
@@ -26,5 +26,5 @@ __all__ = [
     "Truncate",
     "WithReader",
     "adapt",
-    "named",
+    "rename_system",
 ]

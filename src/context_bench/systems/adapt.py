@@ -13,7 +13,7 @@ from context_bench.refs import check_arguments
 from context_bench.traits import SystemTraits, may_read_gold, system_traits
 from context_bench.types import Example, MemorySystem, System
 
-__all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "named"]
+__all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "rename_system"]
 
 
 class FunctionSystem:
@@ -91,6 +91,6 @@ def adapt(system: Any) -> System:
     raise UsageError(f"a {type(system).__name__} is not a system: it has no {missing}")
 
 
-def named(system: System, name: str) -> System:
+def rename_system(system: System, name: str) -> System:
     """Return the system under the given name."""
     return system if system.name == name else Named(system, name)

@@ -46,7 +46,7 @@ def minify(text: str) -> str:
 
 def _compact(text: str) -> str:
     # Numbers stay as they are spelled: 1.0 must not become 1, nor a long id lose its last digits.
-    return _encoded(
+    return _encode(
         json.loads(text, object_pairs_hook=_Members, parse_float=_Spelled, parse_int=_Spelled, parse_constant=_Spelled)
     )
 
@@ -59,12 +59,12 @@ class _Members(list[tuple[str, object]]):
     """An object by its members; a key that comes twice stays twice."""
 
 
-def _encoded(value: object) -> str:
+def _encode(value: object) -> str:
     if isinstance(value, _Spelled):
         return str(value)
     if isinstance(value, _Members):
-        return "{" + ",".join(f"{_encoded(key)}:{_encoded(item)}" for key, item in value) + "}"
+        return "{" + ",".join(f"{_encode(key)}:{_encode(item)}" for key, item in value) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_encoded, value)) + "]"
+        return "[" + ",".join(map(_encode, value)) + "]"
     text = json.dumps(value, ensure_ascii=False)
     return text if _SURROGATE.search(text) is None else json.dumps(value)

@@ -48,7 +48,7 @@ def pick(pieces: list[str], order: Iterable[int], tokens: int) -> str:
     return text
 
 
-def shuffled(count: int, seed: str) -> list[int]:
+def shuffle_indices(count: int, seed: str) -> list[int]:
     """The numbers below `count` in an order that depends on the seed alone."""
     order = list(range(count))
     random.Random(seed).shuffle(order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from context_bench.systems.pieces import pick, shuffled, split
+from context_bench.systems.pieces import pick, shuffle_indices, split
 from context_bench.systems.token_budget import Budget
 from context_bench.types import Example
 
@@ -34,5 +34,5 @@ class RandomDrop:
         """Return what was not dropped, in its order."""
         text = example["context"]
         pieces = split(text)
-        order = shuffled(len(pieces), f"random-drop {self.seed} {example['id']!r}")
+        order = shuffle_indices(len(pieces), f"random-drop {self.seed} {example['id']!r}")
         return {"context": pick(pieces, order, self.budget.tokens(text))}

@@ -94,7 +94,7 @@ class WithReader:
         asked = time.perf_counter()
         loop = asyncio.get_running_loop()
         made, started, ended = await loop.run_in_executor(None, self._compress, copy.deepcopy(example))
-        processed = _checked(drop_echo(made), example, self.compressor.name)
+        processed = _check_prompt(drop_echo(made), example, self.compressor.name)
         own = processed.pop("metadata", None)
         result = await ask(self.reader, merge(example, processed))
         metadata = {**(own or {}), **(result.get("metadata") or {}), "compressor_seconds": ended - started}
@@ -141,7 +141,7 @@ async def _finish(part: Any) -> None:
             await ended
 
 
-def _checked(made: Any, example: Example, name: str) -> Example:
+def _check_prompt(made: Any, example: Example, name: str) -> Example:
     """Check what the compressor made, and keep what is a prompt: its response would not be the reader's."""
     if isinstance(made, str):
         made = {"context": made}

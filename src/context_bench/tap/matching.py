@@ -157,7 +157,7 @@ class Matcher:
             self.late_characters += len(call.body) if call.asks_model else 0
 
     def _find_marked(self, marks: set[bytes]) -> list[Ticket]:
-        return [ticket for ticket in self._known() if ticket.mark.encode() in marks]
+        return [ticket for ticket in self._list_known() if ticket.mark.encode() in marks]
 
     def _find_by_content(self, request: Incoming) -> list[Ticket]:
         prompt = request.prompt()
@@ -167,7 +167,7 @@ class Matcher:
 
     def _find_by_texts(self, prompt: Prompt) -> list[Ticket]:
         """Find the one request that has all texts of a call as they are, one of them alone: most calls are such."""
-        self._texts.update(self._known())
+        self._texts.update(self._list_known())
         owners = [self._texts.find_owners(text) for text in _list_texts(prompt)]
         if not any(len(each) == 1 for each in owners):
             return []
@@ -180,7 +180,7 @@ class Matcher:
         Finished ones count too, since a call may arrive late. Where an example is repeated no request has phrases of
         its own: then it is those under way that have at least half of the phrases.
         """
-        self._phrases.update(self._known())
+        self._phrases.update(self._list_known())
         heard = find_phrases(prompt.texts())
         shared: Counter[Ticket] = Counter()
         own: dict[Ticket, None] = {}
@@ -193,7 +193,7 @@ class Matcher:
             ticket for ticket, found in shared.items() if ticket.mark in self._open and 2 * found >= len(heard)
         ]
 
-    def _known(self) -> list[Ticket]:
+    def _list_known(self) -> list[Ticket]:
         return [*self._open.values(), *self._closed]
 
 

@@ -28,8 +28,8 @@ def normalize_answer(text: str) -> str:
 def split_normalized(text: str) -> list[str]:
     """Return the words of the normalised text."""
     if len(text) <= _PIECE:
-        return _normalized_words(text)
-    return [word for piece in _cut(text) for word in _normalized_words(piece)]
+        return _normalize_words(text)
+    return [word for piece in _cut(text) for word in _normalize_words(piece)]
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _cut(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _normalized_words(text: str) -> list[str]:
+def _normalize_words(text: str) -> list[str]:
     plain = text.lower().translate(_WITHOUT_PUNCTUATION)
     # Words then end at spaces only: no need to search for them.
     if plain.isascii() and (plain.isprintable() or not _CONTROL.search(plain)):

@@ -91,8 +91,8 @@ def normalise(text: str) -> str:
     as `km` is. `1,000` is `1000`, except in a list without spaces.
     """
     if len(text) <= _PIECE:
-        return f" {' '.join(_normalised_words(text))} "
-    return f" {' '.join([word for piece in _cut(text) for word in _normalised_words(piece)])} "
+        return f" {' '.join(_normalise_words(text))} "
+    return f" {' '.join([word for piece in _cut(text) for word in _normalise_words(piece)])} "
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _cut(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _normalised_words(text: str) -> list[str]:
+def _normalise_words(text: str) -> list[str]:
     text = text.casefold()
     if _GROUP.search(text):
         text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from math import isfinite
 
-__all__ = ["claim_headers", "claimed_tokens_saved", "says_cache_hit"]
+__all__ = ["claim_headers", "read_claimed_tokens", "says_cache_hit"]
 
 _SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
 _CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
@@ -31,7 +31,7 @@ def says_cache_hit(headers: Mapping[str, str]) -> bool:
     return told or bool(lower.get("age", "").strip("0"))
 
 
-def claimed_tokens_saved(headers: Mapping[str, str]) -> float | None:
+def read_claimed_tokens(headers: Mapping[str, str]) -> float | None:
     """Read the tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
 
     Sums over a session or a day are left out. Of several others a known name comes first, then the shortest: more words

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from context_bench.traffic.calls import Call
-from context_bench.traffic.claims import claimed_tokens_saved
+from context_bench.traffic.claims import read_claimed_tokens
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer
@@ -226,7 +226,7 @@ def _find_injected_tools(exchanges: Iterable[Exchange]) -> list[str]:
 
 
 def _sum_claims(exchanges: Iterable[Exchange]) -> float | None:
-    claims = [claimed_tokens_saved(exchange.claims) for exchange in exchanges]
+    claims = [read_claimed_tokens(exchange.claims) for exchange in exchanges]
     known = [claim for claim in claims if claim is not None]
     return sum(known) if known else None
 

@@ -99,10 +99,10 @@ def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
         return _count or _encoding(DEFAULT_ENCODING)
     if isinstance(tokenizer, str):
         return _encoding(tokenizer)
-    return _checked(tokenizer)
+    return _adapt_tokenizer(tokenizer)
 
 
-def _checked(tokenizer: Callable[[str], Any]) -> Tokenizer:
+def _adapt_tokenizer(tokenizer: Callable[[str], Any]) -> Tokenizer:
     """Accept both kinds of callable that people have: one that counts, and one that encodes."""
     if not callable(tokenizer):
         raise UsageError(f"a tokenizer is a name or a callable, not {type(tokenizer).__name__}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.sandbox.inside.peer import FRAME, Gone, Peer, ProgramError, Remote, Unsupported
-from context_bench.sandbox.inside.tester import _allowed, _exported
+from context_bench.sandbox.inside.tester import _is_allowed, _is_exported
 
 
 class Stack(list[Any]):
@@ -58,7 +58,7 @@ def names() -> Iterator[dict[str, Any]]:
 
     thread = threading.Thread(target=serve)
     thread.start()
-    peer = Peer(here.fileno(), _allowed, _exported)
+    peer = Peer(here.fileno(), _is_allowed, _is_exported)
     yield peer.receive()[1]
     here.shutdown(socket.SHUT_RDWR)
     thread.join()
@@ -151,11 +151,11 @@ def _answered(*frames: bytes) -> Peer:
     here, there = socket.socketpair()
     with there:
         there.sendall(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
-    return Peer(here.detach(), _allowed, _exported)
+    return Peer(here.detach(), _is_allowed, _is_exported)
 
 
 def _frame(message: object) -> bytes:
-    return Peer(-1, _allowed, lambda _: True)._encode(message)
+    return Peer(-1, _is_allowed, lambda _: True)._encode(message)
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_a_frame_that_is_too_long_is_not_read() -> None:
     with here, there:
         there.sendall((FRAME + 1).to_bytes(4, "big"))
         with pytest.raises(Gone, match="protocol"):
-            Peer(here.fileno(), _allowed, _exported).receive()
+            Peer(here.fileno(), _is_allowed, _is_exported).receive()

@@ -153,7 +153,7 @@ class Peer:
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever is raised is the answer
-            outcome = self._raised(operation, error)
+            outcome = self._describe_raised(operation, error)
         self._answer((*outcome, self._find_changes(args, before)))
 
     def _perform(self, operation: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -165,7 +165,7 @@ class Peer:
             return Reference(result) if isinstance(target, type) and target.__module__ != "builtins" else result
         return _OPERATIONS[operation](target, *args)
 
-    def _raised(self, operation: str, error: BaseException) -> tuple[Any, ...]:
+    def _describe_raised(self, operation: str, error: BaseException) -> tuple[Any, ...]:
         if operation == "next" and isinstance(error, StopIteration):
             return "stop", None
         names = [kind.__name__ for kind in type(error).__mro__]
@@ -198,10 +198,10 @@ class Peer:
             or any(type(name) is not str for name in names)
             or any(type(part) not in PLAIN for part in parts)
         ):
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         error = _rebuild(names, parts)
         if error is None:
-            raise self.gone("the program exited")
+            raise self.end("the program exited")
         raise error
 
     def send(self, message: tuple[Any, ...]) -> None:
@@ -214,23 +214,23 @@ class Peer:
             while data:
                 data = data[posix.write(self._stream, data) :]
         except OSError:
-            raise self.gone(ENDED) from None
+            raise self.end(ENDED) from None
 
     def receive(self) -> tuple[Any, ...]:
         """Read one message: a tuple that begins with a word."""
         size = int.from_bytes(self._read(4), "big")
         if size > FRAME:
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         data = self._read(size)
         try:
             message = decode(data, self._resolve)
         except EncodingError:
-            raise self.gone(NONSENSE) from None
+            raise self.end(NONSENSE) from None
         if type(message) is not tuple or not message:
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         return message
 
-    def gone(self, reason: str) -> Gone:
+    def end(self, reason: str) -> Gone:
         """Note that the conversation is over, for good; the exception to raise."""
         self.broken = self.broken or reason
         return Gone(self.broken)
@@ -243,7 +243,7 @@ class Peer:
             except OSError:
                 chunk = b""
             if not chunk:
-                raise self.gone(ENDED)
+                raise self.end(ENDED)
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
@@ -251,14 +251,14 @@ class Peer:
     def check_parts(self, message: Any, *kinds: type) -> tuple[Any, ...]:
         """Return the parts of a message, if they are of these types."""
         if type(message) is not tuple or len(message) != len(kinds):
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         if not all(kind is object or type(part) is kind for part, kind in zip(message, kinds)):
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         return message
 
     def _object(self, number: Any) -> object:
         if type(number) is not int or not 0 <= number < len(self._objects):
-            raise self.gone(NONSENSE)
+            raise self.end(NONSENSE)
         return self._objects[number]
 
     def _encode(self, value: object) -> bytes:

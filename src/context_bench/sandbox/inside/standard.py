@@ -140,7 +140,7 @@ def _deque(parts: Any) -> Any:
     return _from("collections", "deque")(_exact(items, list), None if length is None else _exact(length, int))
 
 
-def _named_tuple(parts: Any) -> Any:
+def _build_named_tuple(parts: Any) -> Any:
     name, fields, values = parts
     kind = _from("collections", "namedtuple")(_exact(name, str), _each(fields, tuple, str))
     return kind(*_exact(values, tuple))
@@ -164,6 +164,6 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "timedelta": _of_integers("datetime", "timedelta"),
     "timezone": _time_zone,
     "ZoneInfo": _zone_of_the_world,
-    "namedtuple": _named_tuple,
+    "namedtuple": _build_named_tuple,
     "type": _type,
 }

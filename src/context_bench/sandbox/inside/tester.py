@@ -29,7 +29,7 @@ class Refused(Exception):
 def main(job: dict[str, Any]) -> None:
     """Run the tests and write the verdict: a word and a reason."""
     confine(job)
-    peer = Peer(job["stream"], _allowed, _exported)
+    peer = Peer(job["stream"], _is_allowed, _is_exported)
     started = _meet(peer)
     posix.write(job["verdict"], b"ready\n")
     verdict = _reach_verdict(peer, job) if started else "unusable the process of the program did not start"
@@ -111,7 +111,7 @@ def _format_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _allowed(target: object, operation: str, args: tuple[Any, ...]) -> bool:
+def _is_allowed(target: object, operation: str, args: tuple[Any, ...]) -> bool:
     """The program may call functions and step through iterators that it was given, and no more.
 
     Objects of the tests' own classes are open to it, but for names with an underscore.
@@ -124,5 +124,5 @@ def _allowed(target: object, operation: str, args: tuple[Any, ...]) -> bool:
     return type(target).__module__ == TESTS and not hidden
 
 
-def _exported(value: object) -> bool:
+def _is_exported(value: object) -> bool:
     return callable(value) or hasattr(type(value), "__next__") or type(value).__module__ == TESTS
