@@ -72,11 +72,11 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
     """Return what reads the number that is compared off a row: its score, whether it passed, or another score."""
     if metric == "pass_rate":
 
-        def passed(row: EvalRow) -> float | None:
+        def read_pass(row: EvalRow) -> float | None:
             score = row.scores.get(score_field)
             return None if score is None else float(score >= threshold)
 
-        return passed
+        return read_pass
     name = score_field if metric in SCORE_NAMES else metric
     return lambda row: row.scores.get(name)
 

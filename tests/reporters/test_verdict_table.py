@@ -60,7 +60,7 @@ def test_the_verdicts() -> None:
     text = TableReporter().render(_result(_rows()))
     table = text.split("\n\n")[1].splitlines()
     rows = [[cell.strip() for cell in line.replace("\\|", "/").split("|")[1:-1]] for line in table]
-    assert rows[0] == ["against passthrough", "pairs", "score difference", "95% interval", "p", "verdict"]
+    assert rows[0] == ["against passthrough", "pairs", "difference", "95% interval", "p", "verdict"]
     # -12 of 60: -12/62 = -0.1935, √((14/62 - 0.0375)/62) = 0.0551, t(59) = 2.001; p = 0.00085, times 3
     assert rows[2] == ["bm25:ratio=0.3", "60", "-0.200", "[-0.304, -0.083]", "0.003", "worse"]
     assert rows[3][0] == "a/b `name` with_marks"
@@ -75,8 +75,13 @@ def test_it_fits_a_terminal(width: int, tags: tuple[str, ...]) -> None:
     result = _result(_rows(*tags, metadata={"cost_usd": 0.001}))
     text = TableReporter(width).render(result)
     assert max(map(len, text.splitlines())) <= width
-    assert "score difference" in text
+    assert "difference" in text
     assert "worse" in text
+
+
+def test_intervals_of_differences_fit_80_columns() -> None:
+    text = TableReporter(80).render(_result([row for row in _rows() if row.system in NAMES[:2]]))
+    assert "| against passthrough | pairs | difference |     95% interval |      p | verdict |" in text
 
 
 def test_controls_errors_and_samples_are_said() -> None:
@@ -93,7 +98,7 @@ def test_controls_errors_and_samples_are_said() -> None:
 
 def test_by_dataset() -> None:
     text = TableReporter().render(_result(_rows("x", "y")))
-    assert "macro score difference" in text
+    assert "verdicts: difference of macro score, paired by example" in text
     assert "against passthrough, by dataset" in text
     assert "-0.200 worse" in text
 

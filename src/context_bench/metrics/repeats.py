@@ -60,8 +60,8 @@ class RepeatsTally:
         return dict(zip(_KEYS, found))
 
     def result(self) -> dict[str, float]:
-        """Return the numbers so far; NaN where no example has enough answers."""
-        return {key: interval.value for key, interval in self.intervals().items()}
+        """Return the numbers so far; 0.0 where no example has enough answers."""
+        return {key: 0.0 if math.isnan(each.value) else each.value for key, each in self.intervals().items()}
 
     def unmeasured(self) -> dict[str, str]:
         """Name what no example has enough answers for."""
@@ -71,4 +71,4 @@ class RepeatsTally:
         reasons = dict.fromkeys(_KEYS, f"no example has {self._repeats} answers with a score")
         reasons["repeat_flips"] = "no example has two answers with a score"
         reasons["repeat_variance_share"] = "all scores are the same, or too few examples have two answers with a score"
-        return {key: reasons[key] for key, value in self.result().items() if math.isnan(value)}
+        return {key: reasons[key] for key, interval in self.intervals().items() if math.isnan(interval.value)}

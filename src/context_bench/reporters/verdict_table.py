@@ -51,9 +51,9 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     if not comparison.verdicts:
         return ""
     title = f"against {comparison.baseline}"
-    lines = [[title, "pairs", f"{name_metric(comparison.metric)} difference", "95% interval", "p", "verdict"]]
+    lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
     lines += [_write_verdict(verdict) for verdict in comparison.verdicts]
-    tables = [fit_columns(lines, width, ["p", "pairs", "95% interval"])]
+    tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
     if comparison.by_dataset:
         tags = list(comparison.by_dataset)
         found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
@@ -89,12 +89,11 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if comparison is not None and comparison.noise is not None:
         notes.append(_explain_noise(comparison, comparison.noise))
     if comparison is not None and comparison.verdicts:
-        notes.append(
-            f"verdicts: paired by example, margin ±{comparison.margin:g}, p corrected for {len(comparison.verdicts)} "
-            "comparisons (Holm), intervals not."
-            if len(comparison.verdicts) > 1
-            else f"verdict: paired by example, margin ±{comparison.margin:g}."
-        )
+        what = name_metric(comparison.metric)
+        count = len(comparison.verdicts)
+        corrected = f", p corrected for {count} comparisons (Holm), intervals not" if count > 1 else ""
+        how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
+        notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
             notes.append("n ≈: examples that would decide in four runs of five, if the difference stays as it is.")
         notes += [f"{note}." for note in comparison.notes]
