@@ -314,3 +314,21 @@ def test_what_another_process_adds_meanwhile_is_simply_not_seen(tmp_path: Path) 
         early.index_answers()
         early.index_examples()
         assert early.find_rows([(KEY, EXAMPLE)])[0] is not None
+
+
+def test_a_run_is_found_by_its_distance_from_the_last(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        runs = [store.start_run({}).id for _ in range(3)]
+        assert [store.run(f"last~{back}").id for back in (2, 1, 0)] == runs
+        for wrong in ("last~3", "last~", "last~-1", "last~x"):
+            with pytest.raises(UsageError, match="there is no run"):
+                store.run(wrong)
+
+
+def test_outcomes_are_rows_without_their_responses_and_the_keys_of_their_examples(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run = store.start_run({})
+        put(store, run, 0, "first")
+        put(store, store.start_run({}), 0, "another run")
+    with again(tmp_path) as store:
+        assert list(store.run_outcomes(store.run("last~1"))) == [(row(""), EXAMPLE_KEY)]

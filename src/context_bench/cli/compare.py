@@ -27,8 +27,8 @@ __all__ = ["main"]
 
 _EXAMPLES = """\
 examples:
-  context-bench compare last~1 last           the newest run against the one before
-  context-bench compare last                  the systems of one run
+  context-bench compare last~1 last          the newest against the one before
+  context-bench compare last                 the systems of one run
   context-bench compare old.json new.json --fail-if "score drops 0.02"
   context-bench compare last@passthrough last@bm25:ratio=0.3
 """
