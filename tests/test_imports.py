@@ -17,8 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "comparison", "distribution", "errors", "refs", "registry", "results"} | {
-    *("stats", "summary", "tallies", "text", "traits", "types")
+BASE = {"_lazy", "_version", "caveats", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+    *("comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -37,10 +37,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
-    "comparison": {"errors", "stats", "results"},  # results for annotations alone
+    "comparison": {"errors", "stats", "results"},
+    "repeated_answers": {"stats", "results"},
+    "comparer": {"comparison", "repeated_answers", "stats", "results"},
     "tallies": {"errors", "stats", "traits", "types", "results"},
-    "summary": {"caveats", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
-    "results": {"comparison", "errors", "registry", "stats", "summary", "types"},
+    "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
+    "results": {"comparer", "comparison", "errors", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

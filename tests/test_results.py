@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from context_bench import EvalResult, EvalRow, Scores
-from context_bench.errors import DataError
+from context_bench.errors import DataError, UsageError
 from context_bench.metrics import MeanScore, default_metrics
 from context_bench.results import dump_json
 from context_bench.summary import describe_metric, summarize
@@ -26,7 +26,7 @@ def _result(rows: list[EvalRow], metrics: Any = None, **config: Any) -> EvalResu
     config = {"metrics": [describe_metric(metric) for metric in metrics], "score_field": "score", **config}
     timing = dict.fromkeys(names, 1.5)
     summary = summarize(rows, names, metrics, config)
-    return EvalResult(rows, summary.numbers, timing, config, metrics, summary.notes)
+    return EvalResult.from_summary(rows, summary, config, metrics, timing)
 
 
 def _strict(text: str) -> Any:
@@ -191,7 +191,7 @@ def test_numbers_that_cannot_be_recomputed_are_dropped_with_part_of_the_rows() -
 def test_json_is_strict_and_holds_everything() -> None:
     rows = [make_row(0.1, output_tokens=5, metadata={"nan": math.nan, "inf": [math.inf, -math.inf]}), failed_row()]
     document = _strict(_result(rows).to_json())
-    assert set(document) == {"summary", "notes", "timing", "config", "rows"}
+    assert set(document) == {"summary", "notes", "intervals", "comparison", "timing", "config", "rows"}
     assert document["summary"]["s"]["cost_of_pass"] is None
     assert document["rows"][0]["metadata"] == {"nan": None, "inf": [None, None]}
     assert document["rows"][1]["error"] == "TimedOut: no answer"
@@ -299,3 +299,85 @@ def test_a_score_called_like_a_field_of_the_row_does_not_replace_it() -> None:
 def test_a_data_frame_of_no_rows_is_empty() -> None:
     pytest.importorskip("pandas")
     assert len(EvalResult([], {}).to_dataframe()) == 0
+
+
+# --- every system against the baseline
+
+
+def _compared(**more: Any) -> EvalResult:
+    scores = {"a": [1, 1, 0, 1, 0, 1, 1, 0, 1, 1], "b": [1, 0, 0, 1, 1, 1, 1, 0, 1, 0.5]}
+    rows = [
+        make_row(scores={"score": float(score), "f1": 1 - score}, system=name, example_id=number)
+        for name, own in scores.items()
+        for number, score in enumerate(own)
+    ]
+    return _result(rows, threshold=0.7, **more)
+
+
+def test_compare_gives_what_the_run_gave() -> None:
+    result = _compared()
+    assert result.compare() is result.comparison
+    assert result.compare(metric="score") is result.comparison
+    assert result.compare(baseline="a", margin=0.02) is result.comparison
+
+
+def test_compare_with_another_baseline_metric_or_margin() -> None:
+    result = _compared()
+    turned = result.compare(baseline="b")
+    assert turned is not None
+    assert (turned.baseline, turned.verdicts[0].name) == ("b", "a")
+    assert turned.verdicts[0].difference == pytest.approx(0.05)
+    other = result.compare(metric="f1")
+    assert other is not None
+    assert (other.metric, other.verdicts[0].difference) == ("f1", pytest.approx(0.05))
+    passing = result.compare(metric="pass_rate")  # 0.5 does not pass: 6 of 10 against 7 of 10
+    assert passing is not None
+    assert passing.verdicts[0].difference == pytest.approx(-0.1)
+    wide = result.compare(margin=0.5)
+    assert wide is not None
+    assert (wide.margin, wide.verdicts[0].word) == (0.5, "equivalent")  # [-0.36, 0.27] lies within
+
+
+def test_a_threshold_of_nothing_is_one_too() -> None:
+    result = _compared()
+    result.config["threshold"] = 0.0
+    passing = result.compare(metric="pass_rate")
+    assert passing is not None
+    assert passing.verdicts[0].difference == 0.0  # everything passes
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"baseline": "c"}, "the baseline must be one of the systems (a, b), and 'c' is not"),
+        ({"metric": "fi"}, "the metric must be one of score, pass_rate, f1, and 'fi' is not"),
+        ({"margin": 0}, "the margin must be between 0 and 1 (got 0)"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(asked: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        _compared().compare(**asked)
+    assert str(raised.value) == sentence
+
+
+def test_one_system_has_nothing_to_be_held_against() -> None:
+    assert _result([make_row(1.0)]).compare() is None
+
+
+def test_what_was_not_kept_cannot_be_compared_anew() -> None:
+    result = _compared()
+    result.rows = []
+    assert result.compare() is result.comparison
+    with pytest.raises(UsageError, match="this result has no rows"):
+        result.compare(metric="pass_rate")
+
+
+def test_a_result_that_was_stored_before_there_were_intervals() -> None:
+    document = json.loads(_compared().to_json())
+    del document["intervals"], document["comparison"]
+    back = EvalResult.from_json(json.dumps(document))
+    assert back.comparison == _compared().comparison  # the rows are there
+    document["rows"] = []
+    bare = EvalResult.from_json(json.dumps(document))
+    assert (bare.intervals, bare.comparison) == ({}, None)
+    assert "against" not in bare._repr_markdown_()

@@ -227,3 +227,99 @@ def test_registered_metrics_are_rebuilt_class_and_object_alike() -> None:
     ready = Best("f1")
     register_metric("best", ready)
     assert rebuild_metrics([{"name": "best", "params": {}}]) == [ready]
+
+
+# --- intervals
+
+
+HEADLINES = ("mean_score", "pass_rate", "compression_ratio", "cost_of_pass", "latency_median", "latency_p95")
+
+
+def _answer(example: dict[str, Any]) -> str:
+    return "red" if int(example["id"]) % 3 else "green"
+
+
+def _other(example: dict[str, Any]) -> str:
+    return "red" if int(example["id"]) % 4 else "blue and green"
+
+
+def _run(**more: Any) -> Any:
+    given = [
+        {"id": number, "context": "red green blue " * 4, "answer": "red", "dataset": "x" if number % 2 else "y"}
+        for number in range(80)
+    ]
+    return evaluate([_answer, _other], given, progress=False, **more)
+
+
+def test_every_headline_has_an_interval_around_it() -> None:
+    result = _run()
+    for name, values in result.summary.items():
+        for key in HEADLINES:
+            interval = result.intervals[name][key]
+            assert interval.value == pytest.approx(values[key])
+            if interval.known:
+                assert interval.low <= values[key] <= interval.high
+        for key in ("pass_rate@x", "pass_rate@y", "compression_ratio@x"):
+            assert result.intervals[name][key].n == 40
+    # the 95th percentile of 80 values has limits, that of 40 does not
+    assert result.intervals["_answer"]["latency_p95"].known
+
+
+def test_intervals_are_the_same_however_the_run_is_read(tmp_path: Any) -> None:
+    from context_bench.cli.runs import load_result
+    from context_bench.store import Store
+
+    kept = _run(cache_dir=tmp_path)
+    flat = _run(cache_dir=tmp_path, keep_rows=False)  # the same answers, from the store
+    with Store(tmp_path, readonly=True) as store:
+        stored = load_result(store, store.run(kept.config["run"]))
+    again = type(kept).from_json(kept.to_json())
+    filtered = kept.filter(system=kept.systems)
+    for other in (flat, stored, again, filtered):
+        assert other.comparison == kept.comparison
+        for name, own in kept.intervals.items():
+            assert other.intervals[name].keys() == own.keys()
+            for key, interval in own.items():
+                theirs = other.intervals[name][key]
+                assert (theirs.value, theirs.n, theirs.mark) == (
+                    pytest.approx(interval.value),
+                    interval.n,
+                    interval.mark,
+                )
+                assert (theirs.low, theirs.high) == pytest.approx((interval.low, interval.high), nan_ok=True)
+
+
+def test_rows_that_share_a_document_widen_the_interval() -> None:
+    scores = [1.0, 0.0] * 10
+    alone = [make_row(score, example_id=number) for number, score in enumerate(scores)]
+    shared = [
+        make_row(score, example_id=number, metadata={"cluster": f"d{number % 4}"})
+        for number, score in enumerate(scores)
+    ]
+    first, second = (summarize(rows, ["s"], [MeanScore()]).intervals["s"]["mean_score"] for rows in (alone, shared))
+    assert (first.method, second.method) == ("wilson", "clusters")
+    assert second.high - second.low > first.high - first.low
+    # a document of the same name in another dataset is another one
+    for number, row in enumerate(shared):
+        row.dataset, row.metadata = ("x", "y")[number % 2], {"cluster": f"d{number // 4}"}
+    third = summarize(shared, ["s"], [MeanScore()]).intervals["s"]["mean_score"]
+    assert third.method == "clusters"
+
+
+def test_what_was_not_measured_has_no_interval() -> None:
+    assert "mean_score" not in summarize([make_row(None)], ["s"], [MeanScore()]).intervals["s"]
+
+
+def test_dollars_saved_stand_in_the_summary() -> None:
+    rows = [
+        make_row(1.0, system=name, example_id=number, metadata={"cost_usd": cost})
+        for name, cost in (("a", 0.002), ("b", 0.0005))
+        for number in range(400)
+    ]
+    summary = summarize(rows, ["a", "b"], default_metrics(systems=2))
+    assert summary.numbers["b"]["saved_per_1k_usd"] == pytest.approx(1.5)
+    assert summary.intervals["b"]["saved_per_1k_usd"].value == pytest.approx(1.5)
+    assert "saved_per_1k_usd" not in summary.numbers["a"]
+    few = summarize([row for row in rows if int(row.example_id) < 9], ["a", "b"], default_metrics(systems=2))
+    assert math.isnan(few.numbers["b"]["saved_per_1k_usd"])
+    assert few.notes["b"]["saved_per_1k_usd"] == "not claimed: its quality is undecided, and may be worse"

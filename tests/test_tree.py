@@ -22,6 +22,7 @@ SAME_SUBJECT: dict[str, str] = {
     "nolima": "the dataset and the rule of its authors",
     "batch": "what waits to be flushed together: answers in the engine, writes in the store",
     "load": "builds components of that kind from references",
+    "repeats": "several answers to one example: the formulas, and the metric",
 }
 """Names that several modules share because they are about one thing."""
 

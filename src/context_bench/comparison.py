@@ -1,7 +1,6 @@
-"""Every system against the baseline: which wins, and is it sure?
+"""Every system against the baseline: which wins, and is it sure? What is said of them, and who is the baseline.
 
-Rows are paired as they come: both systems answered the same example. Only sums are kept, so that a run that keeps no
-rows has verdicts too. An errored row counts as 0, as in every mean; the verdict without errored pairs stands beside it.
+`comparer.py` makes it from rows.
 """
 
 from __future__ import annotations
@@ -11,17 +10,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
-from context_bench.stats import DEFAULT_MARGIN, DatasetPairs, Interval, ScoredRow, Verdict, judge_family
-from context_bench.stats import Comparison as PairedRuns
+from context_bench.stats import Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["Comparer", "Comparison", "check_margin", "choose_baseline", "read_value"]
+__all__ = [
+    "SCORE_NAMES",
+    "Comparison",
+    "DollarSaving",
+    "check_margin",
+    "choose_baseline",
+    "name_twin",
+    "read_intervals",
+    "read_value",
+]
 
 _USUAL_BASELINES = ("direct", "passthrough")
 
-Key = tuple[str, Any, int]
+SCORE_NAMES = (None, "score", "mean_score", "macro_score")
+"""Names for the score that counts: over several datasets it is their mean, each with the same weight."""
+
+_TWIN = "{} (again)"
+
+
+def name_twin(baseline: str) -> str:
+    """Name the second run of the baseline."""
+    return _TWIN.format(baseline)
 
 
 def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls: Iterable[str] = ()) -> str | None:
@@ -57,13 +72,37 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
     """Return what reads the number that is compared off a row: its score, whether it passed, or another score."""
     if metric == "pass_rate":
 
-        def passed(row: EvalRow) -> float | None:
+        def read_pass(row: EvalRow) -> float | None:
             score = row.scores.get(score_field)
             return None if score is None else float(score >= threshold)
 
-        return passed
-    name = score_field if metric in ("score", "mean_score", "macro_score") else metric
+        return read_pass
+    name = score_field if metric in SCORE_NAMES else metric
     return lambda row: row.scores.get(name)
+
+
+@dataclass(frozen=True)
+class DollarSaving:
+    """Savings of a system against the baseline, over the examples whose cost is known of both.
+
+    Attributes:
+        per_1k: Dollars for a thousand examples, below 0 where the system costs more; NaN where it is not claimed.
+        pairs: Examples whose cost is known on both sides.
+        note: Why it is not claimed, or what has to be known to read it.
+    """
+
+    per_1k: Interval
+    pairs: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {"per_1k": self.per_1k.to_dict(), "pairs": self.pairs, "note": self.note}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> DollarSaving:
+        """Read back what `to_dict` wrote."""
+        return cls(Interval.from_dict(stored["per_1k"]), stored["pairs"], stored["note"])
 
 
 @dataclass(frozen=True)
@@ -77,6 +116,8 @@ class Comparison:
         verdicts: One for each other system, over all datasets.
         by_dataset: The same for each dataset, corrected apart; empty with one dataset.
         notes: What has to be known to read them.
+        noise: What the baseline differs from itself by: by its second run, else by repeats; None without either.
+        savings: Dollars that each other system saves, where costs are known.
     """
 
     baseline: str
@@ -85,6 +126,8 @@ class Comparison:
     verdicts: list[Verdict]
     by_dataset: dict[str, list[Verdict]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    noise: NoiseFloor | None = None
+    savings: dict[str, DollarSaving] = field(default_factory=dict)
 
     def of(self, system: str) -> Verdict | None:
         """Return the verdict on a system; None for the baseline itself."""
@@ -99,6 +142,8 @@ class Comparison:
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "by_dataset": {tag: [each.to_dict() for each in found] for tag, found in self.by_dataset.items()},
             "notes": list(self.notes),
+            "noise": None if self.noise is None else self.noise.to_dict(),
+            "savings": {name: saving.to_dict() for name, saving in self.savings.items()},
         }
 
     @classmethod
@@ -111,99 +156,8 @@ class Comparison:
             [Verdict.from_dict(each) for each in stored["verdicts"]],
             {tag: [Verdict.from_dict(each) for each in found] for tag, found in stored["by_dataset"].items()},
             tuple(stored.get("notes", ())),
-        )
-
-
-class Comparer:
-    """Pairs rows with those of the baseline, as they come.
-
-    Args:
-        systems: All systems of the run.
-        baseline: One of them.
-        read: Reads the number that is compared off a row.
-        repeats: Whether examples are answered several times: the answers to one example are then not independent.
-    """
-
-    def __init__(
-        self, systems: Iterable[str], baseline: str, read: Callable[[EvalRow], float | None], *, repeats: bool = False
-    ) -> None:
-        self.baseline, self._read, self._repeats = baseline, read, repeats
-        self._sums = {name: PairedRuns() for name in systems if name != baseline}
-        self._baseline_rows: dict[Key, ScoredRow] = {}
-        self._waiting: dict[Key, dict[str, ScoredRow]] = {}
-        self._paired: dict[Key, int] = {}
-
-    def add(self, rows: Iterable[EvalRow]) -> None:
-        """Take in rows of any system."""
-        for row in rows:
-            self._add(row)
-
-    def _add(self, row: EvalRow) -> None:
-        key = (row.dataset, row.example_id, row.repeat)
-        cluster = row.metadata.get("cluster")
-        scored = ScoredRow(
-            str(row.example_id),
-            row.dataset,
-            self._read(row),
-            None if cluster is None else str(cluster),
-            row.error is not None,
-        )
-        if row.system == self.baseline:
-            waiting = self._waiting.pop(key, {})
-            for name, other in waiting.items():
-                self._pair(name, other, scored)
-            if len(waiting) < len(self._sums):
-                self._baseline_rows[key] = scored
-                self._paired[key] = len(waiting)
-        elif (baseline := self._baseline_rows.get(key)) is not None:
-            self._pair(row.system, scored, baseline)
-            self._paired[key] += 1
-            if self._paired[key] >= len(self._sums):  # all have come: nothing of the example has to be kept
-                del self._paired[key], self._baseline_rows[key]
-        else:
-            self._waiting.setdefault(key, {})[row.system] = scored
-
-    def _pair(self, name: str, row: ScoredRow, baseline: ScoredRow) -> None:
-        datasets = self._sums.setdefault(name, PairedRuns()).datasets
-        pairs = datasets.get(row.dataset)
-        if pairs is None:
-            pairs = datasets[row.dataset] = DatasetPairs()
-        pairs.add_pair(row, baseline, repeats=self._repeats)
-
-    def compare(
-        self,
-        metric: str | None = None,
-        margin: float = DEFAULT_MARGIN,
-        controls: Iterable[str] = (),
-        notes: Sequence[str] = (),
-    ) -> Comparison | None:
-        """Decide what can be said so far; None where no pair has a score on both sides.
-
-        Args:
-            metric: The name of what is compared; by default that of the score.
-            margin: A difference within it does not matter.
-            controls: Systems that never win.
-            notes: What has to be known to read it.
-        """
-        never_win = set(controls)
-        paired = {name: sums for name, sums in self._sums.items() if sums.pairs}
-        if not paired:
-            return None
-        tags = sorted({tag for sums in paired.values() for tag, pairs in sums.datasets.items() if pairs.pairs.n})
-        contrasts = [sums.contrast(name, control=name in never_win) for name, sums in paired.items()]
-        by_dataset: dict[str, list[Verdict]] = {}
-        if len(tags) > 1:
-            places = [(name, tag) for tag in tags for name, sums in paired.items() if tag in sums.datasets]
-            places = [(name, tag) for name, tag in places if paired[name].datasets[tag].pairs.n]
-            family = [
-                PairedRuns({tag: paired[name].datasets[tag]}).contrast(name, control=name in never_win)
-                for name, tag in places
-            ]
-            for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
-                by_dataset.setdefault(tag, []).append(verdict)
-        headline = metric or ("macro_score" if len(tags) > 1 else "mean_score")
-        return Comparison(
-            self.baseline, headline, margin, judge_family(contrasts, margin=margin), by_dataset, tuple(notes)
+            NoiseFloor.from_dict(stored["noise"]) if stored.get("noise") else None,
+            {name: DollarSaving.from_dict(each) for name, each in (stored.get("savings") or {}).items()},
         )
 
 

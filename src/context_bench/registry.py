@@ -91,6 +91,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "prefix-stability": f"{_METRICS}:PrefixStability",
         "prompt-savings": f"{_METRICS}:PromptSavings",
         "proxy-overhead": f"{_METRICS}:ProxyOverhead",
+        "repeats": f"{_METRICS}:Repeats",
         "retention": f"{_METRICS}:Retention",
         "token-meters": f"{_METRICS}:TokenMeters",
         "upstream-cost": f"{_METRICS}:UpstreamCost",

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from context_bench.comparison import Comparer, Comparison, check_margin, choose_baseline, read_intervals, read_value
+from context_bench.comparer import Comparer
+from context_bench.comparison import (
+    SCORE_NAMES,
+    Comparison,
+    check_margin,
+    choose_baseline,
+    name_twin,
+    read_intervals,
+    read_value,
+)
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.registry import registry
 from context_bench.stats import DEFAULT_MARGIN
@@ -203,22 +212,34 @@ class EvalResult:
             UsageError: There is no such system, or the rows were not kept and something else than what the run
                 compared is asked for.
         """
-        controls = self.config.get("controls") or ()
-        wanted = baseline or self.config.get("baseline")
-        chosen = choose_baseline(self.systems, wanted if wanted in self.systems else baseline, controls)
-        width = check_margin(margin or self.config.get("margin") or DEFAULT_MARGIN)
+        config, twin = self.config, self.config.get("twin")
+        controls, systems = config.get("controls") or (), [name for name in self.systems if name != twin]
+        wanted = config.get("baseline") if baseline is None else baseline
+        chosen = choose_baseline(systems, wanted if wanted in systems else baseline, controls)
+        usual = config.get("margin") or DEFAULT_MARGIN
+        width = check_margin(usual if margin is None else margin)
         known = self.comparison
         same = known is not None and known.baseline == chosen and known.margin == width
-        if chosen is None or (same and metric in (None, "score", "mean_score", "macro_score")):
-            return known if same else None
+        if chosen is None or (same and metric in SCORE_NAMES):
+            return known if metric in SCORE_NAMES and (same or margin is None) else None
         if not self.rows:
             raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
-        read = read_value(
-            metric or "score", self.config.get("score_field") or "score", self.config.get("threshold") or 0.7
+        score_field, threshold = config.get("score_field") or "score", config.get("threshold")
+        fields = {name for row in self.rows for name in row.scores}
+        if metric not in (*SCORE_NAMES, "pass_rate") and metric not in fields:
+            known_names = ", ".join(("score", "pass_rate", *sorted(fields - {"score"})))
+            raise UsageError(f"the metric must be one of {known_names}, and {metric!r} is not")
+        threshold = 0.7 if threshold is None else threshold
+        comparer = Comparer(
+            self.systems,
+            chosen,
+            read_value(metric or "score", score_field, threshold),
+            threshold=threshold,
+            repeats=config.get("repeats") or 1,
+            twin=twin if name_twin(chosen) == twin else None,
         )
-        comparer = Comparer(self.systems, chosen, read, repeats=(self.config.get("repeats") or 1) > 1)
         comparer.add(self.rows)
-        return comparer.compare(None if metric in (None, "score") else metric, width, controls)
+        return comparer.compare(metric, width, controls)
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""

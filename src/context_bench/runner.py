@@ -43,9 +43,17 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
+from context_bench.systems.again import add_twin
 from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
-from context_bench.traits import can_start, find_score_field, find_threshold, sends_elsewhere, system_traits
+from context_bench.traits import (
+    can_start,
+    find_score_field,
+    find_threshold,
+    never_wins,
+    sends_elsewhere,
+    system_traits,
+)
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
@@ -77,6 +85,7 @@ def evaluate(
     debug: bool = False,
     baseline: str | None = None,
     margin: float | None = None,
+    aa: bool = False,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -115,6 +124,7 @@ def evaluate(
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
         margin: A difference of scores within it does not matter; 0.02 by default.
+        aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -150,6 +160,7 @@ def evaluate(
             debug=debug,
             baseline=baseline,
             margin=margin,
+            aa=aa,
         )
     )
 
@@ -210,6 +221,7 @@ async def aevaluate(
     debug: bool = False,
     baseline: str | None = None,
     margin: float | None = None,
+    aa: bool = False,
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -225,8 +237,9 @@ async def aevaluate(
     if threshold is not None:
         check_threshold(threshold, scorer, score_field or "score")
     if metrics is None:
-        metrics = _default_metrics(members, scorer, datasets, threshold)
+        metrics = _default_metrics(members, scorer, datasets, threshold, repeats)
     metrics = _check_metrics(metrics, keep_rows=keep_rows)
+    members, twin = add_twin(members, baseline) if aa else (members, None)
     prices = check_prices(members, prices, needed=limits is not None and limits.max_cost is not None)
     expected = count_examples(examples, max_examples, progress)
     plan = Plan(
@@ -247,7 +260,8 @@ async def aevaluate(
         debug=debug,
         baseline=baseline,
         margin=check_margin(DEFAULT_MARGIN if margin is None else margin),
-        controls=[each.name for each in members if not system_traits(each).competes],
+        controls=[each.name for each in members if never_wins(each)],
+        twin=None if twin is None else twin.name,
     )
     record = {
         **_describe_plan(plan),
@@ -277,7 +291,10 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
-        "baseline": choose_baseline([each.name for each in plan.systems], plan.baseline, plan.controls),
+        "baseline": choose_baseline(
+            [each.name for each in plan.systems if each.name != plan.twin], plan.baseline, plan.controls
+        ),
+        "twin": plan.twin,
         "margin": plan.margin,
         "controls": list(plan.controls),
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
@@ -404,7 +421,7 @@ def _build_systems(given: Any) -> list[System]:
 
 
 def _default_metrics(
-    systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None
+    systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None, repeats: int
 ) -> Sequence[Metric]:
     """Choose the metrics of a run whose caller chose none."""
     traits = [system_traits(each) for each in systems]
@@ -419,6 +436,7 @@ def _default_metrics(
         controls=[system.name for system, own in zip(systems, traits) if not own.competes],
         cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
         judged=scorer.has_judge,
+        repeats=repeats,
     )
     # These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
     return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]

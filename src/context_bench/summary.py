@@ -19,11 +19,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
-from context_bench.comparison import Comparer, Comparison, choose_baseline, read_value
+from context_bench.comparer import Comparer
+from context_bench.comparison import Comparison, choose_baseline, read_value
 from context_bench.registry import registry
 from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
-from context_bench.traits import list_by_dataset, metric_traits
+from context_bench.traits import find_threshold, list_by_dataset, metric_traits
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
@@ -162,7 +163,17 @@ class _SystemTallies:
 
 
 class Summarizer:
-    """Adds rows as they come, and sums them up at the end."""
+    """Adds rows as they come, and sums them up at the end.
+
+    Args:
+        systems: In their order.
+        metrics: What to compute.
+        score_field: The score that counts.
+        baseline: The system that the others are held against.
+        controls: Systems that do not compete.
+        repeats: How often each example is answered.
+        twin: The second run of the baseline, if there is one.
+    """
 
     def __init__(
         self,
@@ -172,14 +183,21 @@ class Summarizer:
         *,
         baseline: str | None = None,
         controls: Sequence[str] = (),
-        repeats: bool = False,
+        repeats: int = 1,
+        twin: str | None = None,
     ) -> None:
-        self._metrics, self._score_field = metrics, score_field
+        self._metrics, self._score_field, self._twin = metrics, score_field, twin
         self._suffixes = _suffixes(metrics)
         self._systems = {name: _SystemTallies(metrics, score_field) for name in systems}
-        chosen = choose_baseline(list(self._systems), baseline, controls)
-        read = read_value("score", score_field, 0.0)
-        self._comparer = None if chosen is None else Comparer(self._systems, chosen, read, repeats=repeats)
+        others = [name for name in self._systems if name != twin]
+        chosen = choose_baseline(others, baseline, controls)
+        if chosen is None and len(others) < len(self._systems):
+            chosen = next(iter(others), None)
+        self._comparer: Comparer | None = None
+        if chosen is not None:
+            threshold = next((found for each in metrics if (found := find_threshold(each)) is not None), 0.7)
+            read = read_value("score", score_field, threshold)
+            self._comparer = Comparer(self._systems, chosen, read, threshold=threshold, repeats=repeats, twin=twin)
 
     def add(self, rows: Sequence[EvalRow]) -> None:
         """Add rows; many at once cost less."""
@@ -216,13 +234,16 @@ class Summarizer:
                     for name, values in traits.compare(numbers).items():
                         numbers[name].update(values)
         intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
+        comparison = self._compare(config)
+        if comparison is not None:
+            _put_savings(comparison, numbers, notes, intervals)
         return Summary(
             numbers,
             {name: own for name, own in notes.items() if own},
             columns,
             failures,
             intervals,
-            self._compare(config),
+            comparison,
         )
 
     def _compare(self, config: Mapping[str, Any]) -> Comparison | None:
@@ -242,7 +263,12 @@ class Summarizer:
         notes: Notes,
         config: Mapping[str, Any],
     ) -> None:
-        reasons = {name: can_be_ranked(self._systems[name].census, cost, config) for name in numbers}
+        reasons = {
+            name: "it is the baseline, run again"
+            if name == self._twin
+            else can_be_ranked(self._systems[name].census, cost, config)
+            for name in numbers
+        }
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
         for name, values in numbers.items():
             if name in ranks:
@@ -263,6 +289,17 @@ class Summarizer:
 def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
     """Keep the intervals of numbers that were measured and are what they seem."""
     return {key: value for key, value in intervals.items() if not math.isnan(values.get(key, math.nan))}
+
+
+def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, intervals: Intervals) -> None:
+    """Put in what each system saves against the baseline, and why that is not claimed where it is not."""
+    for name, saving in comparison.savings.items():
+        key = "saved_per_1k_usd"
+        numbers[name][key] = saving.per_1k.value
+        if saving.note:
+            notes[name][key] = saving.note
+        if not math.isnan(saving.per_1k.value):
+            intervals[name][key] = saving.per_1k
 
 
 def _explain_samples(config: Mapping[str, Any]) -> list[str]:
@@ -317,7 +354,8 @@ def summarize(
         config.get("score_field") or "score",
         baseline=baseline if baseline in names else None,
         controls=config.get("controls") or (),
-        repeats=(config.get("repeats") or 1) > 1,
+        repeats=config.get("repeats") or 1,
+        twin=config.get("twin"),
     )
     source = iter(rows)
     while some := list(islice(source, 256)):

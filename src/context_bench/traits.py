@@ -42,6 +42,7 @@ __all__ = [
     "may_read_gold",
     "metric_traits",
     "needs_answer",
+    "never_wins",
     "read_intervals",
     "read_notes",
     "read_unmeasured",
@@ -68,6 +69,7 @@ class SystemTraits:
         max_workers: Requests in flight at once, unless the run says otherwise.
         takes_turns: Its answers are made on this machine: it does not run beside other systems that are.
         competes: False for a control, which is not ranked.
+        is_bound: A floor or a ceiling: it is ranked, and never wins.
         sees_upstream: It knows what the model behind it was sent.
         asks_model: It asks a model, also where it does not know the name of that model.
         request_body: The body that is sent for an example, or None.
@@ -82,6 +84,7 @@ class SystemTraits:
     max_workers: int | None = None
     takes_turns: bool = False
     competes: bool = True
+    is_bound: bool = False
     sees_upstream: bool = False
     asks_model: bool = False
     request_body: Callable[[dict[str, Any]], Mapping[str, Any] | None] | None = None
@@ -143,6 +146,12 @@ def system_traits(system: Any) -> SystemTraits:
     """Ask a system for its traits; one of a user's has the defaults, which are only to be read."""
     ask = getattr(type(system), _METHOD, None)
     return _PLAIN_SYSTEM if ask is None else ask(system)
+
+
+def never_wins(system: Any) -> bool:
+    """Whether a system is a control, a floor or a ceiling: it shows where others lie, and is not a choice."""
+    traits = system_traits(system)
+    return traits.is_bound or not traits.competes
 
 
 def metric_traits(metric: Any) -> MetricTraits:

@@ -9,7 +9,8 @@ from rows import failed_row, make_row
 def test_a_mean_for_each_tag() -> None:
     rows = [make_row(1.0, field="f1", dataset="a"), make_row(0.5, field="f1", dataset="a")]
     rows += [make_row(0.25, field="f1", dataset="b")]
-    assert PerDatasetBreakdown().compute(rows) == {"dataset:a": 0.75, "dataset:b": 0.25}
+    # The two datasets weigh the same, whatever their size: (0.75 + 0.25) / 2.
+    assert PerDatasetBreakdown().compute(rows) == {"dataset:a": 0.75, "dataset:b": 0.25, "macro_score": 0.5}
 
 
 def test_keys_are_sorted_and_rows_without_a_tag_are_unknown() -> None:
@@ -19,6 +20,7 @@ def test_keys_are_sorted_and_rows_without_a_tag_are_unknown() -> None:
         "dataset:hotpotqa",
         "dataset:unknown",
         "dataset:zoo",
+        "macro_score",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.pricing import Price, Tier
-from context_bench.wire.usage import read_anthropic_usage, read_openai_usage
+from context_bench.wire.usage import read_anthropic_usage, read_usage
 
 SONNET = Price(input=3.0, output=15.0, cached_input=0.3, cache_write_5m=3.75, cache_write_1h=6.0)
 GPT_4O = Price(input=2.5, output=10.0, cached_input=1.25)
@@ -32,14 +32,14 @@ def test_anthropic_writes_to_its_cache_at_two_prices() -> None:
 def test_openai_counts_cached_tokens_within_the_prompt() -> None:
     usage = {"prompt_tokens": 1_000, "completion_tokens": 200, "prompt_tokens_details": {"cached_tokens": 600}}
     # 400 x 2.5 + 600 x 1.25 + 200 x 10
-    assert GPT_4O.cost(read_openai_usage(usage)) == pytest.approx(3_750e-6)
+    assert GPT_4O.cost(read_usage(usage)) == pytest.approx(3_750e-6)
 
 
 def test_a_gateway_tells_cache_writes_in_the_form_of_openai() -> None:
     details = {"cached_tokens": 3_000, "cache_creation_tokens": 200}
     usage = {"prompt_tokens": 3_210, "completion_tokens": 7, "prompt_tokens_details": details}
     # 10 x 3 + 200 x 3.75 + 3,000 x 0.3 + 7 x 15
-    assert SONNET.cost(read_openai_usage(usage)) == pytest.approx(1_785e-6)
+    assert SONNET.cost(read_usage(usage)) == pytest.approx(1_785e-6)
 
 
 @pytest.mark.parametrize(

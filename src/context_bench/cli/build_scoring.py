@@ -87,6 +87,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         controls=_control_names() if options.controls else (),
         cost_field="upstream_cost_of_pass" if options.ranks_by_upstream else "cost_of_pass",
         judged=bool(options.judge.url),
+        repeats=options.repeats,
     )
     cards = [card for tag in tags if (card := card_for(tag)) is not None]
     if any(card.threshold is not None for card in cards):

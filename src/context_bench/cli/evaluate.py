@@ -68,7 +68,10 @@ def _run(options: RunOptions) -> int:
         metrics = [] if options.dry_run else build_metrics(options.scoring, datasets.tags, len(systems))
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
+        from context_bench.systems.again import add_twin
 
+        if options.aa:
+            systems, _ = add_twin(systems, options.baseline)
         return dry_run(options, systems, datasets)
     return _measure(options, systems, datasets, scorer, metrics)
 
@@ -170,6 +173,7 @@ def _evaluate(
             score_field=options.chosen_score_field,
             baseline=options.baseline,
             margin=options.margin,
+            aa=options.aa,
             config={
                 "command": options.command,
                 "threshold_given": options.threshold is not None,

@@ -48,6 +48,7 @@ class ScoringOptions:
         sees_upstream: It will be known what the model behind some system read.
         ranks_by_upstream: That will be known for every system, so that they are ranked by what it costs.
         controls: The run has the systems of --controls.
+        repeats: How often each example is answered.
         answering_model: The model that answers for the systems, if one does.
         judges_contexts: Some systems return a context that nobody reads: it is judged as an answer.
     """
@@ -63,6 +64,7 @@ class ScoringOptions:
     controls: bool = False
     answering_model: str | None = None
     judges_contexts: bool = False
+    repeats: int = 1
 
     @property
     def field(self) -> str:
@@ -126,6 +128,7 @@ class RunOptions:
     threshold: float | None
     baseline: str | None
     margin: float | None
+    aa: bool
     repeats: int
     unsafe_code: bool
     tokenizer: str | None
@@ -196,4 +199,5 @@ class RunOptions:
             controls=self.controls,
             answering_model=self.model if self.proxy or self.reader else None,
             judges_contexts=bool(self.system) and not self.reader,
+            repeats=self.repeats,
         )

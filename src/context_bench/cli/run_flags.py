@@ -221,6 +221,7 @@ def _add_scoring(group: Any) -> None:
         help="system to hold the others against (default: direct, else passthrough, else the first)",
     )
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
+    add("--aa", action="store_true", help="run the baseline twice: what it differs from itself by is shown as noise")
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")

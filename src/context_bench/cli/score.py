@@ -102,6 +102,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         sees_upstream="prompt-savings" in names,
         ranks_by_upstream=any(metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in metrics),
         controls="retention" in names,
+        repeats=config.get("repeats") or 1,
     )
 
 

@@ -66,6 +66,7 @@ class Plan:
     baseline: str | None = None
     margin: float | None = None
     controls: Sequence[str] = ()
+    twin: str | None = None
 
 
 class Run:
@@ -92,7 +93,8 @@ class Run:
             plan.score_field,
             baseline=plan.baseline,
             controls=plan.controls,
-            repeats=plan.repeats > 1,
+            repeats=plan.repeats,
+            twin=plan.twin,
         )
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}

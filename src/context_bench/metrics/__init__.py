@@ -13,6 +13,7 @@ from context_bench.metrics.prefix_stability import PrefixStability
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.proxy_overhead import ProxyOverhead
 from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.repeats import Repeats
 from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_meters import TokenMeters
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
@@ -36,6 +37,7 @@ __all__ = [
     "PrefixStability",
     "PromptSavings",
     "ProxyOverhead",
+    "Repeats",
     "Retention",
     "TokenMeters",
     "UpstreamCost",

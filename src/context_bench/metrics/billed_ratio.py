@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.summary import fold
 from context_bench.utils.tokens import read_token_count
 
 __all__ = ["BilledRatio"]
 
 
 @dataclass(frozen=True)
-class BilledRatio:
+class BilledRatio(RunningMetric):
     """Billed prompt tokens for each token that we counted in the same prompts, by least squares through zero.
 
     An estimate of dollars from counted tokens is off by about this factor. The residual is the part of the bills that
@@ -25,10 +25,6 @@ class BilledRatio:
     def start(self) -> RatioTally:
         """Start running sums."""
         return RatioTally()
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Fit the ratio over the rows that know both numbers."""
-        return fold(self.start(), rows)
 
 
 class RatioTally:

@@ -12,6 +12,7 @@ from context_bench.metrics.prefix_stability import PrefixStability
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.proxy_overhead import ProxyOverhead
 from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.repeats import Repeats
 from context_bench.metrics.retention import Retention
 from context_bench.metrics.token_meters import TokenMeters
 from context_bench.metrics.token_stats import CompressionRatio, ParetoRank
@@ -35,8 +36,9 @@ def default_metrics(
     controls: Sequence[str] = (),
     cost_field: str = "cost_of_pass",
     judged: bool = False,
+    repeats: int = 1,
 ) -> list[Metric]:
-    """Build the five metrics of every run; a tap, several datasets, several systems and controls add their own."""
+    """Build the five metrics of every run; a tap, repeats, several datasets or systems, and controls add their own."""
     metrics: list[Metric] = [
         MeanScore(score_field),
         PassRate(threshold, score_field),
@@ -46,6 +48,8 @@ def default_metrics(
     ]
     if judged and score_field != "judge_score":
         metrics.append(MeanScore("judge_score"))
+    if repeats > 1:
+        metrics.append(Repeats(repeats, threshold, score_field))
     if tapped:
         metrics += [
             PromptSavings(),

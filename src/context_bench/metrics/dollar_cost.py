@@ -13,6 +13,7 @@ from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
+from context_bench.traits import MetricTraits
 
 __all__ = ["DollarCost"]
 
@@ -33,6 +34,9 @@ class DollarCost(RunningMetric):
     score_field: str = "score"
     name = "dollar-cost"
     by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(bound=DollarTally.bound)
 
     def start(self) -> DollarTally:
         """Start running sums."""

@@ -41,7 +41,7 @@ class _Spread:
             if cluster is None:
                 self._clusters = None
             else:
-                clusters.add(cluster, value, weight)
+                clusters.add(f"{row.dataset} {cluster}", value, weight)  # two datasets may have the same names
 
     def _find_clusters(self) -> ClusterSums | None:
         """Return the sums by cluster where examples share clusters; else None."""

@@ -34,6 +34,10 @@ _COLUMNS: tuple[Column, ...] = (
     ("pass rate", "pass_rate", percent),
     ("judge score", "mean_score:judge_score", score),
     ("card pass rate", "card_pass_rate", percent),
+    ("pass@k", "pass_at_k", percent),
+    ("pass^k", "pass_all_k", percent),
+    ("flips", "repeat_flips", percent),
+    ("repeat variance", "repeat_variance_share", percent),
     ("compression", "compression_ratio", percent),
     ("savings", "prompt_savings", percent),
     ("untouched", "untouched_share", percent),
@@ -41,6 +45,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("model tokens / pass", "upstream_cost_of_pass", tokens),
     ("$ / pass", "cost_of_pass_usd", dollars),
     ("$ / 1k", "cost_per_1k_usd", dollars),
+    ("$ saved / 1k", "saved_per_1k_usd", dollars),
     ("judge $", "judge_cost_usd", dollars),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
@@ -64,6 +69,10 @@ _BY_IMPORTANCE = (
     "upstream_cost_of_pass",
     "cost_of_pass",
     "cost_of_pass_usd",
+    "saved_per_1k_usd",
+    "pass_at_k",
+    "pass_all_k",
+    "repeat_flips",
     "pareto_rank",
     "retention",
     "latency_median",
@@ -74,6 +83,7 @@ _BY_IMPORTANCE = (
     "untouched_share",
     "card_pass_rate",
     "judge_cost_usd",
+    "repeat_variance_share",
 )
 """Which columns are left out last where not all fit; a column that is not named here goes first."""
 _NEEDS = {"p95": "latency p50"}
@@ -89,7 +99,9 @@ _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 _LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 """Columns that say less than what a tap or a reader saw; left out where that is known of every system."""
 
-_NOT_MEASURED, _NOT_PRICED = "not measured", "not priced"
+_NOT_MEASURED = "not measured"
+_INSTEAD = ("not priced", "not claimed")
+"""Words that stand for a number whose note begins with them."""
 _MARK = "*"
 
 
@@ -143,7 +155,7 @@ class TableReporter:
             notes.append("no gold answers: tokens and time only.")
         if any("upstream_cost_of_pass" in values for values in result.summary.values()):
             notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
-        notes += _explain_marks(result)
+        notes += [_explain_repeats(result), *_explain_marks(result)]
         notes += upstream_notes(result)
         notes += explain_verdicts(result)
         return "\n".join(wrap(printable(note), self._width) for note in notes if note)
@@ -201,7 +213,7 @@ def _cell(result: EvalResult, name: str, key: str, show: Callable[[float], str])
     if key not in values:
         return f"–{_MARK}" if key in notes else "–"
     if math.isnan(values[key]):
-        return _NOT_PRICED if notes.get(key, "").startswith(_NOT_PRICED) else _NOT_MEASURED
+        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
     if key == "num_errors" and 0 < values[key] == values.get("num_examples"):
         return "all failed"
     return show(values[key]) + (_MARK if key in notes else "")
@@ -278,6 +290,17 @@ def _macro_note(result: EvalResult) -> str:
     ranked = any("pareto_rank" in values for values in result.summary.values())
     return (
         "macro score = mean over the datasets" + unlike + ("; Pareto goes by score, over all rows." if ranked else ".")
+    )
+
+
+def _explain_repeats(result: EvalResult) -> str:
+    """Say what the numbers of repeats mean."""
+    if not any("pass_at_k" in values for values in result.summary.values()):
+        return ""
+    answers = result.config.get("repeats") or "k"
+    return (
+        f"pass@k: at least one of {answers} answers to an example passes; pass^k: all do; flips: of two answers one "
+        "passes; repeat variance: share of the spread of scores that lies between answers to one example."
     )
 
 

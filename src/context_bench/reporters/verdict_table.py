@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from context_bench.comparison import Comparison
 from context_bench.reporters.fitting import fit_columns
 from context_bench.results import EvalResult
-from context_bench.stats import TOO_FEW, Interval, Verdict
+from context_bench.stats import TOO_FEW, Interval, NoiseFloor, Verdict
 
 __all__ = ["explain_verdicts", "interval_line", "name_metric", "verdict_table"]
 
 _HEADLINES = {
     *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
     *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
+    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd"),
 }
 """The numbers that are read first; the others have their intervals in JSON."""
 
@@ -46,10 +48,12 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
     comparison = result.comparison
     if comparison is None:
         return ""
+    if not comparison.verdicts:
+        return ""
     title = f"against {comparison.baseline}"
-    lines = [[title, "pairs", f"{name_metric(comparison.metric)} difference", "95% interval", "p", "verdict"]]
+    lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
     lines += [_write_verdict(verdict) for verdict in comparison.verdicts]
-    tables = [fit_columns(lines, width, ["p", "pairs", "95% interval"])]
+    tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
     if comparison.by_dataset:
         tags = list(comparison.by_dataset)
         found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
@@ -82,17 +86,31 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if any(interval_line(result, name, _ALL) for name in result.summary):
         notes.append("[low, high]: 95% interval of the number above it, for examples drawn at random.")
     comparison = result.comparison
-    if comparison is not None:
-        notes.append(
-            f"verdicts: paired by example, margin ±{comparison.margin:g}, p corrected for {len(comparison.verdicts)} "
-            "comparisons (Holm), intervals not."
-            if len(comparison.verdicts) > 1
-            else f"verdict: paired by example, margin ±{comparison.margin:g}."
-        )
+    if comparison is not None and comparison.noise is not None:
+        notes.append(_explain_noise(comparison, comparison.noise))
+    if comparison is not None and comparison.verdicts:
+        what = name_metric(comparison.metric)
+        count = len(comparison.verdicts)
+        corrected = f", p corrected for {count} comparisons (Holm), intervals not" if count > 1 else ""
+        how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
+        notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
             notes.append("n ≈: examples that would decide in four runs of five, if the difference stays as it is.")
         notes += [f"{note}." for note in comparison.notes]
     return notes
+
+
+def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
+    """Say what the baseline differs from itself by, and which systems differ by no more."""
+    share = noise.share
+    limits = f" [{share.low:.1%}, {share.high:.1%}]" if share.known else ""
+    within = [each.name for each in comparison.verdicts if abs(each.difference) <= noise.floor]
+    which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""
+    floor = "too few examples to tell a floor" if math.isnan(noise.floor) else f"differences up to {noise.floor:.3f}"
+    return (
+        f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
+        f"(n = {noise.n:,}); that alone gives {floor}{which}."
+    )
 
 
 _ALL = [("", key, str) for key in sorted(_HEADLINES)]

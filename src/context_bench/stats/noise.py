@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from context_bench.stats.differences import PairedSums, paired_difference
 from context_bench.stats.interval import Interval
@@ -25,20 +27,44 @@ class NoiseFloor:
     share: Interval
     floor: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it: what was not measured is null."""
+        numbers = {name: None if math.isnan(value := getattr(self, name)) else value for name in ("flips", "floor")}
+        return {**asdict(self), **numbers, "share": self.share.to_dict()}
 
-def noise_of_twins(sums: PairedSums, level: float = 0.95) -> NoiseFloor:
-    """Give the noise floor from the baseline run twice on the same examples."""
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> NoiseFloor:
+        """Read back what `to_dict` wrote."""
+        flips, floor = (math.nan if stored[name] is None else stored[name] for name in ("flips", "floor"))
+        return cls(stored["n"], flips, Interval.from_dict(stored["share"]), floor)
+
+
+def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None = None) -> NoiseFloor:
+    """Give the noise floor from the baseline run twice on the same examples.
+
+    Args:
+        sums: Over the pairs.
+        level: The confidence.
+        flips: Examples that only one of the two passes; without it, those on which the scores differ.
+    """
     interval = paired_difference(sums).interval(level)
     floor = (interval.high - interval.low) / 2
-    return NoiseFloor(sums.n, sums.changed, share_interval(sums.changed, sums.n, level), floor)
+    flips = sums.changed if flips is None else flips
+    return NoiseFloor(sums.n, flips, share_interval(flips, sums.n, level), floor)
 
 
-def noise_of_repeats(sums: RepeatSums, level: float = 0.95) -> NoiseFloor:
-    """Give the noise floor from examples that were answered several times."""
+def noise_of_repeats(sums: RepeatSums, level: float = 0.95, *, answers: int = 1) -> NoiseFloor:
+    """Give the noise floor from examples that were answered several times.
+
+    Args:
+        sums: Over the examples.
+        level: The confidence.
+        answers: How many answers to each example the means that are compared are made of.
+    """
     share = flip_share(sums, level)
     if not share.n or math.isnan(share.value):
         return NoiseFloor(share.n, math.nan, share, math.nan)
     within = max(0.0, sums.squares - sums.between) / (sums.n - sums.examples)
-    twin = PairedSums(share.n, 0.0, 2 * within * share.n)
+    twin = PairedSums(share.n, 0.0, 2 * within / answers * share.n)
     interval = paired_difference(twin).interval(level)
     return NoiseFloor(share.n, share.value * share.n, share, (interval.high - interval.low) / 2)

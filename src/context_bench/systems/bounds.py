@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from context_bench.text.golds import evidence_texts
+from context_bench.traits import SystemTraits
 from context_bench.types import Example
 
 __all__ = ["ClosedBook", "Oracle", "Passthrough"]
@@ -31,6 +32,9 @@ class ClosedBook:
         self.name = "closed-book"
         self.fingerprint = "closed-book/2"
 
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(is_bound=True)
+
     def process(self, example: Example) -> Example:
         """Return an empty context, and no documents; without a context to drop, the last turn of the user alone."""
         result: Example = {"context": "", **({"documents": []} if "documents" in example else {})}
@@ -51,6 +55,9 @@ class Oracle:
     def __init__(self) -> None:
         self.name = "oracle"
         self.fingerprint = "oracle/1"
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(is_bound=True)
 
     def process(self, example: Example) -> Example:
         """Return the evidence, in its order; of documents the relevant ones."""

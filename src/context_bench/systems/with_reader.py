@@ -62,6 +62,7 @@ class WithReader:
             parts=[self.compressor, self.reader],
             max_workers=self.max_workers,
             takes_turns=self.local,
+            is_bound=system_traits(self.compressor).is_bound,
             sees_upstream=True,
             asks_model=True,
             # The most that the reader is sent: it is asked with what the compressor leaves of an example.

@@ -38,7 +38,7 @@ def _read_contract(document: Mapping[str, Any], hypotheses: Mapping[str, Any]) -
         identity, hypothesis = f"{document['id']}-{key}", hypotheses[key]["hypothesis"]
         example = _make_example(identity, text, hypothesis, [_read_contract_label(annotation["choice"])])
         spans = [make_span(text, *document["spans"][number]) for number in annotation["spans"]]
-        yield {**example, "evidence": spans, "meta": {"hypothesis": key}}
+        yield {**example, "evidence": spans, "meta": {"hypothesis": key, "document": document["id"]}}
 
 
 def _make_example(identity: str | int, context: str, hypothesis: str, labels: list[str]) -> Example:

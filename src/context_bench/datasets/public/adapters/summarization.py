@@ -118,7 +118,7 @@ def _read_meeting(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
             identity = f"qmsum-{where.config}-{where.index}-{kind}-{number}"
             example = _make_example(identity, transcript, query["query"], [query["answer"]])
             evidence = _find_relevant(query["relevant_text_span"], turns, transcript) if kind == "specific" else []
-            yield {**example, "evidence": evidence, "meta": {"kind": kind}}
+            yield {**example, "evidence": evidence, "meta": {"kind": kind, "meeting": f"{where.config}-{where.index}"}}
 
 
 def _find_relevant(ranges: Sequence[Sequence[str]], turns: Sequence[Place], transcript: str) -> list[Span]:

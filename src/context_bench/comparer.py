@@ -1,0 +1,255 @@
+"""Rows of all systems, paired with those of the baseline as they come.
+
+Only sums are kept, so that a run that keeps no rows has verdicts too; a row waits until its partners are there. An
+errored row counts as 0, as in every mean; the verdict without errored pairs stands beside it. What a system scores on a
+dataset where nothing could be scored is not compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from context_bench.comparison import SCORE_NAMES, Comparison, DollarSaving
+from context_bench.repeated_answers import RepeatedAnswers
+from context_bench.stats import (
+    DEFAULT_MARGIN,
+    TOO_FEW,
+    DatasetPairs,
+    Interval,
+    NoiseFloor,
+    PairedSums,
+    ScoredRow,
+    Verdict,
+    judge_family,
+    noise_of_repeats,
+    noise_of_twins,
+    paired_difference,
+)
+from context_bench.stats import Comparison as PairedRuns
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalRow
+
+__all__ = ["Comparer"]
+
+Key = tuple[str, Any, int]
+
+
+class _Answer(NamedTuple):
+    """The part of a row that is kept until its partners are there."""
+
+    scored: ScoredRow
+    dollars: float | None
+    is_estimate: bool
+
+
+class _Dollars:
+    """Costs of a system and of the baseline, on the examples where both are known."""
+
+    def __init__(self) -> None:
+        self.pairs = PairedSums()
+        self.known = self.estimated = 0
+
+    def add(self, own: _Answer, baseline: _Answer) -> None:
+        """Add the two answers to one example."""
+        if own.dollars is not None and baseline.dollars is not None:
+            self.pairs.add(baseline.dollars, own.dollars)
+            self.estimated += own.is_estimate or baseline.is_estimate
+        self.known += own.dollars is not None or baseline.dollars is not None
+
+    def describe(self, verdict: Verdict | None) -> DollarSaving | None:
+        """Describe what is saved, claimed for a system that is not worse; None where no cost is known."""
+        if not self.known:
+            return None
+        n = self.pairs.n
+        nothing = Interval(math.nan, math.nan, math.nan, n=n, method="paired t", mark=TOO_FEW)
+        if not n:
+            return DollarSaving(nothing, 0, "not priced: there is no example whose cost is known of both systems")
+        if reason := _explain_no_claim(verdict):
+            return DollarSaving(nothing, n, f"not claimed: {reason}")
+        notes = [f"an estimate for {self.estimated:,} of {n:,} examples"] if self.estimated else []
+        if n < self.known:
+            notes.append(f"{self.known - n:,} examples whose cost is known of one system alone are left out")
+        saved = paired_difference(self.pairs, scores=False).interval().multiply(1000)
+        return DollarSaving(saved, n, "; ".join(notes))
+
+
+def _explain_no_claim(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "its quality was not compared"
+    if verdict.control:
+        return "it is a control"
+    if not verdict.not_worse:
+        return f"its quality is {verdict.word}" + (", and may be worse" if verdict.word == "undecided" else "")
+    return ""
+
+
+class Comparer:
+    """Pairs rows with those of the baseline.
+
+    Args:
+        systems: All systems of the run.
+        baseline: One of them.
+        read: Reads the number that is compared off a row.
+        threshold: A score from here on passes: for flips.
+        repeats: How often each example is answered: the answers to one example are then not independent.
+        twin: The second run of the baseline, if there is one.
+    """
+
+    def __init__(
+        self,
+        systems: Iterable[str],
+        baseline: str,
+        read: Callable[[EvalRow], float | None],
+        *,
+        threshold: float = 0.7,
+        repeats: int = 1,
+        twin: str | None = None,
+    ) -> None:
+        self.baseline, self._read, self._repeats = baseline, read, repeats
+        self._threshold, self._twin, self._flips = threshold, twin, 0
+        self._sums = {name: PairedRuns() for name in systems if name != baseline}
+        self._dollars = {name: _Dollars() for name in self._sums}
+        self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
+        self._scored: set[tuple[str, str]] = set()
+        self._unscored: set[tuple[str, str]] = set()
+        self._baseline_rows: dict[Key, _Answer] = {}
+        self._waiting: dict[Key, dict[str, _Answer]] = {}
+        self._paired: dict[Key, int] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many examples are kept because a row of them has not come."""
+        return len(self._baseline_rows) + len(self._waiting)
+
+    def add(self, rows: Iterable[EvalRow]) -> None:
+        """Take in rows of any system."""
+        for row in rows:
+            self._add(row)
+
+    def _add(self, row: EvalRow) -> None:
+        key = (row.dataset, row.example_id, row.repeat)
+        answer = self._take(row)
+        if row.system == self.baseline:
+            if self._again is not None:
+                self._again.add(row, answer.scored.value)
+            waiting = self._waiting.pop(key, {})
+            for name, other in waiting.items():
+                self._pair(name, other, answer)
+            if len(waiting) < len(self._sums):
+                self._baseline_rows[key] = answer
+                self._paired[key] = len(waiting)
+        elif (baseline := self._baseline_rows.get(key)) is not None:
+            self._pair(row.system, answer, baseline)
+            self._paired[key] += 1
+            if self._paired[key] >= len(self._sums):  # all have come: nothing of the example has to be kept
+                del self._paired[key], self._baseline_rows[key]
+        else:
+            self._waiting.setdefault(key, {})[row.system] = answer
+
+    def _take(self, row: EvalRow) -> _Answer:
+        metadata, score, failed = row.metadata, self._read(row), row.error is not None
+        if score is not None:
+            self._scored.add((row.system, row.dataset))
+        elif not failed:
+            self._unscored.add((row.system, row.dataset))
+        cluster, dollars = metadata.get("cluster"), metadata.get("cost_usd")
+        scored = ScoredRow(str(row.example_id), row.dataset, score, None if cluster is None else str(cluster), failed)
+        known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
+        return _Answer(scored, dollars if known else None, metadata.get("cost_is_estimate") is True)
+
+    def _pair(self, name: str, own: _Answer, baseline: _Answer) -> None:
+        if name not in self._sums:
+            self._sums[name], self._dollars[name] = PairedRuns(), _Dollars()
+        datasets = self._sums[name].datasets
+        pairs = datasets.get(own.scored.dataset)
+        if pairs is None:
+            pairs = datasets[own.scored.dataset] = DatasetPairs()
+        pairs.add_pair(own.scored, baseline.scored, repeats=self._repeats > 1)
+        self._dollars[name].add(own, baseline)
+        if name == self._twin:
+            values = own.scored.value, baseline.scored.value
+            if None not in values:
+                self._flips += sum(value >= self._threshold for value in values if value is not None) == 1
+
+    def _list_measured(self) -> dict[str, PairedRuns]:
+        """List what was paired on datasets where both sides could be scored."""
+        found = {}
+        for name, sums in self._sums.items():
+            datasets = {
+                tag: pairs for tag, pairs in sums.datasets.items() if pairs.pairs.n and self._is_known(name, tag)
+            }
+            if datasets:
+                found[name] = PairedRuns(datasets)
+        return found
+
+    def _is_known(self, name: str, tag: str) -> bool:
+        sides = [(name, tag), (self.baseline, tag)]
+        scored = [side in self._scored for side in sides]
+        return any(scored) and all(known or side not in self._unscored for known, side in zip(scored, sides))
+
+    def compare(
+        self,
+        metric: str | None = None,
+        margin: float = DEFAULT_MARGIN,
+        controls: Iterable[str] = (),
+        notes: Sequence[str] = (),
+    ) -> Comparison | None:
+        """Decide what can be said so far; None where no pair has a score on both sides.
+
+        Args:
+            metric: The name of what is compared; by default that of the score.
+            margin: A difference within it does not matter.
+            controls: Systems that never win.
+            notes: What has to be known to read it.
+        """
+        measured = self._list_measured()
+        if not measured:
+            return None
+        never_win = set(controls)
+        paired = {name: sums for name, sums in measured.items() if name != self._twin}
+        tags = sorted({tag for sums in measured.values() for tag in sums.datasets})
+        verdicts = judge_family(
+            [sums.contrast(name, control=name in never_win) for name, sums in paired.items()], margin=margin
+        )
+        by_dataset: dict[str, list[Verdict]] = {}
+        if len(tags) > 1:
+            places = [(name, tag) for tag in tags for name, sums in paired.items() if tag in sums.datasets]
+            family = [
+                PairedRuns({tag: paired[name].datasets[tag]}).contrast(name, control=name in never_win)
+                for name, tag in places
+            ]
+            for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
+                by_dataset.setdefault(tag, []).append(verdict)
+        said = list(notes)
+        if metric in SCORE_NAMES:
+            metric = "macro_score" if len(tags) > 1 else "mean_score"
+        elif len(tags) > 1:
+            said.append(f"{metric} is the mean over the datasets, each with the same weight")
+        return Comparison(
+            *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
+            self._find_noise(measured),
+            self._find_savings(verdicts),
+        )
+
+    def _find_noise(self, measured: dict[str, PairedRuns]) -> NoiseFloor | None:
+        """Find what the baseline differs from itself by."""
+        twin = measured.get(self._twin or "")
+        if twin is not None:
+            sums = PairedSums()
+            for each in twin.datasets.values():
+                sums.merge(each.pairs)
+            width = twin.difference().interval()  # by clusters and over several datasets, as the differences are
+            return replace(noise_of_twins(sums, flips=self._flips), floor=(width.high - width.low) / 2)
+        if self._again is None:
+            return None
+        noise = noise_of_repeats(self._again.total(), answers=self._repeats)
+        return None if math.isnan(noise.floor) else noise
+
+    def _find_savings(self, verdicts: Sequence[Verdict]) -> dict[str, DollarSaving]:
+        known = {verdict.name: verdict for verdict in verdicts}
+        found = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
+        return {name: saving for name, saving in found.items() if saving is not None}

@@ -1,0 +1,124 @@
+"""The line of intervals, the table of verdicts, and the words beneath them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from context_bench import EvalResult
+from context_bench.metrics import DollarCost, PerDatasetBreakdown, default_metrics
+from context_bench.reporters import TableReporter
+from context_bench.results import EvalRow
+from context_bench.summary import describe_metric, summarize
+from rows import failed_row, make_row
+
+NAMES = ("passthrough", "bm25:ratio=0.3", "a|b `name` with_marks", "a system with quite a long name:ratio=0.25,seed=7")
+
+
+def _result(rows: list[EvalRow], **config: Any) -> EvalResult:
+    names = list(dict.fromkeys(row.system for row in rows))
+    tags = len({row.dataset for row in rows})
+    metrics = [*default_metrics(systems=len(names)), DollarCost()]
+    metrics += [PerDatasetBreakdown("score")] if tags > 1 else []
+    config = {"metrics": [describe_metric(metric) for metric in metrics], "score_field": "score", **config}
+    return EvalResult.from_summary(rows, summarize(rows, names, metrics, config), config, metrics)
+
+
+def _rows(*tags: str, n: int = 60, **facts: Any) -> list[EvalRow]:
+    """The k-th system fails on every k-th example but the first."""
+    return [
+        make_row(
+            float(not place or number % (5 * place) > 0),
+            system=name,
+            example_id=number,
+            dataset=tag,
+            input_tokens=1000,
+            output_tokens=400,
+            latency=0.01,
+            **facts,
+        )
+        for tag in tags or ("",)
+        for place, name in enumerate(NAMES)
+        for number in range(n)
+    ]
+
+
+def test_the_line_beneath_has_limits_for_the_numbers_above_it() -> None:
+    lines = TableReporter().render(_result(_rows())).splitlines()
+    titles, above, beneath = ([cell.strip() for cell in lines[place].split("|")[1:-1]] for place in (0, 4, 5))
+    shown = dict(zip(titles, zip(above, beneath)))
+    assert shown["system"] == ("bm25:ratio=0.3", "")
+    # 48 of 60 by Wilson with t(59) = 2.001: c²/n = 0.06673, (0.8 + 0.03337)/1.06673 ± √(0.01068 + 0.00111)/1.06673
+    assert shown["score"] == ("0.800", "[0.679, 0.883]")
+    assert shown["pass rate"] == ("80.0%", "[67.9%, 88.3%]")
+    assert shown["n"] == ("60", "")
+    assert shown["p95"][1] == "too few"  # of 60 values
+
+
+def test_the_verdicts() -> None:
+    text = TableReporter().render(_result(_rows()))
+    table = text.split("\n\n")[1].splitlines()
+    rows = [[cell.strip() for cell in line.replace("\\|", "/").split("|")[1:-1]] for line in table]
+    assert rows[0] == ["against passthrough", "pairs", "difference", "95% interval", "p", "verdict"]
+    # -12 of 60: -12/62 = -0.1935, √((14/62 - 0.0375)/62) = 0.0551, t(59) = 2.001; p = 0.00085, times 3
+    assert rows[2] == ["bm25:ratio=0.3", "60", "-0.200", "[-0.304, -0.083]", "0.003", "worse"]
+    assert rows[3][0] == "a/b `name` with_marks"
+    assert rows[4][-1].startswith("undecided (n ≈ ")
+    assert "p corrected for 3 comparisons (Holm), intervals not." in text
+    assert "n ≈: examples that would decide" in text
+
+
+@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize("tags", [(), ("needle:length=4000", "kv:length=4000", "json-logs:length=4000")])
+def test_it_fits_a_terminal(width: int, tags: tuple[str, ...]) -> None:
+    result = _result(_rows(*tags, metadata={"cost_usd": 0.001}))
+    text = TableReporter(width).render(result)
+    assert max(map(len, text.splitlines())) <= width
+    assert "difference" in text
+    assert "worse" in text
+
+
+def test_intervals_of_differences_fit_80_columns() -> None:
+    text = TableReporter(80).render(_result([row for row in _rows() if row.system in NAMES[:2]]))
+    assert "| against passthrough | pairs | difference |     95% interval |      p | verdict |" in text
+
+
+def test_controls_errors_and_samples_are_said() -> None:
+    rows = _rows(n=200)
+    for row in rows:
+        if row.system == NAMES[1] and row.scores["score"] == 0.0:
+            row.error, row.scores = "TimedOut: no answer", {}
+    result = _result(rows, controls=[NAMES[2]], samples={"needle": "first", "kv": "random"})
+    text = TableReporter().render(result)
+    assert "(control)" in text
+    assert "worse; equivalent without errors" in text or "worse; undecided without errors" in text
+    assert "the first examples of needle are not a random draw" in text
+
+
+def test_by_dataset() -> None:
+    text = TableReporter().render(_result(_rows("x", "y")))
+    assert "verdicts: difference of macro score, paired by example" in text
+    assert "against passthrough, by dataset" in text
+    assert "-0.200 worse" in text
+
+
+def test_dollars_that_are_not_claimed_say_why() -> None:
+    rows = _rows(n=400)
+    for row in rows:
+        row.metadata = {"cost_usd": 0.002 if row.system == "passthrough" else 0.001}
+        if row.system == NAMES[3]:
+            row.scores["score"] = 1.0
+    text = TableReporter().render(_result(rows))
+    lines = text.splitlines()
+    place = [cell.strip() for cell in lines[0].split("|")].index("$ saved / 1k")
+    cells = [line.replace("\\|", "/").split("|")[place].strip() for line in lines[2:10:2]]
+    assert cells == ["–", "not claimed", "not claimed", "$1.00"]
+    assert "* $ saved / 1k of bm25:ratio=0.3" in text
+    assert "not claimed: its quality is worse." in text
+
+
+def test_one_example_and_one_failure_are_too_few() -> None:
+    text = TableReporter().render(_result([make_row(1.0, system="a"), failed_row(system="b")]))
+    assert "too few" in text
+    assert "undecided" in text

@@ -1,0 +1,230 @@
+"""Rows paired with those of the baseline, in whatever order they come."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from context_bench.comparer import Comparer
+from context_bench.comparison import Comparison, read_value
+from context_bench.results import EvalRow
+from context_bench.stats import holm
+from rows import failed_row, make_row
+
+BASELINE = [1, 1, 0, 1, 0, 1, 1, 0, 1, 1]
+SYSTEM = [1, 0, 0, 1, 1, 1, 1, 0, 1, 0.5]
+"""The ten rows of docs/statistics.md: their difference is -0.05 [-0.43, 0.35], p 0.813."""
+
+
+def _rows(name: str, scores: list[float], **facts: Any) -> list[EvalRow]:
+    return [make_row(score, system=name, example_id=number, **facts) for number, score in enumerate(scores)]
+
+
+def _compare(rows: list[EvalRow], *systems: str, controls: tuple[str, ...] = (), **more: Any) -> Comparison | None:
+    comparer = Comparer(systems or ("a", "b"), "a", read_value("score", "score", 0.7), **more)
+    comparer.add(rows)
+    return comparer.compare(controls=controls)
+
+
+def _must(found: Comparison | None) -> Comparison:
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_worked_example_in_any_order(seed: int) -> None:
+    rows = [*_rows("a", BASELINE), *_rows("b", SYSTEM)]
+    random.Random(seed).shuffle(rows)
+    found = _must(_compare(rows))
+    (verdict,) = found.verdicts
+    assert (found.baseline, found.metric, found.margin) == ("a", "mean_score", 0.02)
+    assert (verdict.name, verdict.n, verdict.word, verdict.needed_n) == ("b", 10, "undecided", 923)
+    assert verdict.difference == pytest.approx(-0.05)
+    assert (round(verdict.interval.low, 2), round(verdict.interval.high, 2)) == (-0.43, 0.35)
+    assert round(verdict.p, 3) == 0.813
+    assert found.of("b") is verdict
+    assert found.of("a") is None
+
+
+def test_nothing_is_kept_once_all_systems_have_come() -> None:
+    comparer = Comparer(("a", "b", "c"), "a", read_value("score", "score", 0.7))
+    for number in range(100):
+        for name in random.Random(number).sample(["a", "b", "c"], 3):
+            comparer.add([make_row(1.0, system=name, example_id=number)])
+        assert comparer.waiting == 0
+    comparer.add([make_row(1.0, system="c", example_id="alone")])
+    assert comparer.waiting == 1
+
+
+def test_an_error_counts_as_zero_and_the_verdict_without_errors_stands_beside_it() -> None:
+    rows = _rows("a", [1.0] * 100) + _rows("b", [1.0] * 80)
+    rows += [failed_row(system="b", example_id=number) for number in range(80, 100)]
+    (verdict,) = _must(_compare(rows)).verdicts
+    # 20 of 100 lost: (-20)/102 = -0.196, variance (22/102 - 0.196²)/102, so that 0 is 4.7 standard errors away
+    assert (verdict.difference, verdict.n, verdict.word) == (-0.2, 100, "worse")
+    assert verdict.word_without_errors == "undecided"  # the 80 others agree: 0 ± 1.664·√(2/82/82), beyond the margin
+    assert verdict.errors_disagree
+
+
+def test_rows_without_a_score_are_no_pair() -> None:
+    rows = [*_rows("a", [1.0, 1.0, 0.0]), *_rows("b", [1.0, 0.0])]
+    rows.append(make_row(None, system="b", example_id=2))
+    assert _must(_compare(rows)).verdicts[0].n == 2
+
+
+def test_where_nothing_could_be_scored_errors_alone_are_no_comparison() -> None:
+    failed = [failed_row(system=name, example_id=number) for name in "ab" for number in range(50)]
+    assert _compare(failed) is None  # all failed on both sides: that is not equivalent
+    unscored = [make_row(None, system=name, example_id=number) for name in "ab" for number in range(50, 99)]
+    assert _compare([*failed, *unscored]) is None
+    # of b nothing could be scored, so that its errors do not make it worse
+    mixed = [*_rows("a", [1.0] * 60), *failed[50:], *unscored[49:]]
+    assert _compare(mixed) is None
+
+
+def test_nothing_paired() -> None:
+    assert _compare([]) is None
+    assert _compare(_rows("a", [1.0, 0.0])) is None
+    assert _compare([*_rows("a", [1.0]), make_row(1.0, system="b", example_id="other")]) is None
+
+
+def test_examples_that_share_a_document_are_counted_by_document() -> None:
+    groups = [{"cluster": name} for name in "AABBCCDDEE"]
+    rows = [*_rows("a", BASELINE), *_rows("b", SYSTEM)]
+    for row, group in zip(rows, groups * 2):
+        row.metadata = dict(group)
+    (verdict,) = _must(_compare(rows)).verdicts
+    assert verdict.interval.method == "clusters"
+    assert (round(verdict.interval.low, 2), round(verdict.interval.high, 2)) == (-0.55, 0.46)  # docs/statistics.md
+
+
+def test_repeats_are_one_example() -> None:
+    rows = [
+        make_row(score, system=name, example_id=number, repeat=repeat)
+        for name, scores in (("a", BASELINE), ("b", SYSTEM))
+        for number, score in enumerate(scores)
+        for repeat in range(3)
+    ]
+    (verdict,) = _must(_compare(rows, repeats=3)).verdicts
+    assert (verdict.n, verdict.interval.method) == (30, "clusters")
+    alone = _must(_compare(rows)).verdicts[0]
+    assert verdict.p > alone.p  # thirty answers to ten examples know less than thirty examples
+
+
+def test_a_control_never_wins_and_corrects_no_other() -> None:
+    rows = [*_rows("a", [0.0] * 20), *_rows("b", [1.0] * 20), *_rows("c", [1.0] * 8 + [0.0] * 12)]
+    found = _must(_compare(rows, "a", "b", "c", controls=("b",)))
+    better, other = found.verdicts
+    assert (better.word, better.control, better.wins) == ("better", True, False)
+    assert other.p_holm == other.p
+
+
+def test_several_datasets_weigh_the_same_and_are_corrected_apart() -> None:
+    rows = []
+    for tag, before, after in (("x", [1.0] * 30, [0.0] * 30), ("y", [0.0, 1.0] * 5, [0.0, 1.0] * 5)):
+        for name, scores in (("a", before), ("b", after), ("c", before)):
+            rows += _rows(name, scores, dataset=tag)
+    found = _must(_compare(rows, "a", "b", "c"))
+    assert found.metric == "macro_score"
+    assert [verdict.difference for verdict in found.verdicts] == [-0.5, 0.0]  # (-1 + 0) / 2; pooled it were -0.75
+    assert found.verdicts[0].p_holm == pytest.approx(min(1.0, 2 * found.verdicts[0].p))
+    family = [found.by_dataset[tag] for tag in ("x", "y")]
+    plain = [verdict.p for verdicts in family for verdict in verdicts]
+    assert len(plain) == 4
+    assert [verdict.p_holm for verdicts in family for verdict in verdicts] == pytest.approx(holm(plain))
+
+
+def test_a_dataset_that_cannot_be_scored_is_left_out() -> None:
+    rows = [*_rows("a", BASELINE, dataset="x"), *_rows("b", SYSTEM, dataset="x")]
+    rows += [failed_row(system=name, example_id=0, dataset="y") for name in "ab"]
+    rows += [make_row(None, system=name, example_id=1, dataset="y") for name in "ab"]
+    found = _must(_compare(rows))
+    assert (found.metric, found.by_dataset) == ("mean_score", {})
+    assert found.verdicts[0].n == 10
+
+
+# --- noise
+
+
+def test_the_second_run_of_the_baseline_is_noise_and_no_verdict() -> None:
+    rows = [*_rows("a", BASELINE), *_rows("a (again)", SYSTEM), *_rows("b", BASELINE)]
+    found = _must(_compare(rows, "a", "a (again)", "b", twin="a (again)"))
+    assert [verdict.name for verdict in found.verdicts] == ["b"]
+    assert found.noise is not None
+    # rows 2, 5 and 10 pass on one side alone; the half width is that of the worked example
+    assert (found.noise.n, found.noise.flips) == (10, 3)
+    assert round(found.noise.floor, 2) == 0.39
+    assert found.noise.share.value == pytest.approx(0.3)
+
+
+def test_a_flip_is_an_example_that_only_one_of_the_two_passes() -> None:
+    rows = [*_rows("a", [0.9, 0.8, 0.2]), *_rows("a (again)", [0.8, 0.6, 0.3])]
+    found = _must(_compare(rows, "a", "a (again)", twin="a (again)"))
+    assert found.verdicts == []
+    assert found.noise is not None
+    assert found.noise.flips == 1
+
+
+def test_repeats_of_the_baseline_feed_the_same_number() -> None:
+    answers = [make_row(score, system="a", example_id=number) for number, score in enumerate(BASELINE)]
+    answers += [make_row(score, system="a", example_id=number, repeat=1) for number, score in enumerate(SYSTEM)]
+    others = [make_row(1.0, system="b", example_id=row.example_id, repeat=row.repeat) for row in answers]
+    noise = _must(_compare([*answers, *others], repeats=2)).noise
+    assert noise is not None
+    assert (noise.n, noise.flips) == (10, pytest.approx(3))
+    # within 0.1125 (docs/statistics.md); the difference of two means of two answers has the variance 2·0.1125/2 a pair:
+    # t(9) 2.262157 · √((1.125 + 2)/12/12)
+    assert noise.floor == pytest.approx(2.262157 * math.sqrt((0.1125 * 10 + 2) / 144), rel=1e-6)
+
+
+def test_without_repeats_and_twin_there_is_no_noise() -> None:
+    assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).noise is None
+
+
+# --- dollars
+
+
+def _priced(name: str, dollars: list[float | None], score: float = 1.0, **facts: Any) -> list[EvalRow]:
+    rows = _rows(name, [score] * len(dollars))
+    for row, cost in zip(rows, dollars):
+        row.metadata = {**facts, **({} if cost is None else {"cost_usd": cost})}
+    return rows
+
+
+def test_dollars_saved_for_a_thousand_examples() -> None:
+    rows = [*_priced("a", [0.002] * 400), *_priced("b", [0.001, 0.0005] * 200)]
+    saving = _must(_compare(rows)).savings["b"]
+    # 0.001 and 0.0015 by turns: 1.25 for a thousand, standard deviation 0.25·√(400/399), t(399) = 1.96593
+    half = 1.965927 * 0.25 * math.sqrt(400 / 399) / 20
+    assert saving.per_1k.value == pytest.approx(1.25)
+    assert (saving.per_1k.low, saving.per_1k.high) == (pytest.approx(1.25 - half), pytest.approx(1.25 + half))
+    assert (saving.pairs, saving.note) == (400, "")
+
+
+def test_what_may_be_worse_saves_nothing() -> None:
+    rows = [*_priced("a", [0.002] * 400), *_priced("b", [0.001] * 400, score=0.0), *_priced("c", [0.001] * 400)]
+    found = _must(_compare([*rows, *_priced("d", [0.001] * 400)], "a", "b", "c", "d", controls=("d",))).savings
+    assert found["b"].note == "not claimed: its quality is worse"
+    assert found["d"].note == "not claimed: it is a control"
+    assert math.isnan(found["b"].per_1k.value)
+    assert found["c"].per_1k.value == pytest.approx(1.0)
+    few = _must(_compare([*_priced("a", [0.002] * 9), *_priced("b", [0.001] * 9)])).savings
+    assert few["b"].note == "not claimed: its quality is undecided, and may be worse"
+
+
+def test_costs_that_are_not_known_of_both() -> None:
+    before: list[float | None] = [0.002] * 400
+    rows = [*_priced("a", before), *_priced("b", [None] * 400), *_priced("c", [0.001] * 300 + [None] * 100)]
+    found = _must(_compare(rows, "a", "b", "c")).savings
+    assert found["b"].note == "not priced: there is no example whose cost is known of both systems"
+    assert found["c"].note == "100 examples whose cost is known of one system alone are left out"
+    assert (found["c"].pairs, found["c"].per_1k.value) == (300, pytest.approx(1.0))
+    assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).savings == {}
+
+
+def test_an_estimate_says_so() -> None:
+    rows = [*_priced("a", [0.002] * 400), *_priced("b", [0.001] * 400, cost_is_estimate=True)]
+    assert _must(_compare(rows)).savings["b"].note == "an estimate for 400 of 400 examples"
