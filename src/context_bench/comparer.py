@@ -39,7 +39,7 @@ Key = tuple[str, Any, int]
 
 
 class _Answer(NamedTuple):
-    """What is kept of a row until its partners are there."""
+    """The part of a row that is kept until its partners are there."""
 
     scored: ScoredRow
     dollars: float | None
@@ -47,7 +47,7 @@ class _Answer(NamedTuple):
 
 
 class _Dollars:
-    """What a system and the baseline cost, on the examples where both are known."""
+    """Costs of a system and of the baseline, on the examples where both are known."""
 
     def __init__(self) -> None:
         self.pairs = PairedSums()

@@ -83,7 +83,7 @@ def read_value(metric: str, score_field: str, threshold: float) -> Callable[[Eva
 
 @dataclass(frozen=True)
 class DollarSaving:
-    """What a system saves against the baseline, over the examples whose cost is known of both.
+    """Savings of a system against the baseline, over the examples whose cost is known of both.
 
     Attributes:
         per_1k: Dollars for a thousand examples, below 0 where the system costs more; NaN where it is not claimed.

@@ -18,7 +18,7 @@ _KEYS = ("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share")
 
 @dataclass(frozen=True)
 class Repeats(RunningMetric):
-    """What K answers to each example say; an answer that failed counts as 0.
+    """Consistency of K answers to each example; an answer that failed counts as 0.
 
     `pass_at_k`: at least one of the K passes. `pass_all_k`: all K pass. `repeat_flips`: of two answers to one example
     just one passes. `repeat_variance_share`: the part of the variance of scores that lies between answers to one

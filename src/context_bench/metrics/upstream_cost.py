@@ -13,6 +13,7 @@ from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
+from context_bench.traits import MetricTraits
 
 __all__ = ["UpstreamCost"]
 
@@ -30,6 +31,9 @@ class UpstreamCost(RunningMetric):
     score_field: str = "score"
     name = "upstream-cost"
     by_dataset = ("upstream_cost_of_pass",)
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(bound=UpstreamCostTally.bound)
 
     def start(self) -> UpstreamCostTally:
         """Start counting."""

@@ -103,7 +103,7 @@ _LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 
 _NOT_MEASURED = "not measured"
 _INSTEAD = ("not priced", "not claimed")
-"""What stands for a number instead, where its note begins so."""
+"""Words that stand for a number whose note begins with them."""
 _MARK = "*"
 
 

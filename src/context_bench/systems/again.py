@@ -15,7 +15,7 @@ from context_bench.types import System
 __all__ = ["Again", "add_twin"]
 
 _DONE_ONCE = ("prepare", "finish")
-"""What the system itself is asked for: its tap is opened, and its process started, for both."""
+"""Members that are taken from the system itself: its tap is opened, and its process started, for both."""
 
 
 class Again(Named):
