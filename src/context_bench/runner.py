@@ -6,41 +6,29 @@ import asyncio
 import platform
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from context_bench._version import __version__
-from context_bench.caveats import find_unscored
 from context_bench.comparison import check_margin, choose_baseline
-from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.open import gather_datasets
 from context_bench.datasets.sample import name_sample
 from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
-from context_bench.engine.execute import Plan, Run
+from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
-from context_bench.engine.recorder import Recorder
+from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.scoring import Scorer, check_threshold
-from context_bench.engine.tracebacks import open_debugger
-from context_bench.errors import (
-    ContextBenchError,
-    DataError,
-    Interrupted,
-    StoreError,
-    UsageError,
-    attach_result,
-    describe,
-    find_result,
-)
+from context_bench.errors import UsageError
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.metrics.load import adapt_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
-from context_bench.store import RunInfo, Store
+from context_bench.store import Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
@@ -56,7 +44,7 @@ from context_bench.traits import (
     sends_elsewhere,
     system_traits,
 )
-from context_bench.types import Example, Metric, System
+from context_bench.types import Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
 __all__ = ["aevaluate", "evaluate"]
@@ -276,11 +264,10 @@ async def aevaluate(
         **(config or {}),
     }
     source = read_examples(examples, max_examples)
-    if store is not None:
-        return await _run_and_record(plan, source, record, store, reuse, cache_tag)
-    if cache_dir is not None:
-        return await _run_in_folder(plan, source, record, cache_dir, reuse, cache_tag)
-    return await _run(plan, source, record, None)
+    where = store if store is not None or cache_dir is None else Path(cache_dir)
+    if where is None:
+        return await execute_plan(plan, source, record, None)
+    return await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
 
 
 def _describe_plan(plan: Plan) -> dict[str, Any]:
@@ -303,110 +290,6 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
         **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
     }
-
-
-async def _run_in_folder(
-    plan: Plan,
-    examples: Iterator[Example],
-    config: dict[str, Any],
-    folder: str | Path,
-    reuse: bool,
-    cache_tag: str | None,
-) -> EvalResult:
-    """Run with the store in a folder; what cannot be written down when that is closed costs no row."""
-    result = None
-    try:
-        with Store(folder) as opened:
-            result = await _run_and_record(plan, examples, config, opened, reuse, cache_tag)
-    except StoreError as error:
-        raise (error if result is None else _with_result(error, result)) from None
-    return result
-
-
-async def _run_and_record(
-    plan: Plan, examples: Iterator[Example], config: dict[str, Any], store: Store, reuse: bool, cache_tag: str | None
-) -> EvalResult:
-    """Run with a store: what is known is reused, what is new is kept, and the run is listed."""
-    record = store.start_run(config)
-    config["run"] = record.id
-    counting = None if config["tokenizer"] is None else f"{config['tokenizer']} {config['text_fields']}"
-    status, result = "failed", EvalResult([], {}, {}, config)
-    try:
-        recorder = Recorder(store, record, plan.scorer, counting, reuse=reuse, tag=cache_tag)
-        recorder.announce(plan.systems)
-        result = await _run(plan, examples, config, recorder)
-        status = "stopped" if result.config.get("stopped") or result.config.get("stopped_systems") else "done"
-    except BaseException as error:
-        status = "interrupted" if isinstance(error, Interrupted) else "failed"
-        result = find_result(error) or result
-        _end_record(plan.systems, store, record, status, result)
-        raise
-    try:
-        _end_record(plan.systems, store, record, status, result)
-    except StoreError as error:
-        raise _with_result(error, result) from None
-    return result
-
-
-def _end_record(systems: Sequence[System], store: Store, record: RunInfo, status: str, result: EvalResult) -> None:
-    """Write down what a tap saw and nobody can be said to have sent, and close the record of the run."""
-    place = 0
-    for system in systems:
-        list_unmatched = system_traits(system).list_unmatched
-        for call in list_unmatched() if list_unmatched is not None else ():
-            store.put_request(record, place, {"system": system.name, **call.as_dict(since=call.started)})
-            place += 1
-    store.end_run(record, status, result)
-
-
-def _collect_reports(systems: Sequence[System], count: Tokenizer) -> dict[str, Any]:
-    """Collect what our own systems have to say of the run beside their rows."""
-    reports = {each.name: system_traits(each).report for each in systems}
-    return {name: report(count) for name, report in reports.items() if report is not None}
-
-
-async def _run(
-    plan: Plan, examples: Iterator[Example], config: dict[str, Any], recorder: Recorder | None
-) -> EvalResult:
-    """Run every system on every example and sum up; an error carries what was finished before it."""
-    run = Run(plan, recorder)
-    await run.execute(examples)
-    if run.bug is not None:
-        open_debugger(run.bug)
-    result = _summarize(run, plan, config)
-    if run.failure is not None:
-        raise attach_result(run.failure, result)
-    for name, failure in result.config["failed_metrics"].items():
-        warnings.warn(f"the metric {name!r} failed, and its numbers are missing: {failure}", stacklevel=2)
-    for sentence in find_unscored(result.summary, result.notes, result.config):
-        warnings.warn(sentence, stacklevel=2)
-    if run.interrupted:
-        raise Interrupted(result)
-    if run.error is not None:
-        raise _with_result(run.error, result)
-    return result
-
-
-def _summarize(run: Run, plan: Plan, config: dict[str, Any]) -> EvalResult:
-    """Make the result of a run that has come to its end, or to as much of it as there is."""
-    config = {
-        **config,
-        "evaluators": plan.scorer.names,
-        "evaluator_versions": plan.scorer.versions,
-        "primary": plan.scorer.primaries,
-        "datasets": run.tags,
-        "samples": plan.name_samples(run.tags),
-        "gold": run.gold,
-        "weak_thresholds": find_weak_thresholds(run.tags),
-        "returns": run.returns,
-        "stopped": run.stopped,
-        "stopped_systems": run.stopped_systems,
-        "reused": run.reused,
-        "reports": _collect_reports(plan.systems, plan.count),
-    }
-    summary = run.summarizer.result(config)
-    config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-    return EvalResult.from_summary(run.rows, summary, config, plan.metrics, run.seconds)
 
 
 def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:
@@ -476,12 +359,3 @@ def _check_integers(least: int, **values: int | None) -> None:
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise UsageError(f"{name} must be an integer of at least {least} (got {value!r})")
-
-
-def _with_result(error: BaseException, result: EvalResult) -> ContextBenchError:
-    """Make the error that ended the input one of ours, which carries what was finished before it."""
-    known = error
-    if not isinstance(known, ContextBenchError):
-        known = DataError(f"reading the dataset failed after {len(result.rows)} rows: {describe(error)}")
-    attach_result(known, result)
-    return known

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.engine.call import Outcome, call_system, is_endpoint
+from context_bench.engine.call import Caller, Outcome, is_endpoint
 from context_bench.errors import RequestFailed
 from context_bench.systems.adapt import adapt
 from context_bench.traits import SystemTraits
@@ -37,7 +37,7 @@ class Async:
 def call(system: Any, example: dict[str, Any] | None = None) -> Outcome:
     async def main() -> Outcome:
         with ThreadPoolExecutor(1) as threads:
-            return await asyncio.wait_for(call_system(adapt(system), example or EXAMPLE, threads), 10)
+            return await asyncio.wait_for(Caller(adapt(system), threads).call(example or EXAMPLE), 10)
 
     return asyncio.run(main())
 
@@ -216,7 +216,7 @@ def test_what_our_own_client_waited_is_no_latency() -> None:
     async def main() -> Outcome:
         with ThreadPoolExecutor(1) as threads:
             system = Ours(lambda item: {"response": "r", "metadata": {"waited": 3.5}})
-            return await call_system(system, EXAMPLE, threads, clock=lambda: next(ticks))
+            return await Caller(system, threads, clock=lambda: next(ticks)).call(EXAMPLE)
 
     outcome = asyncio.run(main())
     assert outcome.latency == pytest.approx(1.5)

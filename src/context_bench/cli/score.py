@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -20,12 +20,13 @@ from context_bench.cli.output import build_reporter, choose_form, open_destinati
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
+from context_bench.engine.record import make_result, record_run
 from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.refs import import_code
-from context_bench.results import EvalResult, EvalRow
+from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Metric
@@ -82,7 +83,8 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     config["threshold"] = options.threshold
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
-    return _score_again(store, before, config, scorer, metrics, _show_progress(before, quiet=flags.quiet))
+    progress = _show_progress(before, quiet=flags.quiet)
+    return _run_to_end(_score_again(store, before, config, scorer, metrics, progress), progress)
 
 
 def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringOptions:
@@ -112,26 +114,23 @@ def _find_threshold(metrics: Sequence[dict[str, Any]]) -> float:
     return next((float(value) for value in found if value is not None), DEFAULT_THRESHOLD)
 
 
-def _score_again(
+async def _score_again(
     store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric], progress: Progress
 ) -> EvalResult:
     """Score the run, and record that whatever becomes of it."""
-    run = store.start_run({**config, "rescored": before.id})
-    config = {**config, "rescored": before.id, "run": run.id}
-    status, result = "failed", EvalResult([], {}, {}, config)
-    try:
-        rows = _collect(store, before, run, scorer, progress)
-        config |= {
+    config = {**config, "rescored": before.id}
+
+    async def work(run: RunInfo) -> EvalResult:
+        rows = await rescore(store, before, run, scorer, progress.add)
+        scored = {
+            **config,
             "evaluators": scorer.names,
             "evaluator_versions": scorer.versions,
             "primary": scorer.primaries,
         }
-        summary = summarize(rows, config["systems"], metrics, config)
-        config |= {"columns": summary.columns, "failed_metrics": summary.failures}
-        status, result = "done", EvalResult.from_summary(rows, summary, config, metrics)
-    finally:
-        store.end_run(run, status, result)
-    return result
+        return make_result(rows, summarize(rows, config["systems"], metrics, scored), scored, metrics)
+
+    return await record_run(store, config, work)
 
 
 def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
@@ -140,10 +139,11 @@ def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
     return Progress(total or None, not quiet)
 
 
-def _collect(store: Store, old: RunInfo, new: RunInfo, scorer: Scorer, progress: Progress) -> list[EvalRow]:
+def _run_to_end(scoring: Coroutine[Any, Any, EvalResult], progress: Progress) -> EvalResult:
+    """Score on an event loop, and show how far that is; Ctrl-C ends it."""
     progress.start()
     loop = new_event_loop()
-    work = loop.create_task(rescore(store, old, new, scorer, progress.add))
+    work = loop.create_task(scoring)
     try:
         return loop.run_until_complete(work)
     except KeyboardInterrupt:

@@ -15,14 +15,14 @@ from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_d
 from context_bench.engine.threads import call_in_thread
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, SystemFailure, describe
-from context_bench.systems.conversation import ask, has_open_turns, in_one
-from context_bench.systems.echo import drop_echo
+from context_bench.systems.conversation import has_open_turns, in_one
+from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import with_context
-from context_bench.traits import can_answer_turns, is_endpoint, system_traits
+from context_bench.traits import can_answer_turns, can_await_turns, is_endpoint, system_traits
 from context_bench.types import Example, System
 from context_bench.wire.usage import read_usage
 
-__all__ = ["Outcome", "call_here", "call_several", "call_system", "is_endpoint"]
+__all__ = ["Caller", "Outcome", "call_several", "is_endpoint"]
 
 _MOMENT = 0.001
 """Seconds for which systems of this process are called before somebody looks at what they returned."""
@@ -73,54 +73,84 @@ class Outcome:
     cause: BaseException | None = None
 
 
-async def call_system(
-    system: System, example: Example, threads: Executor, clock: Callable[[], float] = time.perf_counter
-) -> Outcome:
-    """Call the system on a copy of the example; never raises for what the system does."""
-    if not is_endpoint(system):
-        outcome: Outcome = await call_in_thread(threads, call_here, system, example, clock)
-        return outcome
-    outcome = Outcome()
-    try:
-        given = _copy_for_system(example)
-        outcome.started = clock()
-        raw = await ask(system, given)
-        outcome.ended = clock()
-        _take(raw, system, example, outcome)
-    # The one boundary: whatever a system raises is that row's error.
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        _fail(outcome, system, error, clock)
-    outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
-    return outcome
+class Caller:
+    """Calls one system. What cannot change within a run is asked of the system once.
 
+    Args:
+        system: What is called.
+        threads: For a system that is not asynchronous.
+        clock: Tells seconds.
 
-def call_here(system: Any, example: Example, clock: Callable[[], float] = time.perf_counter) -> Outcome:
-    """Do the same with a system that is not asynchronous, in this thread."""
-    outcome = Outcome()
-    try:
-        given = _copy_for_system(example)
-        outcome.started = clock()
+    Attributes:
+        is_endpoint: Whether the system is asynchronous, as one that waits for a server is.
+    """
+
+    def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._system, self._threads, self._clock = system, threads, clock
+        self.is_endpoint = is_endpoint(system)
+        self._own = system_traits(system).own_client
+        self._answers_turns = can_await_turns(system) if self.is_endpoint else can_answer_turns(system)
+
+    async def call(self, example: Example) -> Outcome:
+        """Call the system on a copy of the example; never raises for what the system does."""
+        if not self.is_endpoint:
+            outcome: Outcome = await call_in_thread(self._threads, self.call_here, example)
+            return outcome
+        system, outcome = self._system, Outcome()
         try:
-            if has_open_turns(given) and can_answer_turns(system):
-                raw = in_one(system.process_conversation(given["turns"]))
+            given = _copy_for_system(example)
+            outcome.started = self._clock()
+            if self._answers_turns and "turns" in given and has_open_turns(given):
+                raw = in_one(await system.aprocess_conversation(given["turns"]))
             else:
-                raw = system.process(given)
-        finally:
-            outcome.ended = clock()
-        _take(raw, system, example, outcome)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
-        _fail(outcome, system, error, clock)
-    outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
-    return outcome
+                raw = await system.aprocess(given)
+            outcome.ended = self._clock()
+            _take(raw, system, self._own, example, outcome)
+        # The one boundary: whatever a system raises is that row's error.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            self._fail(outcome, error)
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
+        return outcome
+
+    def call_here(self, example: Example) -> Outcome:
+        """Call a system that is not asynchronous, in this thread."""
+        system, outcome = self._system, Outcome()
+        try:
+            given = _copy_for_system(example)
+            outcome.started = self._clock()
+            try:
+                if self._answers_turns and "turns" in given and has_open_turns(given):
+                    raw = in_one(system.process_conversation(given["turns"]))
+                else:
+                    raw = system.process(given)
+            finally:
+                outcome.ended = self._clock()
+            _take(raw, system, self._own, example, outcome)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
+            self._fail(outcome, error)
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
+        return outcome
+
+    def _fail(self, outcome: Outcome, error: BaseException) -> None:
+        """Make an exception the outcome."""
+        outcome.ended = outcome.ended or self._clock()
+        outcome.started = outcome.started or outcome.ended
+        outcome.error, outcome.cause = describe(error), error
+        if isinstance(error, SystemFailure):
+            outcome.metadata.update(error.metadata)
+        if frames := list_frames(error):
+            outcome.metadata["traceback"] = frames
+        if self._own and getattr(error, "tapped", None):
+            outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
 
 
-def call_several(calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome]) -> None:
     """Call systems of this process one after the other, as often as fits into a moment; once at least."""
     end = time.perf_counter() + _MOMENT
-    for system, example in calls:
-        outcomes.append(call_here(system, example))
+    for caller, example in calls:
+        outcomes.append(caller.call_here(example))
         if time.perf_counter() > end:
             break
 
@@ -131,27 +161,13 @@ def _copy_for_system(example: Example) -> Example:
     return given
 
 
-def _fail(outcome: Outcome, system: System, error: BaseException, clock: Callable[[], float]) -> None:
-    """Make an exception the outcome."""
-    outcome.ended = outcome.ended or clock()
-    outcome.started = outcome.started or outcome.ended
-    outcome.error, outcome.cause = describe(error), error
-    if isinstance(error, SystemFailure):
-        outcome.metadata.update(error.metadata)
-    if frames := list_frames(error):
-        outcome.metadata["traceback"] = frames
-    if system_traits(system).own_client and getattr(error, "tapped", None):
-        outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
-
-
 def _waited(metadata: Mapping[str, Any]) -> float:
     seconds = metadata.get("waited")
     return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
 
 
-def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
+def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcome) -> None:
     """Put what a system returned into the outcome, in the agreed form; BadOutput says what is wrong with it."""
-    own = system_traits(system).own_client
     processed = _resolve_documents(_read_dict(raw, system), system, example)
     _check_texts(processed, system)
     metadata = processed.pop("metadata", None)
@@ -166,7 +182,10 @@ def _take(raw: Any, system: System, example: Example, outcome: Outcome) -> None:
 
 def _read_dict(raw: Any, system: System) -> Example:
     """Return a dict of our own; a text is a new context."""
-    raw = {"context": raw} if isinstance(raw, str) else drop_echo(raw)
+    if isinstance(raw, str):
+        raw = {"context": raw}
+    elif isinstance(raw, Echo):
+        raw = raw.answer()
     if type(raw) is not dict and not isinstance(raw, Mapping):
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 
 from context_bench.datasets.catalog import card_for
-from context_bench.datasets.example_check import ExampleCheck, with_context_field
+from context_bench.datasets.example_check import ExampleCheck
 from context_bench.engine.status import StatusLine
 from context_bench.traits import dataset_traits
 from context_bench.types import Example
@@ -21,7 +21,8 @@ def read_examples(dataset: Iterable[Example], max_examples: int | None) -> Itera
     instruction_of = cache(_find_instruction)
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
-        example = with_context_field(example)
+        if "context" not in example:  # a conversation that has none beside its turns
+            example = {**example, "context": ""}
         instruction = instruction_of(str(example.get("dataset") or ""))
         yield {"instruction": instruction, **example} if instruction else example
 

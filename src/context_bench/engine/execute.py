@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from context_bench.engine.budget import Budget
@@ -29,7 +30,8 @@ from context_bench.engine.tracebacks import find_bug
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
-from context_bench.summary import Summarizer
+from context_bench.summary import Summarizer, Summary
+from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
 from context_bench.traits import find_prepare, system_traits
 from context_bench.types import Example, Metric, System
@@ -39,6 +41,9 @@ __all__ = ["Plan", "Run"]
 
 _COLLECT_AFTER = 10_000
 """New containers between two looks for cycles."""
+
+_SUMMED_TOGETHER = 256
+"""Rows that are handed to the metrics at once."""
 
 _TERM_GRACE = 5.0
 """Seconds between SIGTERM and the end of what is in flight."""
@@ -89,7 +94,7 @@ class Run:
         self._task: asyncio.Task[Any] | None = None
         self._budget: Budget | None = None
         self._preflight: Preflight | None = None
-        self.summarizer = Summarizer(
+        self._summarizer = Summarizer(
             [each.name for each in plan.systems],
             plan.metrics,
             plan.score_field,
@@ -107,6 +112,9 @@ class Run:
         self.bug: BaseException | None = None
         self.stopped: str | None = None
         self.interrupted = self._prepared = False
+        self._shows_progress = plan.progress.on
+        # A metric of a user's gets each row as it comes: if it fails, the run ends before more is paid for.
+        self._sums_up_at_end = plan.keep_rows and all(map(is_built_in, plan.metrics))
 
     @property
     def rows(self) -> list[EvalRow]:
@@ -133,6 +141,13 @@ class Run:
     def stopped_systems(self) -> dict[str, str]:
         """Systems that were stopped after their first request, and why."""
         return self._preflight.stopped if self._preflight is not None else {}
+
+    def summarize(self, config: Mapping[str, Any]) -> Summary:
+        """Sum the rows up. At the end they are in their order: what came in first does not change a number."""
+        rows = iter(self.rows if self._sums_up_at_end else ())
+        while some := list(islice(rows, _SUMMED_TOGETHER)):
+            self._summarizer.add(some)
+        return self._summarizer.result(config)
 
     async def execute(self, examples: Iterator[Example]) -> None:
         """Work until the examples end, a limit is reached, or the user stops it."""
@@ -170,7 +185,9 @@ class Run:
                         self._prepared = True
                         one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
                         await pipeline.complete(
-                            run_lanes(feed, lanes, self._preflight.work, None if one_by_one else pipeline.run_here)
+                            run_lanes(
+                                feed, lanes, pipeline.run, None if one_by_one else pipeline.run_here, self._preflight
+                            )
                         )
                 finally:
                     pipeline.close()
@@ -189,7 +206,8 @@ class Run:
     def _take(self, done: list[Done]) -> None:
         for job, row, outcome in done:
             self._take_one(job, row, outcome)
-        self.summarizer.add([row for _, row, _ in done])  # a metric may raise: the rows are there by then
+        if not self._sums_up_at_end:
+            self._summarizer.add([row for _, row, _ in done])  # a metric may raise: the rows are there by then
         failure = self._recorder.store.failure if self._recorder is not None else None
         if failure is not None:
             self.stop(str(failure))
@@ -209,7 +227,7 @@ class Run:
             self.returns[row.system] = outcome.returns
         if outcome.ended:
             self._stretch(row.system, outcome)
-        if plan.progress.on:
+        if self._shows_progress:
             plan.progress.add(row, known=outcome.known)
         if plan.debug and self.bug is None and (bug := find_bug(outcome.cause)) is not None:
             self.bug = bug

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
 from context_bench.engine.scoring import Wiring
+from context_bench.store.keys import Keys
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["Item", "Job", "Keys"]
+__all__ = ["Item", "Job"]
 
 
 class Item:
@@ -40,21 +41,6 @@ class Item:
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
         self.wiring: Wiring | None = None
-
-
-class Keys:
-    """The keys of one job in the store: its answer, and its finished row. None where reuse is not safe.
-
-    `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
-    it was found in the store.
-    """
-
-    __slots__ = ("answer", "record", "response", "row", "whole")
-
-    def __init__(self, whole: bytes, answer: bytes | None, row: bytes | None) -> None:
-        self.whole, self.answer, self.row = whole, answer, row
-        self.response: int | None = None
-        self.record: bytes | None = None
 
 
 @dataclass(slots=True)

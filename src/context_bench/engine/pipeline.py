@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 
 from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
-from context_bench.engine.call import Outcome, call_several, call_system, is_endpoint
+from context_bench.engine.call import Caller, Outcome, call_several
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
@@ -22,6 +22,7 @@ from context_bench.engine.scoring import Judgement, Scorer
 from context_bench.engine.threads import Threads, call_beside, call_in_thread
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow
+from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
 __all__ = ["Done", "Pipeline"]
@@ -66,6 +67,8 @@ class Pipeline:
         self._budget = budget
         self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
         self._threads = threads
+        self._looks_up = recorder is not None and recorder.looks_up
+        self._callers: dict[int, Caller] = {}
         self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
         cores = os.cpu_count() or 1
         self._slow_threads = Threads(cores, "context-bench-score")
@@ -98,7 +101,7 @@ class Pipeline:
     def screen(self, jobs: list[Job]) -> list[Job]:
         """The jobs that are left to do; of the others the row is known, and taken over."""
         recorder = self._recorder
-        if recorder is None:
+        if recorder is None or not self._looks_up:
             return jobs
         rows = recorder.find_rows(jobs)
         known = [self._reuse_row(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
@@ -112,11 +115,12 @@ class Pipeline:
         job.item.tokens = row.input_tokens
         self._maker.set_cluster(job, row.metadata)
         self._scorer.note_known(job.item, row.scores, row.unscored)
+        outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None):
-            recorder.keep_row(job, row, final=False)  # it is found where it was found now
+            recorder.keep_row(job, outcome, row, final=False)  # it is found where it was found now
         else:
             recorder.copy_row(job)
-        return job, row, _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
+        return job, row, outcome
 
     async def run(self, job: Job) -> Outcome | None:
         """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it.
@@ -146,7 +150,7 @@ class Pipeline:
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
-        calls = [(job.system, job.item.example) for job in asked]
+        calls = [(self._caller(job.system), job.item.example) for job in asked]
         calling = asyncio.ensure_future(call_in_thread(self._threads, call_several, calls, said))
         await asyncio.wait((calling,), timeout=MAX_BATCH_DELAY)
         # One of them may take its time, or hang: what the others returned does not wait for it.
@@ -167,7 +171,7 @@ class Pipeline:
 
     def _find_answer(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
-        known = self._recorder.find_answer(job) if self._recorder is not None else None
+        known = self._recorder.find_answer(job) if self._looks_up and self._recorder is not None else None
         if known is None and job.item.fault is not None:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
@@ -176,13 +180,20 @@ class Pipeline:
         """Call the system of a job; None when the budget is spent."""
         if self._budget is not None and not await self._budget.reserve(job):
             return None
-        item = job.item
-        if item.is_long and item.tokens is None and item.counting is None and is_endpoint(job.system):
+        item, caller = job.item, self._caller(job.system)
+        if item.is_long and item.tokens is None and item.counting is None and caller.is_endpoint:
             item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
-        outcome = await call_system(job.system, item.example, self._threads)
+        outcome = await caller.call(item.example)
         if self._budget is not None:
             self._budget.land(job, outcome)
         return outcome
+
+    def _caller(self, system: System) -> Caller:
+        """Return what calls a system, which is made once."""
+        caller = self._callers.get(id(system))
+        if caller is None:
+            caller = self._callers[id(system)] = Caller(system, self._threads)
+        return caller
 
     def _count(self, item: Item) -> None:
         """Do what a long example takes beside its call: count its tokens, and work out its digests for the store."""
@@ -197,7 +208,7 @@ class Pipeline:
             await asyncio.wrap_future(counting)
         if self._takes_long(job, outcome):
             await self._judge_beside(job, outcome)
-        elif self._batch.limit > 1 and is_endpoint(job.system):
+        elif self._batch.limit > 1 and self._caller(job.system).is_endpoint:
             self._batch.add((job, outcome))
         else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
             self._complete([(job, outcome)])
@@ -205,15 +216,15 @@ class Pipeline:
     def _takes_long(self, job: Job, outcome: Outcome) -> bool:
         if outcome.error is not None:
             return False
-        return _is_long(job, outcome) or self._scorer.wire(job.item).slow
+        return _is_long(job, outcome) or (job.item.wiring or self._scorer.wire(job.item)).slow
 
     # -- answers that are judged at once
 
     def _complete(self, answers: list[Answered]) -> None:
-        """Keep the answers, judge them, make their rows, keep those and hand them on."""
-        recorder = self._recorder
-        for job, outcome in answers:
-            self._keep_answer(job, outcome)
+        """Judge the answers, make their rows, keep both and hand the rows on.
+
+        Each step is done for all of them before the next one, which costs half as much.
+        """
         judge, make = self._scorer.judge_at_once, self._maker.row
         judgements: list[Judgement] = []
         failure: ContextBenchError | None = None
@@ -225,24 +236,38 @@ class Pipeline:
                 break
             judgements.append(judged or Judgement())
         rows = [make(job, outcome, judgement) for (job, outcome), judgement in zip(answers, judgements)]
-        if recorder is not None:
-            for (job, outcome), judgement, row in zip(answers, judgements, rows):
-                recorder.keep_row(job, row, final=outcome.error is None and not judgement.transient)
+        if self._recorder is not None:
+            rows = [
+                self._keep(self._recorder, job, outcome, row, final=not judgement.transient)
+                for (job, outcome), judgement, row in zip(answers, judgements, rows)
+            ]
+            for job, outcome in answers[len(rows) :]:  # they are paid for, though nobody judged them
+                self._keep_answer(job, outcome)
         self._emit([(job, row, outcome) for (job, outcome), row in zip(answers, rows)])
         if failure is not None:
             raise failure
 
+    def _keep(self, recorder: Recorder, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
+        """Put a row down with its answer, and return it; an answer that cannot be is an error of that row alone."""
+        try:
+            recorder.keep_row(job, outcome, row, final=final and outcome.error is None)
+        except (TypeError, ValueError, RecursionError) as error:
+            if outcome.error is not None:
+                raise
+            _refuse(job, outcome, error)
+            row = self._maker.row(job, outcome, Judgement())
+            recorder.keep_row(job, outcome, row, final=False)
+        return row
+
     def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
-        """Put an answer down; False for one that cannot be, which is an error of that row and of no other."""
+        """Put an answer down before it is judged; False for one that cannot be."""
         if self._recorder is None or outcome.error is not None:
             return True
         try:
             self._recorder.keep_answer(job, outcome)
             return True
         except (TypeError, ValueError, RecursionError) as error:
-            counts = {key: read_token_count(outcome.metadata.get(key)) for key in _COUNTS}
-            outcome.processed, outcome.metadata = {}, {key: count for key, count in counts.items() if count is not None}
-            outcome.error = describe(BadOutput(f"{job.system.name}: what it returned cannot be written down ({error})"))
+            _refuse(job, outcome, error)
             return False
 
     # -- answers whose judging takes its time
@@ -252,7 +277,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not is_endpoint(job.system):
+        elif not self._caller(job.system).is_endpoint:
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()
@@ -265,7 +290,7 @@ class Pipeline:
         judgement = await self._scorer.judge(job.item, outcome.processed, self._slow_threads, memory, long)
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._recorder is not None:
-            self._recorder.keep_row(job, row, final=not judgement.transient)
+            self._recorder.keep_row(job, outcome, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
@@ -285,6 +310,13 @@ class Pipeline:
             task.cancel()
         for threads in (self._slow_threads, self._count_threads, self._long_threads):
             threads.shutdown(cancel_futures=True)
+
+
+def _refuse(job: Job, outcome: Outcome, error: Exception) -> None:
+    """Make an answer that cannot be written down an error; what it has cost is still said."""
+    counts = {key: read_token_count(outcome.metadata.get(key)) for key in _COUNTS}
+    outcome.processed, outcome.metadata = {}, {key: count for key, count in counts.items() if count is not None}
+    outcome.error = describe(BadOutput(f"{job.system.name}: what it returned cannot be written down ({error})"))
 
 
 def _is_long(job: Job, outcome: Outcome) -> bool:

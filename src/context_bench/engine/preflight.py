@@ -29,6 +29,10 @@ class Preflight:
         systems: Those of the run. Only endpoints of our own are held back: of others no failure tells anything.
         run: Brings a job to its row; gives the outcome when the system was really asked.
         stop: Called with a system of which nothing more is to be sent.
+
+    Attributes:
+        undecided: The systems that are not known to work yet, each with the turn of its first request.
+        stopped: The systems that do not, and why.
     """
 
     def __init__(
@@ -38,7 +42,7 @@ class Preflight:
         stop: Callable[[System], None],
     ) -> None:
         self._run, self._stop = run, stop
-        self._undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
+        self.undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
         self._over = False
         self._chances: dict[str, int] = {}
         self.stopped: dict[str, str] = {}
@@ -53,21 +57,14 @@ class Preflight:
         Examples that failed in an earlier run are asked again before all others, and may fail for ever: one of them
         alone does not tell that the system does not work.
         """
-        if name in self._undecided:
+        if name in self.undecided:
             self._chances.setdefault(name, _CHANCES)
 
-    async def work(self, job: Job) -> None:
-        """Run a job, alone if it is the first of its system."""
-        turn = self._undecided.get(job.system.name)
-        if turn is not None and not await self._first(job, turn):
-            return
-        await self._run(job)
-
-    async def _first(self, job: Job, turn: asyncio.Lock) -> bool:
-        """Run the job if nothing was asked of its system yet; whether it is still to be run."""
+    async def lets(self, job: Job) -> bool:
+        """Run the job alone if nothing was asked of its system yet; whether it is still to be run."""
         name = job.system.name
-        async with turn:
-            if name not in self._undecided or self._over:
+        async with self.undecided[name]:
+            if name not in self.undecided or self._over:
                 return not self._over and name not in self.stopped
             outcome = await self._run(job)
             if outcome is not None:
@@ -81,7 +78,7 @@ class Preflight:
         self._chances[name] = left = self._chances.get(name, 1) - 1
         if reason is not None and left:
             return  # the next one goes alone too
-        del self._undecided[name]
+        del self.undecided[name]
         if reason is not None:
             self.stopped[name] = printable(reason)
             self._stop(system)

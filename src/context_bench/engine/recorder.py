@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.engine.call import Outcome
-from context_bench.engine.jobs import Item, Job, Keys
+from context_bench.engine.jobs import Item, Job
 from context_bench.engine.scoring import Scorer, Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of, may_read_gold
-from context_bench.store.keys import digest, digest_of, example_digests
-from context_bench.store.store import StoredAnswer
+from context_bench.store.keys import Keys, digest, example_digests, make_keys
 from context_bench.types import Evaluator, System
 
 __all__ = ["Fingerprints", "Recorder", "ScoreMemory"]
@@ -29,6 +28,9 @@ class Recorder:
         counting: What token counts depend on; None when that cannot be known.
         reuse: Whether what is known is used, or asked for again.
         tag: Set apart from answers of the same system under another tag.
+
+    Attributes:
+        looks_up: Whether anything may be known; in a new store nothing is.
     """
 
     def __init__(
@@ -40,8 +42,8 @@ class Recorder:
         self._rows: dict[Wiring, bytes | None] = {}
         self._evaluators = Fingerprints()
         self._complete = False
-        self._looks_up = reuse and store.has_keys()
-        if self._looks_up:
+        self.looks_up = reuse and store.has_keys()
+        if self.looks_up:
             store.index_rows()
 
     def announce(self, systems: Sequence[System]) -> None:
@@ -66,12 +68,8 @@ class Recorder:
         self.digest(item)
         assert item.digests is not None
         whole, visible = item.digests
-        judged, (base, gold) = self._row_key(item), self._system_key(system)
-        if base is None:
-            return Keys(whole, None, None)
-        read = whole if gold else visible
-        answer = digest_of(base, read, job.repeat.to_bytes(4, "little"))
-        return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
+        base, gold = self._system_key(system)
+        return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(item))
 
     def _system_key(self, system: System) -> tuple[bytes | None, bool]:
         """The key of a system, None when there is none, and whether the gold is part of what it is asked."""
@@ -82,7 +80,7 @@ class Recorder:
         return self._systems[system.name]
 
     def _row_key(self, item: Item) -> bytes | None:
-        wiring = self._scorer.wire(item)
+        wiring = item.wiring or self._scorer.wire(item)
         if wiring not in self._rows:
             known = {each.name: self._evaluators.of(each) for each in wiring.evaluators}
             for name in [name for name, fingerprint in known.items() if fingerprint is None and self.reuse]:
@@ -95,8 +93,6 @@ class Recorder:
 
     def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
         """The finished row of each job, when nothing that it depends on has changed."""
-        if not self._looks_up:
-            return [None] * len(jobs)
         for job in jobs:  # all of them first: the same step many times in a row costs half as much
             self.digest(job.item)
         rows: list[EvalRow | None] = []
@@ -111,8 +107,6 @@ class Recorder:
 
     def find_answer(self, job: Job) -> Outcome | None:
         """The answer, when the system would be asked the same thing again."""
-        if not self._looks_up:
-            return None
         keys = self.keys_of(job)
         found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
         if found is None:
@@ -130,20 +124,20 @@ class Recorder:
         """Put an answer down, unless it is there already."""
         keys = self.keys_of(job)
         if keys.response is None:
-            answer = StoredAnswer(outcome.processed, outcome.metadata, outcome.latency, outcome.returns)
-            keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, answer)
+            keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, outcome)
 
-    def keep_row(self, job: Job, row: EvalRow, *, final: bool) -> None:
-        """Put a row down; one that is not final (an error, an unreachable judge) for this run alone."""
+    def keep_row(self, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> None:
+        """Put a row down, with its answer unless that is there already, and its example unless that is.
+
+        A row that is not final (an error, an unreachable judge) is kept for this run alone.
+        """
         keys, item = self.keys_of(job), job.item
-        new = item.kept is None
-        if item.kept is None:
+        if not self._complete:
             self._index_rest()
-            item.kept = self.store.example_id(self.run, job.order, keys.whole)
-        key = keys.row if final else None
-        self.store.put_row(self.run, job.order, key, item.kept, keys.response, row, keys.record)
-        if new:
-            self.store.put_example(item.kept, keys.whole, item.example)
+        answer = outcome if keys.response is None and outcome.error is None else None
+        item.kept = self.store.put_result(
+            self.run, job.order, keys, item.example, item.kept, answer, row, key=keys.row if final else None
+        )
 
     def copy_row(self, job: Job) -> None:
         """Put a row down that was found as it is: it is part of this run too."""
@@ -160,7 +154,7 @@ class Recorder:
         if not self._complete:
             self._complete = True
             self.store.index_examples()
-            if self._looks_up:
+            if self.looks_up:
                 self.store.index_answers()
 
     def memory(self, job: Job, processed: Mapping[str, Any]) -> ScoreMemory:

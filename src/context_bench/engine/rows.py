@@ -47,6 +47,7 @@ class RowMaker:
         self._find_threshold = cache(find_threshold)
         self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
         self._warns = prices is not None and prices is not load_shipped_prices()
+        self._models: dict[str, str | None] = {}
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
 
@@ -75,7 +76,8 @@ class RowMaker:
                 output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
                 response_tokens = self._count(response)
             else:
-                replies = turn_responses(processed) or (response,)
+                several = "turn_responses" in processed or "responses" in processed
+                replies = (turn_responses(processed) if several else None) or (response,)
                 output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
         metadata["response_tokens"] = response_tokens
         upstream_tokens = upstream if isinstance(upstream, int) else None
@@ -143,7 +145,10 @@ class RowMaker:
         """
         if self._prices is None:
             return False
-        costs = price_row(self._prices, find_model(job.system), metadata, upstream_tokens)
+        name = job.system.name
+        if name not in self._models:
+            self._models[name] = find_model(job.system)
+        costs = price_row(self._prices, self._models[name], metadata, upstream_tokens)
         if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from context_bench.engine.jobs import Item, Job
+from context_bench.engine.preflight import Preflight
 from context_bench.types import Example, System
 
 __all__ = ["Feed", "Lane", "run_lanes"]
@@ -170,8 +171,9 @@ class Feed:
 async def run_lanes(
     feed: Feed,
     lanes: list[Lane],
-    work: Callable[[Job], Awaitable[None]],
+    work: Callable[[Job], Awaitable[object]],
     work_here: Callable[[list[Job]], Awaitable[list[Job]]] | None = None,
+    preflight: Preflight | None = None,
 ) -> None:
     """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run.
 
@@ -180,12 +182,14 @@ async def run_lanes(
         lanes: Where they are done.
         work: Does one job.
         work_here: Does jobs of systems in this process, and returns those that are left; None does them one by one.
+        preflight: Does the first jobs of systems that are not known to work yet.
     """
 
     async def slot(lane: Lane) -> None:
         while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
             if not lane.here or work_here is None:
-                await work(job)
+                if preflight is None or job.system.name not in preflight.undecided or await preflight.lets(job):
+                    await work(job)
                 continue
             jobs = [job, *feed.take_more(lane, lane.quota - 1)]
             left = await work_here(jobs)

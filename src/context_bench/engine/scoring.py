@@ -63,13 +63,15 @@ class Wiring:
         evaluators: All that judge it.
         slow: Whether one of them takes so long that an endpoint should not wait for it.
         card: The dataset's, if it has one.
+        needs_answer: For each evaluator, whether it judges answers only.
     """
 
-    __slots__ = ("card", "evaluators", "slow")
+    __slots__ = ("card", "evaluators", "needs_answer", "slow")
 
     def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
         self.evaluators, self.card = evaluators, card
         self.slow = any(map(is_slow, evaluators))
+        self.needs_answer = [needs_answer(each) for each in evaluators]
 
 
 class Judged(Protocol):
@@ -205,11 +207,13 @@ class Scorer:
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
         """
-        judgement, example = Judgement(), item.example
-        for evaluator in self.wire(item).evaluators:
+        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
+            if needs and _lacks_answer(judgement, evaluator, processed):
+                continue
             if not is_slow(evaluator):
                 await call_beside(long, _judge, judgement, evaluator, example, processed)
-            elif not _lacks_answer(judgement, evaluator, processed):
+            else:
                 try:
                     scores = await _score_slowly(evaluator, example, processed, threads, memory)
                 # A scorer that fails is a missing score, not a lost run.
@@ -221,9 +225,10 @@ class Scorer:
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
         """Do the same where no evaluator is slow."""
-        judgement, example = Judgement(), item.example
-        for evaluator in self.wire(item).evaluators:
-            _judge(judgement, evaluator, example, processed)
+        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
+            if not (needs and _lacks_answer(judgement, evaluator, processed)):
+                _judge(judgement, evaluator, example, processed)
         return self._set_primary(judgement, item)
 
     def _set_primary(self, judgement: Judgement, item: Judged) -> Judgement:
@@ -301,8 +306,6 @@ def _list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
     """Ask one evaluator that answers at once."""
-    if _lacks_answer(judgement, evaluator, processed):
-        return
     try:
         scores = evaluator.score(example, processed)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
@@ -313,7 +316,7 @@ def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, process
 
 def _lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
     """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not needs_answer(evaluator) or not _is_context(processed):
+    if not _is_context(processed):
         return False
     judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
     return True

@@ -104,6 +104,7 @@ class Endpoint:
         self._lines = cache(lambda: tuple(f"{name}: {_reveal(value)}" for name, value in self._headers.items()))
         self._spelled = cache(lambda: tuple(_spell(self._secrets)))
         self._gate = Gate(self.place, limit, max_rpm, max_tpm)
+        self._counts_tokens = self._gate.counts_tokens
         self._look: asyncio.Future[None] | None = None
         self._has_answered = False
 
@@ -254,7 +255,7 @@ class Endpoint:
         Where the server told none that can be believed, they are guessed from the size of `texts`: a server cannot
         switch the limit off.
         """
-        if self._gate.counts_tokens:
+        if self._counts_tokens:
             guessed = sum(len(encode(text)) for text in texts) // _BYTES_OF_A_TOKEN if tokens is None else tokens
             self._gate.spend(guessed)
 

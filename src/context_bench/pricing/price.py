@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.utils.tokens import read_token_count
+from context_bench.utils.tokens import read_token_counts
 
 __all__ = ["Price", "Tier"]
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,12 @@ class Price:
         return total
 
     def _price_request(self, usage: Mapping[str, Any]) -> float | None:
-        prompt = read_token_count(usage.get("prompt_tokens"))
-        completion = read_token_count(usage.get("completion_tokens"))
+        prompt, completion, cached, written, for_an_hour = read_token_counts(usage, _COUNTS)
         if prompt is None or completion is None:
             return None
-        cached = min(prompt, read_token_count(usage.get("cached_tokens")) or 0)
-        written = min(prompt - cached, read_token_count(usage.get("cache_creation_tokens")) or 0)
-        for_an_hour = min(written, read_token_count(usage.get("cache_creation_1h_tokens")) or 0) if written else 0
+        cached = min(prompt, cached or 0)
+        written = min(prompt - cached, written or 0)
+        for_an_hour = min(written, for_an_hour or 0)
         return self.dollars(prompt, completion, cached, written - for_an_hour, for_an_hour)
 
     def dollars(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from context_bench.store.records import PLACES, pack_keys, to_bytes
-from context_bench.store.seals import about_keys, about_one, about_row, seal
+from context_bench.store.seals import seal_keys, seal_one, seal_row
 
 __all__ = ["Batch", "Copy"]
 
@@ -53,13 +53,13 @@ class Batch:
 
     def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
         """An example, unless it is there; one that is known was when it was looked for."""
-        self._examples.append((identity, key, seal(body, about_one(identity, key))))
+        self._examples.append((identity, key, seal_one(body, identity, key)))
         if not known:
             self._keys["example"].append((key, identity))
 
     def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
         """An answer, for which there may be a row soon."""
-        self._answers[identity] = seal(body, about_one(identity))
+        self._answers[identity] = seal_one(body, identity)
         if key is not None:
             self._keys["answer"].append((key, identity))
 
@@ -77,11 +77,33 @@ class Batch:
         `record` is an answer that was found in the store: it is kept if it has been removed since.
         """
         answer = self._answers.pop(identity, None) if response == identity else None
-        self._rows.append((identity, example, response, seal(body, about_row(example, response)), answer, identity))
+        self._rows.append((identity, example, response, seal_row(body, example, response), answer, identity))
         if response is not None and record is not None:
             self._used.append((response, record, response))
         if key is not None:
             self._keys["row"].append((key, identity))
+
+    def result(
+        self,
+        identity: int,
+        answer_key: bytes | None,
+        answer: bytes | None,
+        key: bytes | None,
+        example: int,
+        response: int | None,
+        body: bytes,
+        record: bytes | None,
+        new_example: tuple[bytes, bytes, bool] | None,
+    ) -> None:
+        """A row with its answer and its example, each unless it is there: `new_example` has key, content and `known`.
+
+        The example comes after the row: who removes runs meanwhile sees that it is used.
+        """
+        if answer is not None:
+            self.answer(identity, answer_key, answer)
+        self.row(identity, key, example, response, body, record)
+        if new_example is not None:
+            self.example(example, *new_example)
 
     def copy(self, shift: int, copies: Sequence[Copy]) -> None:
         """Rows of earlier runs as rows of this one, each `shift` further on."""
@@ -126,7 +148,7 @@ def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy
         if identity not in there:
             rows.append((identity + shift, original, response, body, None, identity + shift))
             answers.append((response, record, response))
-            examples.append((original, key, seal(to_bytes(example), about_one(original, key))))
+            examples.append((original, key, seal_one(to_bytes(example), original, key)))
     _insert(connection, "rows", rows)
     connection.executemany(_KEEP_ANSWER, answers)
     _insert(connection, "examples", examples, "INSERT", _MENDED)
@@ -138,7 +160,7 @@ def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
     for each in keys:
         runs.setdefault(each[1] >> PLACES, []).append(each)
     pieces = [(run, pack_keys(own)) for run, own in runs.items()]
-    return [(None, run, kind, seal(piece, about_keys(run, kind), compress=False)) for run, piece in pieces]
+    return [(None, run, kind, seal_keys(piece, run, kind)) for run, piece in pieces]
 
 
 def _insert(

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["GOLD_FIELDS", "digest", "digest_of", "example_digests"]
+__all__ = ["GOLD_FIELDS", "Keys", "digest", "digest_of", "example_digests", "make_keys"]
 
 GOLD_FIELDS = frozenset(
     {"answer", "answers", "correct_letter", "evidence", "ground_truth", "reference", "references"}
@@ -45,6 +45,37 @@ def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
     gold = {key: example[key] for key in example if key in GOLD_FIELDS} if len(read) < len(example) else {}
     visible = digest_of(_json(read))
     return digest_of(visible, _json(gold)), visible
+
+
+class Keys:
+    """The keys of one system's work on one example: its answer, and its finished row. None where reuse is not safe.
+
+    `whole` stands for the example; `response` is the id of the answer once that is stored, and `record` the answer as
+    it was found in the store.
+    """
+
+    __slots__ = ("answer", "record", "response", "row", "whole")
+
+    def __init__(self, whole: bytes, answer: bytes | None, row: bytes | None) -> None:
+        self.whole, self.answer, self.row = whole, answer, row
+        self.response: int | None = None
+        self.record: bytes | None = None
+
+
+def make_keys(whole: bytes, read: bytes, repeat: int, system: bytes | None, judged: bytes | None) -> Keys:
+    """Make the keys of an answer and its row.
+
+    Args:
+        whole: Stands for the example.
+        read: Stands for what the system may read of it.
+        repeat: The number of the repeat.
+        system: Stands for the system; None when it cannot be recognised again.
+        judged: Stands for what a row depends on besides; None when that is not known.
+    """
+    if system is None:
+        return Keys(whole, None, None)
+    answer = digest_of(system, read, repeat.to_bytes(4, "little"))
+    return Keys(whole, answer, None if judged is None else digest_of(answer, whole, judged))
 
 
 def _json(value: Any) -> bytes:

@@ -15,6 +15,7 @@ __all__ = [
     *(
         "PLACES",
         "identity_of",
+        "pack_answer",
         "pack_keys",
         "pack_processed",
         "pack_row",
@@ -83,6 +84,18 @@ def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> 
         return {"same": same, "changed": changed}
     del changed["response"]
     return {"same": same, "changed": changed, "response": "context"}
+
+
+def pack_answer(
+    processed: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    latency: float,
+    returns: str,
+    example: Mapping[str, Any],
+) -> bytes:
+    """An answer, less what is in its example already."""
+    packed = pack_processed(processed, example)
+    return to_bytes({"processed": packed, "metadata": metadata, "latency": latency, "returns": returns})
 
 
 def _equal(first: Any, second: Any) -> bool:

@@ -15,7 +15,10 @@ from zlib import crc32
 
 import orjson
 
-__all__ = ["PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "load", "seal", "sum_values", "unseal"]
+__all__ = [
+    *("PLAIN", "ZSTD", "Damaged", "about_keys", "about_one", "about_row", "load", "seal"),
+    *("seal_keys", "seal_one", "seal_row", "sum_values", "unseal"),
+]
 
 PLAIN = 0
 """The content as it is."""
@@ -84,6 +87,21 @@ def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
         if len(compressed) < len(content):
             return _write_header(ZSTD, crc32(compressed, _sum_compressed(about))) + compressed
     return _write_header(PLAIN, crc32(content, crc32(about))) + content
+
+
+def seal_one(content: bytes, identity: int, key: bytes = b"") -> bytes:
+    """Make the record of an answer or request with this id, or of an example that has a key besides."""
+    return seal(content, about_one(identity, key))
+
+
+def seal_row(content: bytes, example: int, response: int | None) -> bytes:
+    """Make the record of a row."""
+    return seal(content, about_row(example, response))
+
+
+def seal_keys(content: bytes, run: int, kind: str) -> bytes:
+    """Make the record of a piece of keys, which do not get smaller."""
+    return seal(content, about_keys(run, kind), compress=False)
 
 
 def _sum_compressed(about: bytes) -> int:

@@ -7,21 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.batch import Batch, Copy
 from context_bench.store.database import connect, transaction
+from context_bench.store.keys import Keys
 from context_bench.store.reader import ANSWER, Reader
-from context_bench.store.records import (
-    identity_of,
-    pack_processed,
-    pack_row,
-    to_bytes,
-    unpack_keys,
-    unpack_row,
-)
+from context_bench.store.records import PLACES, identity_of, pack_answer, pack_row, to_bytes, unpack_keys, unpack_row
 from context_bench.store.removal import remove_run
 from context_bench.store.run_records import (
     RunInfo,
@@ -34,10 +28,10 @@ from context_bench.store.run_records import (
     update_run,
 )
 from context_bench.store.running import RunningMark, is_running
-from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, unseal
+from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, seal_one, unseal
 from context_bench.store.writer import Writer
 
-__all__ = ["RunInfo", "RunRecord", "Store", "StoredAnswer"]
+__all__ = ["Answer", "RunInfo", "RunRecord", "Store", "StoredAnswer"]
 
 T = TypeVar("T")
 
@@ -50,10 +44,20 @@ FoundRow = tuple[int, EvalRow, bytes]
 """The id of an answer, the row that was made of it, and the answer as it stands in the store."""
 
 
+class Answer(Protocol):
+    """What is kept of an answer: `StoredAnswer` is one that was found."""
+
+    processed: dict[str, Any]
+    metadata: dict[str, Any]
+    latency: float
+    returns: str
+
+
 class Store(Reader):
     """One directory with one database; any number of threads and processes.
 
-    A record that is damaged is named in a warning, and is as good as not there.
+    A record that is damaged is named in a warning, and is as good as not there. `failure` says why nothing more can be
+    written, if so.
 
     Args:
         directory: Where it lives; made when it does not exist.
@@ -63,8 +67,9 @@ class Store(Reader):
 
     def __init__(self, directory: str | Path, *, readonly: bool = False, create: bool = True) -> None:
         super().__init__(Path(directory), readonly=readonly, create=create)
+        self.failure: StoreError | None = None
         try:
-            self._writer = None if readonly else Writer(self.directory)
+            self._writer = None if readonly else Writer(self.directory, self._note_failure)
         except StoreError:
             self._reader.close()
             raise
@@ -78,10 +83,8 @@ class Store(Reader):
         self._copied: list[Copy] = []
         self._shift = 0
 
-    @property
-    def failure(self) -> StoreError | None:
-        """Why nothing more can be written, if so."""
-        return self._writer.failure if self._writer else None
+    def _note_failure(self, failure: StoreError) -> None:
+        self.failure = failure
 
     def close(self) -> None:
         """Write what is left and close."""
@@ -208,20 +211,52 @@ class Store(Reader):
         self._put(Batch.example, identity, key, to_bytes(example), key in self._example_ids)
 
     def put_answer(
-        self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: StoredAnswer
+        self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
     ) -> int:
         """Keep the answer of a run at a place; without a key it is not looked for again. Its id."""
-        body = to_bytes(
-            {
-                "processed": pack_processed(answer.processed, example),
-                "metadata": answer.metadata,
-                "latency": answer.latency,
-                "returns": answer.returns,
-            }
-        )
+        body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
         self._put(Batch.answer, identity, key, body)
         return identity
+
+    def put_result(
+        self,
+        run: RunInfo,
+        place: int,
+        keys: Keys,
+        example: Mapping[str, Any],
+        example_id: int | None,
+        answer: Answer | None,
+        row: EvalRow,
+        key: bytes | None,
+    ) -> int:
+        """Keep everything that a run has made of an example at a place, at once. Nothing is kept if this raises.
+
+        Args:
+            run: That it is part of.
+            place: In the run.
+            keys: Of the example and the answer; they get the id of the answer.
+            example: As the dataset has it.
+            example_id: Its id, if it was kept before.
+            answer: What the system returned; None if that was kept before, or there is none.
+            row: What became of it.
+            key: Under which the row is looked for; None if it is not.
+
+        Returns:
+            The id of the example.
+        """
+        identity, body, packed = run.number << PLACES | place, None, pack_row(row)
+        if answer is not None:
+            body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
+        new = None
+        if example_id is None:
+            example_id = self._example_ids.get(keys.whole) or identity
+            new = keys.whole, to_bytes(example), keys.whole in self._example_ids
+        if body is not None:
+            keys.response = identity
+        self._count_row(run)
+        self._put(Batch.result, identity, keys.answer, body, key, example_id, keys.response, packed, keys.record, new)
+        return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
         """Keep what an evaluator said."""
@@ -266,7 +301,7 @@ class Store(Reader):
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
         identity = identity_of(run.number, place)
-        self._put(Batch.other, "requests", identity, seal(to_bytes(record), about_one(identity)))
+        self._put(Batch.other, "requests", identity, seal_one(to_bytes(record), identity))
 
     # -- runs
 

@@ -22,10 +22,12 @@ _PAUSE = 0.02
 class Writer:
     """Gathers what is put down and commits it in batches.
 
-    The first failure (a full disk, say) is kept in `failure`; what was committed before it stays.
+    The first failure (a full disk, say) is kept in `failure`, and `on_failure` is told; what was committed before it
+    stays.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, on_failure: Callable[[StoreError], None] = lambda _: None) -> None:
+        self._on_failure = on_failure
         self._path = directory / FILE_NAME
         self._connection = connect(directory)
         self._pending: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
@@ -64,6 +66,7 @@ class Writer:
             transaction(self._connection, partial(batch.write, self._connection))
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = explain(error, self._path)
+            self._on_failure(self.failure)
 
     def close(self) -> None:
         """Write what is left and close; raises the failure if there was one."""

@@ -144,6 +144,12 @@ def read_token_count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None
 
 
+def read_token_counts(told: Mapping[str, Any], names: Iterable[str]) -> list[int | None]:
+    """Several numbers of tokens that somebody else told, in the order of their names; None for what cannot be one."""
+    values = [told.get(name) for name in names]
+    return [value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None for value in values]
+
+
 def asks_beside_turns(example: Mapping[str, Any]) -> bool:
     """Whether the question of a conversation comes on top of it, and is not just its last message."""
     turns = example.get("turns") or [{}]

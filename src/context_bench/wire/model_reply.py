@@ -58,7 +58,9 @@ def read_chat_completion(document: Any) -> ModelReply:
         message = dict(choice["message"])
         timings = dict(document.get("timings_of_stream", {}))
         calls = message.get("tool_calls") or []
-        return ModelReply(read_text(message.get("content")), calls, choice.get("finish_reason"), usage, timings)
+        content = message.get("content")
+        text = content if type(content) is str else read_text(content)
+        return ModelReply(text, calls, choice.get("finish_reason"), usage, timings)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise NotAReply("chat completion", document, usage, "choices") from None
 

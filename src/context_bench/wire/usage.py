@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from context_bench.utils.tokens import read_token_count
+from context_bench.utils.tokens import read_token_count, read_token_counts
 from context_bench.wire.events import scan_events
 from context_bench.wire.requests import read_document
 
@@ -73,8 +73,7 @@ def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, di
     """Split off the counts that can be believed, and the others under `ignored_usage` as text."""
     counts: dict[str, int] = {}
     ignored: dict[str, str] = {}
-    for name, value in told.items():
-        count = read_token_count(value)
+    for (name, value), count in zip(told.items(), read_token_counts(told, told)):
         if count is not None:
             counts[name] = count
         elif value is not None:
