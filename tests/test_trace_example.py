@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from trace_example import trace
+from trace_example import trace  # type: ignore[import-not-found]
 
 EXAMPLES = 20
 
