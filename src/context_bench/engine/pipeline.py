@@ -19,7 +19,7 @@ from context_bench.engine.jobs import Item, Job
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Judgement, Scorer
-from context_bench.engine.threads import Threads, call_beside, call_in_thread
+from context_bench.engine.threads import Threads, call_beside, call_in_thread, return_memory
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow
 from context_bench.types import System
@@ -30,6 +30,9 @@ __all__ = ["Done", "Pipeline"]
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
 Emit = Callable[[list[Done]], None]
+
+_HUGE_TEXT = 1_000_000
+"""Characters of a reply after which memory is returned to the system, once nothing holds it any more."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
@@ -292,6 +295,8 @@ class Pipeline:
         if self._recorder is not None:
             self._recorder.keep_row(job, outcome, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
+        if len(outcome.processed.get("response") or "") >= _HUGE_TEXT:
+            asyncio.get_running_loop().call_later(1.0, self._long_threads.submit, return_memory)
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
         slow = self._scorer.wire(job.item).slow
