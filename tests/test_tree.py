@@ -20,6 +20,7 @@ SAME_SUBJECT: dict[str, str] = {
     "adapt": "accepts what a user hands over as a component of that kind",
     "multiple_choice": "the datasets with options, and the evaluator of their answers",
     "nolima": "the dataset and the rule of its authors",
+    "compare": "runs against each other: the formulas, and the command",
     "batch": "what waits to be flushed together: answers in the engine, writes in the store",
     "load": "builds components of that kind from references",
     "repeats": "several answers to one example: the formulas, and the metric",

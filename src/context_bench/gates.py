@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from context_bench.comparing.runs import RunComparison
+from context_bench.comparing.run_comparison import RunComparison
 from context_bench.comparison import choose_baseline
 from context_bench.errors import UsageError, suggest
 from context_bench.results import EvalResult

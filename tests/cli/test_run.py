@@ -119,6 +119,7 @@ VALUES: dict[str, Any] = {
     "score-field": "contains",
     "threshold": 0.25,
     "repeats": 2,
+    "aa": False,
     "tokenizer": "o200k_base",
     "seed": 3,
     "max-workers": 1,
@@ -140,6 +141,9 @@ VALUES: dict[str, Any] = {
     "out": "report.json",
     "wide": True,
     "dry-run": False,
+    "fail-if": ["error_rate > 0.9"],
+    "junit": "gate.xml",
+    "summary": "gate.md",
     "quiet": True,
     "verbose": False,
     "pdb": False,
@@ -199,7 +203,9 @@ def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: py
     with Server(answering) as server:
         text = "".join(f"{key} = {toml(value)}\n" for key, value in VALUES.items()).replace("{url}", server.url)
         done = run(text)
-    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("context-bench: gate: truncate:ratio=0.5: error_rate > 0.9: holds")
+    assert done.err.count("\n") == 1
     asked = [chat for chat in server.chats if chat.json["model"] == "m-1"]
     assert len(asked) == 2 * 2 * 2  # systems, examples, repeats
     body = asked[0].json

@@ -81,7 +81,7 @@ def test_it_fits_a_terminal(width: int, tags: tuple[str, ...]) -> None:
 
 def test_intervals_of_differences_fit_80_columns() -> None:
     text = TableReporter(80).render(_result([row for row in _rows() if row.system in NAMES[:2]]))
-    assert "| against passthrough | pairs | difference |     95% interval |      p | verdict |" in text
+    assert "| against passthrough | difference |     95% interval |      p | verdict |" in text
 
 
 def test_controls_errors_and_samples_are_said() -> None:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from context_bench import words
+from context_bench.text import words
 from context_bench.text.words import normalise, split_words
 
 

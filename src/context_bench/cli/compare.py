@@ -15,7 +15,7 @@ from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
 from context_bench.comparing.inputs import RunInput, open_run, select
-from context_bench.comparing.runs import Contest, RunComparison, compare_runs
+from context_bench.comparing.run_comparison import Contest, RunComparison, compare_runs
 from context_bench.comparison import check_margin
 from context_bench.gates import Outcome, list_compared
 from context_bench.reporters.comparison_table import build_diff_command, describe_pairs, render_comparison

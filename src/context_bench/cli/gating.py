@@ -22,7 +22,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @dataclass(frozen=True)
 class Gate:
-    """What the flags of a gate say."""
+    """The flags of a gate."""
 
     conditions: Sequence[Condition]
     junit: str | None

@@ -19,7 +19,7 @@ _FACTS = {
     "text_fields": ("text fields", "token counts do not compare"),
     "repeats": ("numbers of repeats", "only repeats that both have are paired"),
 }
-"""What each run has one of: how it is called, and what follows where it differs."""
+"""The facts that each run has one of: how it is called, and what follows where it differs."""
 
 _LONGEST = 80
 

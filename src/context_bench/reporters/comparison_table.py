@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
-from context_bench.comparing.runs import Contest, RunComparison
+from context_bench.comparing.run_comparison import Contest, RunComparison
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score

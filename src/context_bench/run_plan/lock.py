@@ -24,12 +24,12 @@ _FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "systems": _NAMES,
     "datasets": _NAMES,
 }
-"""What the values of a plan must be; those that are not named are texts."""
+"""The kinds that the values of a plan must have; those that are not named are texts."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """What was fixed.
+    """A comparison that was fixed before its run.
 
     Attributes:
         metric: `mean_score`, or `macro_score` with several datasets.

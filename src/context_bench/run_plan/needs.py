@@ -28,7 +28,7 @@ DEFAULT_WORKERS = 8
 
 @dataclass(frozen=True)
 class Target:
-    """What a run is to show.
+    """The aim of a run: what it is to show.
 
     Attributes:
         difference: A true difference of the scores that it is to find.
@@ -56,7 +56,7 @@ _UNKNOWN = _Costs(dollars=None, tokens=None, seconds=None)
 
 @dataclass(frozen=True)
 class Needs:
-    """What one system needs to be told from the baseline.
+    """The examples that one system needs to be told from the baseline.
 
     Attributes:
         system: Its name.

@@ -45,7 +45,7 @@ FoundRow = tuple[int, EvalRow, bytes]
 
 
 class Answer(Protocol):
-    """What is kept of an answer: `StoredAnswer` is one that was found."""
+    """The parts of an answer that are kept: `StoredAnswer` is one that was found."""
 
     processed: dict[str, Any]
     metadata: dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.comparing.inputs import RunInput, Selection
-from context_bench.comparing.runs import Contest, compare_runs
+from context_bench.comparing.run_comparison import Contest, compare_runs
 from context_bench.errors import UsageError
 from context_bench.stats import (
     Moments,
