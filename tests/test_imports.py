@@ -69,11 +69,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog"},
+    "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
     # what checks a part as a run would use it
     "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
+    | {"report"}
     | {"wire", "traffic", "processes", "tap", "local", "conformance"},
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},

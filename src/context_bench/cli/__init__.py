@@ -15,6 +15,7 @@ __all__ = ["COMMANDS", "find_module", "main"]
 
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
+    "report": "write recorded runs as one page that opens offline",
     "runs": "list, show, export or remove recorded runs",
     "diff": "show what a system did to the context of one example",
     "score": "score a recorded run again, without asking any system",

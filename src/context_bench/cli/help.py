@@ -25,7 +25,7 @@ _EXAMPLES = {
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "run", "score", "judge-check", "conformance"),
-    "look": ("runs", "diff", "tap"),
+    "look": ("report", "runs", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),
 }
