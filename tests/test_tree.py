@@ -40,7 +40,6 @@ NAMES_TO_MEND: dict[str, str] = {
     "numbers": "cli: types of arguments; tap: what was counted",
     "prefix": "metrics: a metric; tap: the comparison of requests",
     "run": "cli, conformance, engine, sandbox",
-    "report": "cli: a command; conformance: the table of its checks",
     "runs": "cli: a command; store: the list of runs",
     "schemas": "conformance: tools; store: the database",
     "secrets": "http: in requests; tap: in what is recorded",
