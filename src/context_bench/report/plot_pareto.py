@@ -37,13 +37,12 @@ def choose_cost(facts: RunFacts) -> Cost | None:
     returns = result.config.get("returns") or {}
     read: dict[str, float] = {}
     for name, values in result.summary.items():
-        counted, rows = values.get("upstream_tokens"), values.get("num_examples", 0) - values.get("num_errors", 0)
-        if counted is not None and rows > 0 and math.isfinite(counted):
-            read[name] = counted / (values.get("counted_rows") or rows)
+        if math.isfinite(values.get("mean_upstream_tokens", math.nan)):
+            read[name] = values["mean_upstream_tokens"]
         elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
             read[name] = values["mean_output_tokens"]
     ways = (
-        Cost(_read_key(facts, "cost_per_1k_usd"), "dollars for 1,000 examples", dollars),
+        Cost(_read_key(facts, "cost_per_1k_usd"), "cost of 1,000 examples, in dollars", dollars),
         Cost(read, "tokens that the model reads, for each example", tokens),
         Cost(_read_key(facts, "cost_of_pass"), "tokens for each example that passed", tokens),
     )
@@ -138,7 +137,7 @@ def _draw(facts: RunFacts, cost: Cost, key: str, points: dict[str, tuple[float, 
             continue
         x, y = points[name]
         within = f", 95% interval [{score(known[name].low)}, {score(known[name].high)}]" if name in known else ""
-        tip = f"{name}: {key.replace('_', ' ')} {score(y)}{within}; {cost.show(x)} {cost.title}"
+        tip = f"{name}: {key.replace('_', ' ')} {score(y)}{within}; {cost.title}: {cost.show(x)}"
         marks.append(draw_mark(xs(x), ys(y), number, tip))
         names.append(label(xs(x) + 11, places[name] + 4, clip_name(name, 24), "start", "point"))
     return svg(
