@@ -259,7 +259,7 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
         keys = re.findall(r"`([^`]+)`", cell)
         keys = [key if not key.startswith("_") else keys[0].partition("_")[0] + key for key in keys]
         given = getattr(context_bench.metrics, name)().compute(rows)
-        assert {key.replace("<tag>", "d") for key in keys} == set(given) - {"dataset:e"}, name
+        assert {key.replace("<tag>", "d") for key in keys} == set(given) - {"dataset:e"}, (name, given)
 
 
 def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:

@@ -62,7 +62,7 @@ def test_every_built_in_can_be_imported(kind: str) -> None:
                 "pareto-rank",
             },
         ),
-        ("reporter", {"table", "json", "csv"}),
+        ("reporter", {"table", "json", "csv", "html"}),
         ("dataset", {"needle", "kv"}),
     ],
 )

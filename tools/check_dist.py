@@ -19,7 +19,12 @@ from pathlib import Path
 __all__ = ["find_faults"]
 
 ROOT = Path(__file__).parent.parent
-IN_WHEEL = ("context_bench/py.typed", "context_bench/cli/__init__.py", "context_bench/datasets/cards/")
+IN_WHEEL = (
+    "context_bench/py.typed",
+    "context_bench/cli/__init__.py",
+    "context_bench/datasets/cards/",
+    "context_bench/report/assets/",
+)
 IN_ARCHIVE = (
     "src/context_bench/__init__.py",
     "tests/conftest.py",

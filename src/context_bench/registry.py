@@ -101,6 +101,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "table": "context_bench.reporters:TableReporter",
         "json": "context_bench.reporters:JsonReporter",
         "csv": "context_bench.reporters:CsvReporter",
+        "html": "context_bench.report:HtmlReporter",
     },
 }
 

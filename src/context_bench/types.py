@@ -123,7 +123,8 @@ class Tally(Protocol):
 class Reporter(Protocol):
     """Renders a finished result as text, which ends with a line end.
 
-    A class whose constructor takes `width` gets the columns of the terminal that it writes to, or None.
+    A class whose constructor takes `width` gets the columns of the terminal that it writes to, or None; one that takes
+    `store` gets the folder of the store that the run is recorded in, or None.
     """
 
     @property

@@ -99,7 +99,7 @@ def test_parts_that_are_registered_have_names(own_registry: None) -> None:
 
 def test_the_reporters_are_listed(tmp_path: Path) -> None:
     lines = called("reporters", cwd=tmp_path).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["reporter", "csv", "json", "table"]
+    assert [line.split()[0] for line in lines] == ["reporter", "csv", "html", "json", "table"]
 
 
 # --- metrics of one's own in the table

@@ -7,6 +7,7 @@ __all__ = ["COMMANDS", "find_module"]
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "plan": "tell how many examples are needed, and what they cost",
+    "report": "write recorded runs as one page that opens offline",
     "runs": "list, show, export or remove recorded runs",
     "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",

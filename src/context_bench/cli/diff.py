@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.diff_view import View, visible, wants_color
@@ -23,23 +23,15 @@ from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
 from context_bench.text.golds import evidence_texts
-from context_bench.traffic.exchanges import Exchange, read_exchanges
-from context_bench.traffic.text_diff import Part, diff_prompts, diff_texts, mark_evidence
+from context_bench.traffic.passed_on import compare_passed_on
+from context_bench.traffic.text_diff import mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
-from context_bench.wire.requests import Prompt
 
 __all__ = ["main"]
 
 _FEW = 5
 _RESPONSE = 2_000
 """Characters of a response that are shown."""
-
-
-class Comparison(NamedTuple):
-    """The request as sent against the request as passed on; `parts` is empty where the title says it all."""
-
-    title: str
-    parts: list[Part]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -163,7 +155,8 @@ def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str
     yield view.title(_name_row(row)) + "\n"
     yield from _describe_row(record)
     evidence = evidence_texts(example)
-    for comparison in _compare(record):
+    processed = None if record.answer is None else record.answer.processed
+    for comparison in compare_passed_on(example, processed):
         yield "\n" + view.title(comparison.title) + "\n" if comparison.title else ""
         for part in comparison.parts:
             yield "\n" + view.title(part.title) + "\n"
@@ -227,48 +220,3 @@ def _describe_outcome(record: RunRecord, view: View, *, full: bool) -> Iterator[
     reasons = [f"no {visible(name)}: {visible(reason)}" for name, reason in row.unscored.items()]
     if scores or reasons:
         yield "\n" + view.title("scores") + "\n" + "\n".join([", ".join(scores), *reasons]).strip() + "\n"
-
-
-# --- what is compared
-
-
-def _compare(record: RunRecord) -> list[Comparison]:
-    if record.answer is None:
-        return [Comparison("nothing to compare: no answer is stored", [])]
-    processed = record.answer.processed
-    if processed.get("tapped"):
-        exchanges = read_exchanges(processed["tapped"])
-        return [
-            each
-            for number, exchange in enumerate(exchanges, 1)
-            for each in _compare_tapped(exchange, f"request {number} of {len(exchanges)}")
-        ]
-    return _compare_contexts(record.example, processed)
-
-
-def _compare_tapped(exchange: Exchange, name: str) -> Iterator[Comparison]:
-    """Compare what was sent with each request that it became."""
-    sent, calls = exchange.prompt or Prompt(), exchange.calls
-    seen: dict[str, int] = {}
-    if not calls:
-        why = "it is not known which request at the tap it became" if exchange.unmatched else "nothing was passed on"
-        yield Comparison(f"{name}: {why}", [])
-    for number, call in enumerate(calls, 1):
-        title = f"{name}, call {number} of {len(calls)}, answered with {call.status or 'nothing'}"
-        if call.body in seen:
-            yield Comparison(f"{title}: the same as call {seen[call.body]}", [])
-        elif call.prompt is None:
-            yield Comparison(f"{title}: {call.path} holds no messages", [])
-        else:
-            yield Comparison(title if len(calls) > 1 else name, diff_prompts(sent, call.prompt))
-        seen.setdefault(call.body, number)
-
-
-def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) -> list[Comparison]:
-    """Compare the context or conversation with what a compressor in this process made of it."""
-    context, turns = processed.get("context"), processed.get("turns")
-    if isinstance(turns, list) and turns != example.get("turns"):
-        return [Comparison("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
-    if isinstance(context, str):
-        return [Comparison("", [Part("context", diff_texts(str(example.get("context") or ""), context))])]
-    return [Comparison("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

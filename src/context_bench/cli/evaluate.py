@@ -131,10 +131,13 @@ def _measure(
     from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
 
-    reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out))
+    reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out), options.store)
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
     failure: BaseException | None = None
-    with open_destination(options.out, quiet=options.quiet) as write:
+    with (
+        open_destination(options.out, quiet=options.quiet) as write,
+        open_destination(options.report, quiet=options.quiet, flag="--report") as write_page,
+    ):
         try:
             result = _evaluate(options, systems, datasets, scorer, metrics, limits)
         except (ContextBenchError, Interrupted) as error:
@@ -144,6 +147,8 @@ def _measure(
         if failure is not None and not any(values.get("num_examples") for values in result.summary.values()):
             raise failure  # nothing was done: there is nothing to report
         write_report(write, reporter, options.output, result)
+        if options.report is not None:
+            write_report(write_page, build_reporter("html", None, options.store), "html", result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
     stopped = result.config.get("stopped") or result.config.get("stopped_systems")
     unscored = find_unscored(result.summary, result.notes, result.config)

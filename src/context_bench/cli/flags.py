@@ -132,10 +132,12 @@ def add_report(group: Any) -> None:
     group.add_argument(
         "--output",
         metavar="REF",
-        help="form of the result: table, json, csv, or a reporter of your own by NAME, module:object or file.py:object "
-        "(default: by the ending of --out, else table)",
+        help="form of the result: table, json, csv, html, or a reporter of your own by NAME, module:object or "
+        "file.py:object (default: by the ending of --out, else table)",
     )
-    group.add_argument("--out", metavar="FILE", help="write the result to FILE (.json, .csv or .md), not to stdout")
+    group.add_argument(
+        "--out", metavar="FILE", help="write the result to FILE (.json, .csv, .md or .html), not to stdout"
+    )
     add_wide(group)
 
 

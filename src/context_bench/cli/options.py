@@ -158,6 +158,7 @@ class RunOptions:
     no_rows: bool
     output: str
     out: str | None
+    report: str | None
     wide: bool
     dry_run: bool
     quiet: bool

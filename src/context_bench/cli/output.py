@@ -15,11 +15,11 @@ from context_bench.cli.messages import say
 
 __all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "write_report"]
 
-_FORMS = {".json": "json", ".csv": "csv", ".md": "table"}
+_FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
 
 
-def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv")) -> str:
+def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv", "html")) -> str:
     """Return the form of a report, one of `forms`: the one that --output says, or that the ending of --out names."""
     named = _FORMS.get(Path(out).suffix.lower()) if out else None
     if named not in forms:
@@ -109,11 +109,11 @@ def table_width(*, wide: bool, out: str | None = None) -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def build_reporter(name: str, width: int | None) -> Any:
-    """Build the reporter that a reference names; one that takes a width gets it."""
+def build_reporter(name: str, width: int | None, store: str | None = None) -> Any:
+    """Build the reporter that a reference names; one that takes a width, or the folder of the store, gets it."""
     from context_bench.reporters.load import build_reporter
 
-    return build_reporter(name, width)
+    return build_reporter(name, width, store)
 
 
 def write_report(write: Callable[[str], Any], reporter: Any, name: str, result: Any) -> None:

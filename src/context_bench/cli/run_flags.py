@@ -280,6 +280,7 @@ def _add_limits(group: Any) -> None:
 def _add_output(group: Any) -> None:
     add_report(group)
     add = group.add_argument
+    add("--report", metavar="FILE", help="also write the report to FILE (.html): one page that opens offline")
     add("--dry-run", action="store_true", help="show what would be sent and what it might cost; send nothing")
     add("--quiet", action="store_true", help="show no progress and no messages")
     add("--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets")

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     listed = actions.add_parser("list", help="list all runs, the newest first (default)")
     add_store(listed, reuse=False)
     show = actions.add_parser("show", help="show how a run was made, and its table")
-    export = actions.add_parser("export", help="write a run as json, csv or table")
+    export = actions.add_parser("export", help="write a run as json, csv, table or html")
     requests = actions.add_parser("requests", help="print a tap's requests that no example owns, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
@@ -129,7 +129,7 @@ def _format_value(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
-    reporter = build_reporter(form, table_width(wide=options.wide, out=options.out))
+    reporter = build_reporter(form, table_width(wide=options.wide, out=options.out), options.cache_dir or STORE)
     with _open_store(options) as store, open_destination(options.out) as write:
         write_report(write, reporter, form, load_result(store, store.run(options.run)))
     return 0

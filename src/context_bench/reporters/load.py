@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from context_bench.errors import UsageError
@@ -26,8 +26,10 @@ class FunctionReporter:
         return self.function(result)
 
 
-def build_reporter(text: str, width: int | None = None) -> Reporter:
-    """Build the reporter that a reference names; one that takes a `width` gets that of the terminal.
+def build_reporter(text: str, width: int | None = None, store: str | None = None) -> Reporter:
+    """Build the reporter that a reference names.
+
+    One that takes a `width` gets that of the terminal; one that takes a `store` gets the folder of the run's store.
 
     Raises:
         UsageError: Nothing has that name, or it is not a reporter.
@@ -37,19 +39,20 @@ def build_reporter(text: str, width: int | None = None) -> Reporter:
         raise UsageError(f"{text!r} stands for {len(refs)} reporters: a report is written by one")
     found = resolve("reporter", refs[0])
     if isinstance(found, type):
-        return adapt_reporter(call_with(found, _with_width(found, refs[0], width)))
+        return adapt_reporter(call_with(found, _add_known(found, refs[0], {"width": width, "store": store})))
     if refs[0].parameters or refs[0].argument:
         raise UsageError(f"{text!r}: this reporter is made already and takes no parameters")
     return adapt_reporter(found)
 
 
-def _with_width(kind: type, ref: Ref, width: int | None) -> Ref:
+def _add_known(kind: type, ref: Ref, known: Mapping[str, Any]) -> Ref:
+    """Add what is known of where the report goes and comes from, as far as the constructor takes it."""
     try:
-        takes_width = "width" in inspect.signature(kind).parameters
+        takes = set(inspect.signature(kind).parameters)
     except (TypeError, ValueError):
-        takes_width = False
-    parameters = {"width": width, **ref.parameters} if takes_width else ref.parameters
-    return Ref(ref.text, ref.target, ref.argument, parameters)
+        takes = set()
+    given = {name: value for name, value in known.items() if name in takes}
+    return Ref(ref.text, ref.target, ref.argument, {**given, **ref.parameters})
 
 
 def adapt_reporter(reporter: Any) -> Reporter:

@@ -1,0 +1,51 @@
+"""`context-bench report RUN [RUN...] --out FILE`: recorded runs as one HTML page that opens offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from context_bench.cli.commands import COMMANDS
+from context_bench.cli.flags import STORE, add_store
+from context_bench.cli.messages import show_warnings
+from context_bench.cli.output import open_destination
+from context_bench.cli.parser import Parser
+from context_bench.cli.runs import load_result
+from context_bench.errors import UsageError
+from context_bench.report import HtmlReporter
+from context_bench.results import EvalResult
+from context_bench.store import Store
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the page."""
+    parser = Parser(prog="context-bench report", description=COMMANDS["report"])
+    add = parser.add_argument
+    add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
+    add("--out", metavar="FILE", default="report.html", help="where the page goes (default: %(default)s)")
+    add_store(parser, reuse=False)
+    options = parser.parse_args(arguments[1:])
+    folder = options.cache_dir or STORE
+    with show_warnings():
+        results = [_load(name, folder) for name in dict.fromkeys(options.run)]
+        with open_destination(options.out) as write:
+            write(HtmlReporter(folder).render_runs(results))
+    return 0
+
+
+def _load(name: str, folder: str) -> EvalResult:
+    """Load a run from the store, or from a file."""
+    if name.endswith(".json"):
+        try:
+            result = EvalResult.from_json(Path(name).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
+        result.config.pop("run", None)  # the store of this folder may be another one
+        return result
+    with Store(folder, readonly=True, create=False) as store:
+        info = store.run(name)
+        result = load_result(store, info)
+        result.config["run"] = info.id
+        return result

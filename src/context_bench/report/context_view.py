@@ -1,0 +1,90 @@
+"""The context of one example before and after, cut to what a page can carry: evidence stays, long stretches fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from context_bench.report.elements import clean_text
+from context_bench.text.golds import evidence_texts
+from context_bench.traffic.passed_on import compare_passed_on
+from context_bench.traffic.text_diff import Segment, mark_evidence
+
+__all__ = ["Piece", "Stretch", "compare_context", "shorten"]
+
+Piece = tuple[str, str, bool]
+"""Kind (`k`ept, `d`ropped, `a`dded), text, and whether it is evidence."""
+
+Stretch = tuple[str, list[Piece]]
+"""A title and the pieces beneath it."""
+
+_LONGEST = 4_000_000
+"""Characters of both sides above which they are not compared: it would take minutes."""
+_LONGEST_EVIDENCE = 1_000
+_MOST_PARTS = 40
+
+
+def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[Stretch]:
+    """Compare the context of an example with what a system made of it, part by part."""
+    context = example.get("context")
+    after = (processed or {}).get("context")
+    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
+        return [
+            (f"too long to compare ({len(context):,} characters); it begins with", [("k", context[:20_000], False)])
+        ]
+    evidence = evidence_texts(example)
+    stretches: list[Stretch] = []
+    for passed_on in compare_passed_on(example, processed):
+        if not passed_on.parts:
+            stretches.append((passed_on.title, []))
+        for part in islice(passed_on.parts, _MOST_PARTS):
+            title = ", ".join(filter(None, (passed_on.title, part.title)))
+            stretches.append((title, list(_to_pieces(mark_evidence(part.segments, evidence)))))
+    if isinstance(context, str) and context and not any(pieces for _, pieces in stretches):
+        kept = mark_evidence([Segment("kept", context, context)], evidence)
+        stretches.append(("context as it was given", list(_to_pieces(kept))))
+    return stretches
+
+
+def _to_pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
+    for segment in segments:
+        if segment.kind == "kept":
+            yield "k", segment.text, segment.evidence
+        else:
+            if segment.text:
+                yield "d", segment.text, segment.evidence
+            if segment.new:
+                yield "a", segment.new, segment.evidence
+
+
+def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tuple[str, str, int]]]]:
+    """Cut pieces so that all of them have about `room` characters; what is left out is a piece of kind `f`, a number.
+
+    Evidence is kept as long as there is room; other stretches keep their two ends.
+    """
+    stretches = list(stretches)
+    pieces = sum(len(each) for _, each in stretches)
+    whole = sum(len(text) for _, each in stretches for _, text, _ in each) <= room
+    edge = max(16, room // (2 * pieces)) if pieces else 0
+    left, found = room, []
+    for title, each in stretches:
+        shown: list[tuple[str, str, int]] = []
+        hidden = 0
+        for kind, text, evidence in each:
+            most = len(text) if whole else min(len(text), _LONGEST_EVIDENCE) if evidence else 2 * edge
+            if left <= 0 and not whole:
+                hidden += len(text)
+                continue
+            left -= min(len(text), most)
+            if len(text) <= most:
+                shown.append((kind, clean_text(text), int(evidence)))
+                continue
+            cut = most // 2
+            shown.append((kind, clean_text(text[:cut]), int(evidence)))
+            shown.append(("f", str(len(text) - 2 * cut), 0))
+            shown.append((kind, clean_text(text[len(text) - cut :]), int(evidence)))
+        if hidden:
+            shown.append(("f", str(hidden), 0))
+        found.append((clean_text(title), shown))
+    return found

@@ -1,0 +1,63 @@
+"""The HTML reporter: `--output html`, `--report FILE.html` and `context-bench report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from context_bench.report.example_pack import Source
+from context_bench.report.run_facts import RunFacts
+from context_bench.report.single_page import Run, make_page
+from context_bench.results import EvalResult
+from context_bench.store import RunInfo, Store
+
+__all__ = ["HtmlReporter"]
+
+
+class HtmlReporter:
+    """One self-contained page: numbers, plots and all examples.
+
+    Args:
+        store: The folder of the store that the run was recorded in, which has the contexts; without it, the page
+            shows of each example what its row holds.
+    """
+
+    name = "html"
+
+    def __init__(self, store: str | None = None) -> None:
+        self._store = store
+
+    def render(self, result: EvalResult) -> str:
+        """Render the page."""
+        return self.render_runs([result])
+
+    def render_runs(self, results: Sequence[EvalResult]) -> str:
+        """Render several runs as one page; in the list of examples they stand together."""
+        with ExitStack() as open_stores:
+            runs = [self._open(result, number, open_stores) for number, result in enumerate(results, 1)]
+            rows = sum(_count_rows(result) for result in results)
+            return "".join(make_page(runs, rows))
+
+    def _open(self, result: EvalResult, number: int, open_stores: ExitStack) -> Run:
+        run = result.config.get("run")
+        if self._store is not None and run is not None and Path(self._store).is_dir():
+            store = open_stores.enter_context(Store(self._store, readonly=True, create=False))
+            info = store.run(run)
+            return RunFacts(result, info.id, _write_time(info)), _read_store(store, info)
+        name = str(run) if run is not None else f"{number}"
+        return RunFacts(result, name), (Source(row) for row in result.rows)
+
+
+def _write_time(info: RunInfo) -> str:
+    return " ".join((info.created[:10], info.created[11:16], info.created[19:])).strip()
+
+
+def _count_rows(result: EvalResult) -> int:
+    counted = sum(int(values.get("num_examples") or 0) for values in result.summary.values())
+    return max(len(result.rows), counted)
+
+
+def _read_store(store: Store, info: RunInfo) -> Iterator[Source]:
+    for record in store.run_records(info):
+        yield Source(record.row, record.example, None if record.answer is None else record.answer.processed)

@@ -1,0 +1,114 @@
+"""How a run was measured, so that it can be repeated, and what failed in it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from context_bench.report.axes import table
+from context_bench.report.elements import Child, Markup, element, join
+from context_bench.report.run_facts import Failure, RunFacts
+from context_bench.reporters.layout import seconds
+from context_bench.results import EvalRow, dump_json
+
+__all__ = ["describe_method", "error_table", "link_example"]
+
+
+def link_example(run: str, row: EvalRow) -> Markup:
+    """Link to an example on the page, by what names it."""
+    named = dump_json([run, row.system, row.dataset, str(row.example_id), row.repeat])
+    return element("a", {"href": "#examples", "class": "to-example", "data-example": named}, str(row.example_id)[:80])
+
+
+def error_table(facts: RunFacts) -> Child:
+    """Group what failed by its kind, with the first of each."""
+    parts: list[Child] = []
+    for title, found in (("error", facts.errors), ("without a score", facts.unscored)):
+        if found:
+            parts.append(_group(facts, title, found))
+    if not facts.seen:
+        return element("p", {"class": "missing"}, "Not measured: the rows were not kept.")
+    if not facts.errors:
+        parts.insert(0, element("p", None, f"None of {facts.seen:,} rows failed."))
+    return join(*parts)
+
+
+def _group(facts: RunFacts, title: str, found: Mapping[str, Failure]) -> Markup:
+    most = sorted(found.items(), key=lambda item: (-sum(item[1].count.values()), item[0]))[:50]
+    lines: list[list[Child]] = [
+        [
+            kind,
+            f"{sum(failure.count.values()):,}",
+            ", ".join(f"{name} {count:,}" for name, count in failure.count.items()),
+            element("span", {"class": "long"}, failure.message[:300]),
+            link_example(facts.name, failure.example),
+        ]
+        for kind, failure in most
+    ]
+    return table([title, "rows", "by system", "first message", "first example"], lines, f"Rows by {title}", "words")
+
+
+def describe_method(facts: RunFacts) -> Markup:
+    """List everything that a repetition needs."""
+    lines: list[list[Child]] = [[name, _show(value)] for name, value in _list_settings(facts) if value not in _EMPTY]
+    return table(["setting", "value"], lines, "How it was measured", "words method")
+
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
+    config = facts.result.config
+    command = config.get("command")
+    yield "command", f"context-bench {shlex.join(map(str, command))}" if command else None
+    yield "run file", config.get("run_file")
+    yield "run", facts.name
+    yield "started", facts.created
+    yield "context-bench", config.get("version")
+    yield "Python", config.get("python")
+    yield "systems", config.get("systems")
+    yield "model", config.get("model")
+    sources = config.get("sources") or {}
+    for tag, count in (config.get("datasets") or {}).items():
+        yield f"dataset {tag or '(no tag)'}", {"examples": f"{count:,}", **_flatten(sources.get(tag))}
+    yield "which examples", config.get("sample") if config.get("max_examples") else "all"
+    yield "at most", config.get("max_examples")
+    yield "seed", config.get("seed")
+    yield "repeats", config.get("repeats")
+    yield "score that counts", config.get("score_field")
+    yield "primary score", config.get("primary")
+    yield "a pass needs a score of", config.get("threshold")
+    yield "baseline", facts.baseline
+    yield "margin", config.get("margin")
+    yield "evaluators", config.get("evaluators")
+    yield "metrics", [each.get("name", "") for each in config.get("metrics") or () if isinstance(each, Mapping)]
+    yield "tokenizer", config.get("tokenizer")
+    yield "prices", config.get("prices")
+    yield "behind the systems", config.get("reports")
+    yield "time of each system", {name: seconds(value) for name, value in facts.result.timing.items()}
+    yield "examples at a time", config.get("max_workers")
+    yield "rows from the cache", config.get("reused")
+    yield "stopped early", config.get("stopped")
+    yield "systems that were stopped", config.get("stopped_systems")
+
+
+def _flatten(source: Any) -> dict[str, Any]:
+    return dict(source) if isinstance(source, Mapping) else {} if source is None else {"source": source}
+
+
+def _show(value: Any) -> Child:
+    if isinstance(value, Mapping):
+        shown = [element("li", None, f"{key}: ", _inline(item)) for key, item in value.items() if item not in _EMPTY]
+        return element("ul", None, *shown)
+    if isinstance(value, str) and ("\n" in value or value.startswith("context-bench ")):
+        return element("pre", None, value)
+    return _inline(value)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_inline(item)}" for key, item in value.items() if item not in _EMPTY)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value > 9999 else str(value)

@@ -1,0 +1,244 @@
+"""The page in a real Chromium: nothing runs that should not, nothing is asked for, and everything can be used."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command import called
+from context_bench import evaluate
+from context_bench.report import HtmlReporter
+from injections import INJECTIONS
+from report_pages import make_result
+from rows import make_row
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = Path(os.environ.get("CONTEXT_BENCH_CHROMIUM", "/usr/bin/chromium"))
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is missing: `make system` installs it"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: requirements-dev.txt has it")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems on needles, written by the command line from its store."""
+    folder = tmp_path_factory.mktemp("report")
+    systems = ("--system", "passthrough", "--system", "truncate:ratio=0.5")
+    data = ("--dataset", "needle:length=500|1000,n=40", "--score-field", "answer_in_context")
+    done = called(*systems, *data, "--quiet", "--report", "page.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "page.html"
+
+
+class Opened:
+    """A page with what it said and asked for."""
+
+    def __init__(self, browser: Browser, path: Path, address: str = "", **options: Any) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.context = browser.new_context(**options)
+        self.page: Page = self.context.new_page()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri() + address)
+        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+    def wait_for(self, found: str) -> None:
+        """Wait until the line above the list of examples says so."""
+        self.page.locator("#found", has_text=found).wait_for()
+
+    def find_row_texts(self, column: int) -> list[str]:
+        return self.page.eval_on_selector_all(
+            "#rows tr", f"rows => rows.map(row => row.children[{column - 1}].textContent)"
+        )
+
+
+def test_it_opens_without_a_complaint_and_asks_for_nothing(browser: Browser, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        assert opened.asked == [report.as_uri()]
+        assert opened.said == []
+        assert opened.page.locator("#found").inner_text() == "1–50 of 160 rows"
+
+
+def test_filters_search_and_sort(browser: Browser, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page, found = opened.page, opened.page.locator("#found")
+        page.select_option("#by-system", label="truncate:ratio=0.5")
+        opened.wait_for("of 80 rows")
+        page.select_option("#by-outcome", "wrong")
+        opened.wait_for("of 41 rows")  # those of the later half, and one that the cut goes through
+        page.select_option("#by-flip", "-1")
+        assert found.inner_text() == "1–41 of 41 rows (of 160)"
+        page.fill("#search", "needle-1000")
+        opened.wait_for("of 20 rows")
+        page.click("#reset")
+        opened.wait_for("of 160 rows")
+        page.click("[data-sort=score]")
+        assert set(opened.find_row_texts(4)) == {"0.000", "1.000"}
+        assert opened.find_row_texts(4)[0] == "0.000"
+        page.click("[data-sort=score]")
+        assert set(opened.find_row_texts(4)) == {"1.000"}
+        assert page.get_attribute("th.c-score", "aria-sort") == "descending"
+        page.fill("#score-to", "0.5")
+        opened.wait_for("of 41 rows")
+        assert opened.said == []
+
+
+def test_an_example_opens_by_keyboard_and_its_link_leads_to_it(browser: Browser, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+        page.keyboard.press("/")
+        page.keyboard.type("d1.00")
+        opened.wait_for("of 4 rows")
+        page.locator("#search").blur()
+        for key in ("j", "j", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_selector("dialog[open]")
+        title = page.locator("#one-title").inner_text()
+        assert title == "needle-500-d1.00-of40-s0-039 · truncate:ratio=0.5"
+        dropped = page.locator("#one-body del").all_inner_texts()
+        evidence = page.locator("#one-body del mark").all_inner_texts()
+        assert dropped
+        assert len(evidence) == 1, "the needle stands at the end, in the half that was cut off"
+        address = page.evaluate("location.hash")
+        page.keyboard.press("Escape")
+        assert page.evaluate("location.hash") == "#examples"
+        assert opened.said == []
+    with Opened(browser, report, address) as opened:
+        opened.page.wait_for_selector("dialog[open]")
+        assert opened.page.locator("#one-title").inner_text() == title
+
+
+def test_the_theme_can_be_switched_and_is_that_of_the_system_at_first(browser: Browser, report: Path) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with Opened(browser, report, color_scheme="dark") as opened:
+        assert opened.page.evaluate(ground) == "rgb(23, 24, 26)"
+        opened.page.click("#theme")
+        assert opened.page.evaluate(ground) == "rgb(252, 252, 251)"
+
+
+def test_it_prints_with_folded_numbers_open(browser: Browser, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        assert len(opened.page.pdf(format="A4")) > 20_000
+        opened.page.emulate_media(media="print")
+        assert not opened.page.is_visible(".banner")
+        assert opened.page.is_visible("h1")
+
+
+def test_marks_tell_their_values(browser: Browser, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        opened.page.locator("#pareto .mark").first.hover()
+        assert opened.page.locator("#tip").inner_text().startswith("passthrough: mean score 1.000")
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_is_wider_than_the_window(browser: Browser, report: Path, width: int) -> None:
+    with Opened(browser, report, viewport={"width": width, "height": 800}) as opened:
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, report: Path, scheme: str) -> None:
+    package = pytest.importorskip("axe_playwright_python", reason="axe is missing: requirements-dev.txt has it")
+    script = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    with Opened(browser, report, bypass_csp=True, color_scheme=scheme) as opened:
+        opened.page.evaluate(script)
+        for _ in range(2):
+            found = opened.page.evaluate("axe.run()")["violations"]
+            assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+            if not opened.page.locator("dialog[open]").count():
+                opened.page.click("#rows tr")
+                opened.page.wait_for_selector("dialog[open]")
+
+
+def test_no_injection_runs_or_changes_the_layout(browser: Browser, tmp_path: Path) -> None:
+    """Every text stands in ids, questions, contexts, gold answers, replies, errors and names of tools at once."""
+    examples = [
+        {"id": f"{number} {text}", "context": f"{text}\n{text}", "question": text, "answer": text, "dataset": text}
+        for number, text in enumerate(INJECTIONS)
+    ]
+
+    def answers(example: dict[str, Any]) -> dict[str, Any]:
+        if example["id"].startswith("1"):
+            raise ValueError(example["question"])
+        return {"response": example["question"], "context": example["context"][1:]}
+
+    answers.__name__ = INJECTIONS[0]
+    result = evaluate([answers], examples, cache_dir=str(tmp_path), progress=False)
+    path = tmp_path / "page.html"
+    path.write_text(HtmlReporter(str(tmp_path)).render(result), encoding="utf-8")
+    with Opened(browser, path, viewport={"width": 1200, "height": 900}) as opened:
+        page = opened.page
+        page.click("#rows tr")
+        page.wait_for_selector("dialog[open]")
+        for _ in range(len(INJECTIONS) - 1):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_selector("#later:disabled")
+        page.wait_for_timeout(200)
+        page.keyboard.press("Escape")
+        page.mouse.move(400, 400)
+        assert opened.said == []
+        assert opened.asked == [path.as_uri()]
+        assert page.evaluate("window.__ran") is None
+        assert page.evaluate("document.documentElement.scrollWidth") == 1200
+        assert page.evaluate("document.querySelectorAll('script:not([type])').length") == 1
+        assert (
+            page.evaluate(
+                "document.querySelectorAll('iframe, img, object, embed, link, base, form:not(#picks)').length"
+            )
+            == 0
+        )
+        assert page.is_visible("#examples")
+
+
+def test_fifty_thousand_rows_open_and_filter_within_seconds(browser: Browser, tmp_path: Path) -> None:
+    rows = [
+        make_row(
+            float(number % 3 > 0), system=f"s{number % 5}", example_id=f"e{number // 5}", response=f"answer {number}"
+        )
+        for number in range(50_000)
+    ]
+    path = tmp_path / "page.html"
+    path.write_text(HtmlReporter().render(make_result(rows)), encoding="utf-8")
+    wanted = sum("4999" in f"e{n // 5} {n}" for n in range(50_000))
+    began = time.perf_counter()
+    with Opened(browser, path) as opened:
+        loaded = time.perf_counter() - began
+        began = time.perf_counter()
+        opened.page.fill("#search", "answer 4999")
+        opened.wait_for(f"of {wanted} rows")
+        searched = time.perf_counter() - began
+        assert opened.page.locator("#found").inner_text() == f"1–{wanted} of {wanted} rows (of 50,000)"
+    print(f"50,000 rows: {path.stat().st_size / 1e6:.1f} MB, opened in {loaded:.2f} s, searched in {searched:.2f} s")
+    assert loaded < 10
+    assert searched < 5

@@ -1,0 +1,207 @@
+"""The page: what stands on it, what it says was not measured, its size, and that data stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_bench import evaluate
+from context_bench.report import HtmlReporter
+from injections import INJECTIONS
+from report_pages import Outline, make_result, read_blocks, read_index
+from rows import make_row
+
+
+def _compare_two() -> Any:
+    """200 examples: the second system is wrong on the last 50 of them."""
+    rows = []
+    for number in range(200):
+        cells = {"example_id": f"needle-{1000 * (1 + number % 2)}-d0.{number % 10}0-of9-s0-{number:03d}"}
+        rows.append(make_row(1.0, system="whole", output_tokens=100, input_tokens=100, latency=0.2, **cells))
+        right = float(number < 150)
+        rows.append(make_row(right, system="half", output_tokens=50, input_tokens=100, latency=0.1, **cells))
+    for row in rows:
+        row.metadata["output"] = "context"
+    return make_result(rows, returns={"whole": "context", "half": "context"})
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return HtmlReporter().render(_compare_two())
+
+
+def test_the_question_and_the_answer_stand_first(page: str) -> None:
+    texts = [text for text in Outline(page).texts if text.strip()]
+    assert any(text.startswith("How does half compare with whole on ") for text in texts)
+    (answer,) = [text for text in texts if text.startswith("Against whole ")]
+    # 50 of 200 lost: -0.25, and half of the tokens saved
+    assert "half is worse (-0.250, 50.0% of the tokens saved)" in answer
+
+
+def test_the_parts_are_in_their_order(page: str) -> None:
+    wanted = [
+        "headline",
+        "pareto",
+        "datasets",
+        "needles",
+        "evidence",
+        "meters",
+        "times",
+        "errors",
+        "method",
+        "examples",
+    ]
+    assert re.findall(r'<section id="(\w+)"', page) == wanted
+
+
+def test_numbers_have_intervals_and_verdicts(page: str) -> None:
+    assert "▼ worse" in page
+    assert re.search(r"0\.750</span><small>\[0\.6\d\d, 0\.8\d\d\]</small>", page)
+
+
+def test_the_front_is_what_no_other_beats(page: str) -> None:
+    """`half` is cheaper and `whole` is better, so both are on it."""
+    (caption,) = re.findall(r"<figcaption>Up and to the left[^<]*", page)
+    assert "beats on both: half, whole." in caption
+
+
+def test_needles_are_averaged_by_length_and_depth(page: str) -> None:
+    """Numbers 0 to 199: even ones have 1,000 tokens and depths of 0, .2, .4, .6 or .8; so 20 in each cell."""
+    cells = re.findall(r'data-tip="half: ([\d,]+) tokens, depth ([\d–%]+): ([\d.]+), (\d+) examples"', page)
+    assert len(cells) == 10
+    assert set(cells[:2]) == {("1,000", "0–20%", "0.75", "20"), ("1,000", "20–40%", "0.75", "20")}
+    assert "half minus whole: 1,000 tokens, depth 0–20%: -0.25, 20 examples" in page
+
+
+def test_what_was_not_measured_is_said(page: str) -> None:
+    for name in ("evidence", "meters"):
+        part = page.partition(f'<section id="{name}"')[2].partition("</section>")[0]
+        assert "Not measured: " in part
+    assert "Overhead of a proxy: not measured" in page
+    assert "None of 400 rows failed." in page
+
+
+def test_errors_are_grouped_by_kind() -> None:
+    rows = [make_row(example_id=number, error=f"Timeout: after {number} s") for number in range(3)]
+    page = HtmlReporter().render(make_result([*rows, make_row(example_id=9, error="Refused: no"), make_row(1.0)]))
+    part = page.partition('<section id="errors"')[2].partition("</section>")[0]
+    assert re.findall(r'<th scope="row">(\w+)</th><td>(\d+)</td>', part) == [("Timeout", "3"), ("Refused", "1")]
+
+
+def test_rows_say_what_flipped_against_the_baseline(page: str) -> None:
+    index = read_index(page)
+    columns, names = index["columns"], index["names"]
+    assert index["rows"] == 400
+    assert columns["flip"].count(-1) == 50
+    assert {names["system"][columns["system"][place]] for place, flip in enumerate(columns["flip"]) if flip} == {"half"}
+
+
+def test_it_asks_nothing_of_anybody(page: str) -> None:
+    for tag, name, value in Outline(page).attributes:
+        assert name not in ("src", "srcset", "action", "style"), (tag, name)
+        assert not name.startswith("on"), (tag, name)
+        assert name != "href" or value.startswith("#")
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_policy_names_the_script_and_the_style_that_are_there(page: str) -> None:
+    (policy,) = [value for tag, name, value in Outline(page).attributes if tag == "meta" and "default-src" in value]
+    for tag in ("script", "style"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+# --- size
+
+
+def test_a_thousand_rows_make_at_most_two_megabytes_and_cuts_are_said(tmp_path: Path) -> None:
+    """Random letters hardly compress: as bad as it gets."""
+    draw = random.Random(1)
+
+    def write(length: int) -> str:
+        return "".join(draw.choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n", k=length))
+
+    examples = [
+        {"id": f"e{n}", "context": write(6_000) + "THE EVIDENCE" + write(6_000), "question": write(300), "answer": "x"}
+        | {"evidence": ["THE EVIDENCE"]}
+        for n in range(500)
+    ]
+
+    def turns(example: dict[str, Any]) -> str:
+        return str(example["context"])[::-1]
+
+    def keeps(example: dict[str, Any]) -> str:
+        return str(example["context"])
+
+    result = evaluate([turns, keeps], examples, cache_dir=str(tmp_path), progress=False)
+    page = HtmlReporter(str(tmp_path)).render(result)
+    assert read_index(page)["rows"] == 1000
+    assert len(page.encode()) <= 2_000_000
+    assert len(page.encode()) >= 300_000
+    rows = read_blocks(page)
+    assert all(any(kind == "f" for _, pieces in row["context"] for kind, _, _ in pieces) for row in rows)
+
+
+def test_the_context_has_what_was_dropped_and_the_evidence_marked(tmp_path: Path) -> None:
+    example = {"id": 1, "context": "one two\nthe code is 42\nthree", "answer": "42", "evidence": ["the code is 42"]}
+
+    def drops(example: dict[str, Any]) -> str:
+        return "one two\nthree"
+
+    result = evaluate([drops], [example], cache_dir=str(tmp_path), progress=False)
+    (row,) = read_blocks(HtmlReporter(str(tmp_path)).render(result))
+    assert row["gold"] == ["42"]
+    ((_, pieces),) = row["context"]
+    assert ["d", "the code is 42", 1] in pieces
+    assert "".join(text for kind, text, _ in pieces if kind in "kd") == example["context"]
+
+
+def test_without_a_store_the_page_says_that_contexts_are_not_known(page: str) -> None:
+    assert read_blocks(page)[0]["gold"] is None
+    assert read_blocks(page)[0]["context"] == []
+
+
+# --- data stays text
+
+
+def _inject(text: str) -> Any:
+    rows = [
+        make_row(1.0, system=text, example_id=text, dataset=text, response=text),
+        make_row(0.0, system="b", example_id=text, dataset=text, response=text),
+        make_row(system="b", example_id="2", dataset=text, error=f"{text}: {text}"),
+        make_row(None, system=text, example_id="2", dataset=text),
+    ]
+    for row in rows:
+        row.metadata |= {"injected_tools": [text], "llm-judge": {"rationale": text}, "traceback": [text]}
+        row.unscored = {text: text} if row.error is None else {}
+    notes = {text: {"mean_score": text}}
+    result = make_result(rows, command=[text], run_file=text, sources={text: {text: text}}, model=text)
+    result.notes |= notes
+    return result
+
+
+def test_there_are_at_least_sixty() -> None:
+    assert len(set(INJECTIONS)) >= 60
+
+
+@pytest.mark.parametrize("number", range(len(INJECTIONS)))
+def test_no_text_of_data_becomes_anything_else(number: int) -> None:
+    text = INJECTIONS[number]
+    plain = Outline(HtmlReporter().render(_inject("two\nlines" if "\n" in text else "plain")))
+    page = HtmlReporter().render(_inject(text))
+    outline = Outline(page)
+    assert sorted(outline.elements) == sorted(plain.elements)
+    assert outline.comments == []
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]", page)
+    page.encode()
+    assert read_index(page)["rows"] == 4
