@@ -255,11 +255,15 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
         make_row(1.0, input_tokens=10, output_tokens=5, latency=1.0, dataset="d", metadata=card),
         make_row(0.0, dataset="e"),
     ]
+    for row in rows:
+        row.scores["f1"] = row.scores["score"]
     for name, cell, _ in table("docs/scores.md", "metric"):
+        if name.startswith("Repeats"):  # it wants several answers to each example: tests/metrics/test_repeats.py
+            continue
         keys = re.findall(r"`([^`]+)`", cell)
         keys = [key if not key.startswith("_") else keys[0].partition("_")[0] + key for key in keys]
         given = getattr(context_bench.metrics, name)().compute(rows)
-        assert {key.replace("<tag>", "d") for key in keys} == set(given) - {"dataset:e"}, (name, given)
+        assert {key.replace("<tag>", "d") for key in keys} == set(given) - {"dataset:e"}, name
 
 
 def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:

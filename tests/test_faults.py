@@ -80,10 +80,10 @@ def test_an_unreliable_server_loses_nothing_and_doubles_nothing(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (raw(b'{"choices": [{"message": {"content": "caf\xe9"}}]}'), "no JSON"),
-        (raw(b""), "no JSON"),
+        (raw(b'{"choices": [{"message": {"content": "caf\xe9"}}]}'), "not JSON"),
+        (raw(b""), "not JSON"),
         (raw(b"null"), "not a chat completion"),
-        (raw(b"[" * 100_000), "no JSON"),
+        (raw(b"[" * 100_000), "not JSON"),
         (reply(200, {"choices": []}), "not a chat completion"),
         (reply(500, {"error": {"message": "the model is on fire"}}), "the model is on fire"),
         (reply(418, {"detail": "short and stout"}), "short and stout"),
@@ -108,7 +108,7 @@ def test_text_that_is_escaped_badly_is_still_text() -> None:
     with Server(raw(body)) as server:
         proxy = OpenAIProxy(server.url, max_retries=0, timeout=2.0)
         (row,) = (result := evaluate(proxy, numbered(1))).rows
-    assert row.error is None or "no JSON" in row.error
+    assert row.error is None or "not JSON" in row.error
     assert result.to_json()
 
 

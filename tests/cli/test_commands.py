@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 
@@ -20,13 +19,3 @@ def test_a_command_is_the_main_of_the_module_with_its_name(command: str) -> None
     assert module.__name__ == f"context_bench.cli.{command.replace('-', '_')}"
     assert callable(module.main)
     assert str(module.__doc__).startswith(f"`context-bench {command}")
-
-
-@pytest.mark.parametrize("package", ["cli", "sandbox", "conformance", "metrics"])
-def test_a_module_name_means_one_thing(package: str) -> None:
-    places: dict[str, list[str]] = defaultdict(list)
-    for path in ROOT.rglob("*.py"):
-        places[path.stem].append(path.relative_to(ROOT).as_posix())
-    commands = {command.replace("-", "_") for command in COMMANDS} | {"__init__"}
-    own = {path.stem for path in (ROOT / package).rglob("*.py")} - (commands if package == "cli" else {"__init__"})
-    assert {name: places[name] for name in own if len(places[name]) > 1} == {}

@@ -143,6 +143,7 @@ VALUES: dict[str, Any] = {
     "dry-run": False,
     "fail-if": ["error_rate > 0.9"],
     "junit": "gate.xml",
+    "report": "page.html",
     "summary": "gate.md",
     "quiet": True,
     "verbose": False,

@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 396, 40, 160, 34, 346
 
 
 class Cost(NamedTuple):
-    """What the plot holds quality against: by system, its name, and how it is written."""
+    """The cost that quality is plotted against: by system, its name, and how it is written."""
 
     values: dict[str, float]
     title: str

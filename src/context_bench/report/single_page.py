@@ -23,7 +23,7 @@ from context_bench.report.sentences import answer_sentence, ask_sentence, list_n
 __all__ = ["Run", "make_page"]
 
 Run = tuple[RunFacts, Iterable[Source]]
-"""What is known of a run before its rows are read, and its rows."""
+"""The facts of a run that are known before its rows are read, and its rows."""
 
 
 @cache

@@ -13,7 +13,7 @@ __all__ = ["PassedOn", "compare_passed_on"]
 
 
 class PassedOn(NamedTuple):
-    """What was sent against what was passed on; `parts` is empty where the title says it all."""
+    """A request as sent against what was passed on; `parts` is empty where the title says it all."""
 
     title: str
     parts: list[Part]
