@@ -14,4 +14,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq && apt-get install -y -qq $missing >/dev/null || echo "could not be installed:$missing"
+apt-get update -qq
+for package in $missing; do
+    apt-get install -y -qq "$package" >/dev/null || echo "could not be installed: $package"
+done
