@@ -70,7 +70,7 @@ class GuardedTally:
         self._tally: Any = None
         try:
             self._tally = metric.start() if can_start(metric) else _ListTally(metric)  # type: ignore[attr-defined]
-        except Exception as error:  # noqa: BLE001 - whatever it raises is its own
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is its own
             self.failure = describe(error)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GuardedTally:
@@ -78,7 +78,7 @@ class GuardedTally:
         same._metric, same.failure, same._tally = self._metric, self.failure, None
         try:
             same._tally = copy.deepcopy(self._tally, memo)
-        except Exception as error:  # noqa: BLE001
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             same.failure = f"its tally cannot be copied ({describe(error)})"
         return same
 
@@ -91,7 +91,7 @@ class GuardedTally:
         if self.failure is None:
             try:
                 self._tally.add(row)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.failure = describe(error)
                 raise
 
@@ -108,7 +108,7 @@ class GuardedTally:
                 values, notes = _check_numbers(self._tally.result())
                 notes |= {str(key): str(note) for key, note in read_notes(self._tally).items()}
                 _add_unmeasured(values, notes, read_unmeasured(self._tally))
-            except Exception as error:  # noqa: BLE001
+            except (Exception, SystemExit) as error:  # noqa: BLE001
                 self.failure = describe(error)
         if self.failure is not None:
             keys = find_columns(self._metric) or {self._metric.name: ""}
@@ -122,7 +122,7 @@ class GuardedTally:
             return {}
         try:
             given = read_intervals(self._tally)
-        except Exception:  # noqa: BLE001 - the number stands without it
+        except (Exception, SystemExit):  # noqa: BLE001 - the number stands without it
             return {}
         return {str(key): value for key, value in given.items() if isinstance(value, Interval)}
 
@@ -190,7 +190,7 @@ def check_metric_members(metric: Metric) -> None:
     if can_start(metric):
         try:
             tally = metric.start()  # type: ignore[attr-defined]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(f"metric {metric.name!r}: start() failed: {describe(error)}") from error
         if not isinstance(tally, Tally):
             raise UsageError(f"metric {metric.name!r}: start() must return an object with add(row) and result()")

@@ -62,8 +62,27 @@ def test_clusters_of_one_are_the_plain_t_test() -> None:
 
 def test_differences_of_scores_get_one_change_in_each_direction() -> None:
     plain, found = clustered_difference(_sums(GROUPS), scores=False), clustered_difference(_sums(GROUPS))
-    assert found.centre == pytest.approx(plain.value * 25 / 27)
-    assert found.variance == pytest.approx(plain.variance * (25 / 27) ** 2 + 2 / 27**2)
+    unseen = 2 * 4 / 25  # of four clusters with 25 differences, two more are so much of one
+    assert found.centre == pytest.approx(plain.value * 4 / (4 + unseen))
+    assert found.variance == pytest.approx(plain.variance * (4 / (4 + unseen)) ** 2 + unseen / (4 + unseen) ** 2)
+
+
+def test_asking_again_tells_nothing_of_other_examples() -> None:
+    def ask(repeats: int) -> ClusterSums:
+        sums = ClusterSums()
+        for example in range(20):
+            for _ in range(repeats):
+                sums.add(str(example), -1.0 if example == 0 else 0.0)
+        return sums
+
+    once = PairedSums()
+    for example in range(20):
+        once.add(0.0 if example == 0 else 1.0, 1.0)
+    interval = paired_difference(once).interval()
+    for repeats in (2, 3, 20):
+        found = clustered_difference(ask(repeats), repeated=True).interval()
+        assert found.low == pytest.approx(interval.low, abs=0.006)
+        assert found.high == pytest.approx(interval.high, abs=0.006)
 
 
 def test_the_mean_is_wilsons_on_the_effective_size() -> None:

@@ -114,7 +114,7 @@ def test_answers_to_one_example_are_a_cluster() -> None:
             sums.add(f"e{n}", score)
     found = compare_rows(first, second, repeats=True)
     assert found.pairs == 6
-    assert found.difference() == clustered_difference(sums)
+    assert found.difference() == clustered_difference(sums, repeated=True)
 
 
 def test_unpaired() -> None:

@@ -123,9 +123,11 @@ def test_the_limits_by_hand() -> None:
     expected["-0.050 [-0.44, 0.36]"] = (centre - half, centre + half)
 
     two = numpy.full(5, 2.0)
-    variance = _jackknife((system - baseline).reshape(5, 2).sum(1), two) * (10 / 12) ** 2 + 2 / 12**2
+    variance = (
+        _jackknife((system - baseline).reshape(5, 2).sum(1), two) * (5 / 6) ** 2 + 1 / 6**2
+    )  # two pairs are one cluster
     half = scipy.t.ppf(0.975, 4) * math.sqrt(variance)
-    expected["-0.050 [-0.55, 0.46]"] = (-0.5 / 12 - half, -0.5 / 12 + half)
+    expected["-0.050 [-0.64, 0.56]"] = (-0.5 / 12 - half, -0.5 / 12 + half)
 
     extra = (0.65**2 + 0.35**2) / 4
     size = 10 * (2.275 + extra / 2) / (100 * _jackknife(system.reshape(5, 2).sum(1), two) + extra)

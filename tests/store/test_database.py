@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import resource
 import shutil
 import sqlite3
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -218,7 +220,8 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
 
 def test_a_file_that_may_not_grow(here: Path) -> None:
     """The same as a full disk, for everybody."""
-    write(here / "big.jsonl", *range(400), notes="n" * 5_000)
+    noise = random.Random(1)  # what cannot be compressed
+    write(here / "big.jsonl", *range(400), notes="".join(noise.choices(string.printable[:90], k=8_000)))
 
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))

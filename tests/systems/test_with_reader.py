@@ -234,7 +234,7 @@ def test_waiting_for_the_compressor_s_turn_is_no_latency() -> None:
     assert running[1] == 1
     assert all(0.3 <= row.metadata["compressor_seconds"] < 1.2 for row in rows)
     assert max(row.latency for row in rows) < 1.2  # the last one waited for 1.5 s
-    assert max(row.metadata["waited"] for row in rows) > 1.2
+    assert max(row.metadata["waited"] for row in rows) > 1.0
 
 
 def test_back_off_is_no_latency_either() -> None:

@@ -20,7 +20,6 @@ from context_bench.comparison import check_margin
 from context_bench.gates import Outcome, list_compared
 from context_bench.reporters.comparison_table import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
-from context_bench.stats import DEFAULT_MARGIN
 from context_bench.store import Store
 
 __all__ = ["main"]
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _build_parser().parse_args(arguments[1:])
     gate = Gate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))
-    margin = check_margin(options.margin)
+    margin = None if options.margin is None else check_margin(options.margin)
     with (
         show_warnings(quiet=options.quiet),
         ExitStack() as stack,
@@ -79,9 +78,8 @@ def _build_parser() -> Parser:
     add(
         "--margin",
         type=number,
-        default=DEFAULT_MARGIN,
         metavar="X",
-        help="difference of scores that does not matter (default: %(default)s)",
+        help="difference of scores that does not matter (default: that of the baseline's run)",
     )
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to list (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")

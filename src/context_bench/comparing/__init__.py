@@ -4,5 +4,3 @@ Rows are read as streams and paired as they come, so that memory stays small wha
 """
 
 from __future__ import annotations
-
-__all__ = ["incomparable", "inputs", "runs"]

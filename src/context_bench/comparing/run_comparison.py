@@ -113,7 +113,7 @@ class RunComparison:
 
 
 def compare_runs(
-    selections: Sequence[Selection], *, baseline: str | None = None, margin: float = DEFAULT_MARGIN
+    selections: Sequence[Selection], *, baseline: str | None = None, margin: float | None = None
 ) -> RunComparison:
     """Compare everything with the baseline.
 
@@ -121,7 +121,7 @@ def compare_runs(
         selections: Runs with the systems of each that count. Of one run its systems are compared with each other; of
             several each system with the one of the same name in the first, or with its only one.
         baseline: Of one run the name of a system, of several the run as it was typed.
-        margin: A difference within it does not matter.
+        margin: A difference within it does not matter; that of the baseline's run by default.
     """
     label, contests, left_out = _match(_merge_runs(selections), baseline)
     if not contests:
@@ -132,6 +132,8 @@ def compare_runs(
     for each in contests:
         if not each.list_datasets():
             raise UsageError(_explain_no_dataset(each))
+    if margin is None:
+        margin = float(contests[0].baseline.config.get("margin") or DEFAULT_MARGIN)
     _judge(contests, margin)
     several = any(len(each.list_datasets()) > 1 for each in contests)
     warnings: dict[str, None] = {}

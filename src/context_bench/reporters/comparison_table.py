@@ -116,7 +116,8 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     yield from _explain_pairs(comparison.contests)
     how = " and ".join(_COMPARISONS[kind] for kind in sorted(kinds, reverse=True))
     many = len(comparison.contests)
-    corrected = f", p corrected for {many} comparisons (Holm), intervals not" if many > 1 else ""
+    family = sum(not each.control for each in comparison.contests)
+    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
     yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
     if comparison.left_out:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."

@@ -91,7 +91,8 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if comparison is not None and comparison.verdicts:
         what = name_metric(comparison.metric)
         count = len(comparison.verdicts)
-        corrected = f", p corrected for {count} comparisons (Holm), intervals not" if count > 1 else ""
+        family = sum(not verdict.control for verdict in comparison.verdicts)
+        corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):

@@ -98,16 +98,25 @@ def clustered_mean(sums: ClusterSums) -> Mean:
     return Mean(mean, size, math.nan, count - 1, n, "clusters")
 
 
-def clustered_difference(sums: ClusterSums, *, scores: bool = True) -> Difference:
-    """Give the mean of differences that come in clusters, t with one degree fewer than clusters."""
+def clustered_difference(sums: ClusterSums, *, scores: bool = True, repeated: bool = False) -> Difference:
+    """Give the mean of differences that come in clusters, t with one degree fewer than clusters.
+
+    Args:
+        sums: Over the clusters.
+        scores: Whether they are differences of scores in [0, 1], of which some may not have been seen yet.
+        repeated: Whether a cluster holds answers to one example. What was not seen is then two whole examples, as in
+            `paired_difference`: asking again tells nothing of other examples.
+    """
     value, variance = _jackknife(sums)
     count, n = len(sums.groups), sums.n
     if math.isnan(variance):
         return Difference(value, math.nan, math.nan, 0, n, "clusters", count)
     if not scores:
         return Difference(value, value, variance, count - 1, n, "clusters", count)
-    shrunk = n / (n + UNSEEN_PAIRS)
-    variance = variance * shrunk * shrunk + UNSEEN_PAIRS / (n + UNSEEN_PAIRS) ** 2
+    # Two unseen pairs weigh as the part of a cluster that they are; with answers to one example they are whole ones.
+    unseen = UNSEEN_PAIRS if repeated else UNSEEN_PAIRS * count / n
+    shrunk = count / (count + unseen)
+    variance = variance * shrunk * shrunk + unseen / (count + unseen) ** 2
     return Difference(value, value * shrunk, variance, count - 1, n, "clusters", count)
 
 

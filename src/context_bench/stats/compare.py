@@ -59,6 +59,8 @@ class DatasetPairs:
     first: Moments = field(default_factory=Moments)
     second: Moments = field(default_factory=Moments)
     grouped: int = 0
+    repeated: int = 0
+    """Pairs whose group is the example itself, which was answered several times."""
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
 
@@ -73,6 +75,7 @@ class DatasetPairs:
         if group is None and repeats:
             group = one.id
         self.grouped += group is not None
+        self.repeated += group == one.id
         self.groups.add(str(group), first - second)
         if not (one.error or two.error):
             self.clean.add(first, second)
@@ -86,7 +89,8 @@ class DatasetPairs:
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the difference over the pairs, by clusters where there are any."""
         if self.clustered:
-            return clustered_difference(self.clean_groups if without_errors else self.groups)
+            groups = self.clean_groups if without_errors else self.groups
+            return clustered_difference(groups, repeated=self.repeated == self.pairs.n)
         return paired_difference(self.clean if without_errors else self.pairs)
 
 
