@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
+from context_bench import evaluate
 from context_bench.comparison import Comparison, DollarSaving, check_margin, choose_baseline, name_twin, read_value
 from context_bench.errors import UsageError
 from context_bench.stats import Interval, NoiseFloor
@@ -64,3 +66,30 @@ def test_one_that_was_stored_before_there_was_noise_can_be_read() -> None:
     stored = Comparison("a", "mean_score", 0.02, []).to_dict()
     del stored["noise"], stored["savings"]
     assert Comparison.from_dict(stored) == Comparison("a", "mean_score", 0.02, [])
+
+
+class _Lost:
+    """Returns a context in which nothing of the example is left."""
+
+    name = "lost"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"context": "I am sorry, the context was lost."}
+
+
+def test_no_verdict_on_a_score_that_says_nothing_of_quality() -> None:
+    """F1 of a whole context is near 0 for everybody: a system that loses all of it must not be called equivalent."""
+    filler = "x y z " * 60
+    data = [{"id": n, "context": f"{filler}It is v{n}.", "question": "?", "answer": f"v{n}"} for n in range(200)]
+    result = evaluate(["passthrough", _Lost()], data, progress=False)
+    assert result.comparison is not None
+    (verdict,) = result.comparison.verdicts
+    assert (verdict.word, verdict.not_worse, verdict.needed_n) == ("undecided", False, None)
+    assert "answer_in_context" in verdict.reason
+    assert result.compare() == result.comparison
+    other = result.compare(margin=0.1)
+    assert other is not None
+    assert other.verdicts[0].word == "undecided"
+    judged = evaluate(["passthrough", _Lost()], data, score_field="answer_in_context", progress=False)
+    assert judged.comparison is not None
+    assert judged.comparison.verdicts[0].word == "worse"

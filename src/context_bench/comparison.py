@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
@@ -21,6 +22,7 @@ __all__ = [
     "DollarSaving",
     "check_margin",
     "choose_baseline",
+    "find_empty_score",
     "name_twin",
     "read_intervals",
     "read_value",
@@ -55,6 +57,23 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
         return None
     competing = [name for name in systems if name not in set(controls)]
     return wanted or next((name for name in _USUAL_BASELINES if name in systems), (competing or systems)[0])
+
+
+def find_empty_score(config: Mapping[str, Any], summary: Mapping[str, Mapping[str, float]]) -> str:
+    """Say why the score of a run tells nothing of quality; empty where it does.
+
+    F1 of a whole context against a short answer is the higher the shorter the context, whatever is left in it. Where a
+    reader or a tap is behind a system, it is an answer that is scored.
+    """
+    returns, primaries = config.get("returns") or {}, (config.get("primary") or {}).values()
+    contexts = [name for name, kind in returns.items() if kind == "context" and name in summary]
+    unread = any("prompt_savings" not in summary[name] for name in contexts)
+    if (config.get("score_field") or "score") != "score" or "f1" not in primaries or not unread:
+        return ""
+    return (
+        "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there, "
+        "and --reader URL has a model answer"
+    )
 
 
 def check_margin(margin: float) -> float:
@@ -132,6 +151,23 @@ class Comparison:
     def of(self, system: str) -> Verdict | None:
         """Return the verdict on a system; None for the baseline itself."""
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
+
+    def withhold(self, reason: str) -> Comparison:
+        """Return it with no verdict on any system, as what was compared says nothing of their quality."""
+
+        def leave_open(verdict: Verdict) -> Verdict:
+            unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
+            clean = None if verdict.word_without_errors is None else "undecided"
+            return replace(
+                verdict, word="undecided", reason=reason, needed_n=None, narrow=unknown, word_without_errors=clean
+            )
+
+        return replace(
+            self,
+            verdicts=[leave_open(each) for each in self.verdicts],
+            by_dataset={tag: [leave_open(each) for each in found] for tag, found in self.by_dataset.items()},
+            notes=(*self.notes, f"no verdict: {reason}"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it."""

@@ -19,6 +19,7 @@ from context_bench.comparison import (
     Comparison,
     check_margin,
     choose_baseline,
+    find_empty_score,
     name_twin,
     read_intervals,
     read_value,
@@ -252,7 +253,9 @@ class EvalResult:
             twin=twin if name_twin(chosen) == twin else None,
         )
         comparer.add(self.rows)
-        return comparer.compare(metric, width, controls)
+        found = comparer.compare(metric, width, controls)
+        empty = find_empty_score(config, self.summary) if metric in SCORE_NAMES else ""
+        return found.withhold(empty) if found is not None and empty else found
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
 from context_bench.comparer import Comparer
-from context_bench.comparison import Comparison, choose_baseline, read_value
+from context_bench.comparison import Comparison, choose_baseline, find_empty_score, read_value
 from context_bench.registry import registry
 from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
@@ -235,6 +235,8 @@ class Summarizer:
                         numbers[name].update(values)
         intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
         comparison = self._compare(config)
+        if comparison is not None and (empty := find_empty_score(config, numbers)):
+            comparison = comparison.withhold(empty)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
         return Summary(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.errors import printable
 from context_bench.reporters.curve_tables import curve_tables
@@ -315,9 +316,6 @@ def _name_score(primary: str | None, card: Card | None) -> str:
 
 
 def _f1_note(result: EvalResult) -> str:
-    """F1 holds a whole context against a short answer, so that the shortest context wins: say what to use instead."""
-    primaries = set(result.config.get("primary", {}).values())
-    contexts = "context" in result.config.get("returns", {}).values()
-    if result.config.get("score_field") != "score" or "f1" not in primaries or not contexts:
-        return ""
-    return "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there."
+    """Say that the score tells nothing of quality, where it does not and no comparison says so."""
+    empty = find_empty_score(result.config, result.summary)
+    return f"{empty}." if empty and result.comparison is None else ""
