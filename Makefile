@@ -2,7 +2,7 @@
 # make test    set up, then run the tests
 # make check   lint, format, types
 # make docs    the docs site, in build/site; any warning fails it
-# make coverage  the tests, with the share of lines and branches that they reach
+# make coverage  the tests, with the share of lines that they reach
 # make bench   speed, side by side with others, as ratios
 # make vendors the real proxies that can be measured, each in an environment of its own
 # make hooks   let git run the quick checks before each commit (pre-commit)

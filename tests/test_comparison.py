@@ -86,7 +86,7 @@ def test_no_verdict_on_a_score_that_says_nothing_of_quality() -> None:
     (verdict,) = result.comparison.verdicts
     assert (verdict.word, verdict.not_worse, verdict.needed_n) == ("undecided", False, None)
     assert "answer_in_context" in verdict.reason
-    assert result.compare() == result.comparison
+    assert result.compare() is result.comparison
     other = result.compare(margin=0.1)
     assert other is not None
     assert other.verdicts[0].word == "undecided"
