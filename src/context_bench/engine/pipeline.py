@@ -31,6 +31,9 @@ Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
 Emit = Callable[[list[Done]], None]
 
+_LOOK_AGAIN = 0.1
+"""Seconds at most until what quick systems returned is taken, while one of them takes its time."""
+
 _HUGE_TEXT = 1_000_000
 """Characters of a reply after which memory is returned to the system, once nothing holds it any more."""
 
@@ -155,13 +158,18 @@ class Pipeline:
         said: list[Outcome] = []
         calls = [(self._caller(job.system), job.item.example) for job in asked]
         calling = asyncio.ensure_future(call_in_thread(self._threads, call_several, calls, said))
-        await asyncio.wait((calling,), timeout=MAX_BATCH_DELAY)
         # One of them may take its time, or hang: what the others returned does not wait for it.
-        answered = [(job, outcome) for job, outcome in zip(jobs, known) if outcome is not None]
-        early = list(zip(asked, said))
-        await self._take_several([*answered, *early])
+        fresh = [(job, outcome) for job, outcome in zip(jobs, known) if outcome is not None]
+        taken, pause = 0, MAX_BATCH_DELAY
+        while True:
+            await asyncio.wait((calling,), timeout=pause)
+            over = calling.done()
+            answers = list(zip(asked, said))
+            await self._take_several([*fresh, *answers[taken:]])
+            fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
+            if over:
+                break
         await calling
-        await self._take_several(list(zip(asked, said))[len(early) :])
         return asked[len(said) :]
 
     async def _take_several(self, answers: Sequence[Answered]) -> None:
