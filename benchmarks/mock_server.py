@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from context_bench.tap.address import free_port
+
 REPLY = (
     b'{"id":"x","object":"chat.completion","model":"mock","choices":[{"index":0,"message":{"role":"assistant",'
     b'"content":"The answer is Paris, the capital."},"finish_reason":"stop"}],'
@@ -33,9 +35,7 @@ async def app(_scope: Any, protocol: Any) -> None:
 @contextlib.contextmanager
 def serving(delay: float = 0.0, core: int | None = None) -> Iterator[str]:
     """The server on a free port of loopback, on a core of its own; its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--no-ws", "--log-level", "error", "--backpressure", "4096", "benchmarks.mock_server:app"]
     environment = {**os.environ, "MOCK_DELAY": str(delay), "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
+from context_bench.tap.address import free_port
+
 __all__ = [
     "Request",
     "Server",
@@ -122,13 +124,6 @@ def cut(after: int = 0) -> Reply:
 def hang(seconds: float) -> Reply:
     """Say nothing for a while, then answer."""
     return completion("late", delay=seconds)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 AnyServer = TypeVar("AnyServer", bound="Server")

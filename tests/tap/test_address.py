@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.tap.address import is_open_to_others, parse_listen, url_of
+from context_bench.tap.address import free_port, is_open_to_others, parse_listen, url_of
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,11 @@ def test_the_url_is_what_this_machine_can_reach(host: str, url: str) -> None:
 )
 def test_only_loopback_keeps_others_out(host: str, is_open: bool) -> None:
     assert is_open_to_others(host) is is_open
+
+
+def test_a_free_port_is_none_that_the_kernel_gives_to_outgoing_connections() -> None:
+    ports = [free_port() for _ in range(200)]
+    kernel = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(kernel.read_text().split()[0]) if kernel.exists() else 49_152
+    assert all(1_024 < port < first for port in ports)
+    assert len(set(ports)) > 190  # two processes that ask at once do not get the same one

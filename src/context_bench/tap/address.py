@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import socket
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from context_bench.errors import UsageError
@@ -12,6 +15,9 @@ from context_bench.text.masking import mask_text
 __all__ = ["free_port", "is_open_to_others", "parse_listen", "port_of", "url_of"]
 
 LOOPBACK = "127.0.0.1"
+_FIRST_PORT = 20_000
+_TRIES = 50
+_choose = random.Random()  # apart from the seeds of a run: two runs with the same seed need two ports
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
 
 
@@ -43,11 +49,25 @@ def is_open_to_others(host: str) -> bool:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Find a port of loopback that nobody listens on now, and that nobody is likely to take before it is used.
+
+    Ports that the kernel gives to outgoing connections are avoided: one of those is soon somebody else's.
+    """
+    for _ in range(_TRIES):
+        port = _choose.randrange(_FIRST_PORT, _find_first_outgoing_port())
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
+
+
+def _find_first_outgoing_port() -> int:
+    """Return the first port that the kernel gives to outgoing connections, as Linux says it, else as IANA does."""
+    with suppress(OSError, ValueError, IndexError):
+        return max(int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]), _FIRST_PORT + 1)
+    return 49_152
 
 
 def port_of(url: str) -> int:
