@@ -15,6 +15,7 @@ from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret
 from context_bench.http.endpoint import encode, shorten_body
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from servers import Server, cut, free_port, hang, raw, reply
+from timing import depends_on_time
 
 KEY = "sk-test-0123456789abcdef"
 FAST = RetryPolicy(max_retries=3, base_delay=0.01, deadline=10.0)
@@ -88,6 +89,7 @@ def test_retries_end() -> None:
     assert (error.status, error.metadata["attempts"]) == (500, 4)
 
 
+@depends_on_time("the seconds of the request itself are those of the clock on the wall")
 def test_a_rate_limit_uses_up_no_retry_and_its_wish_is_heeded() -> None:
     slow_down = reply(429, headers={"Retry-After": "0.2"})
     with Server(slow_down, slow_down, slow_down, reply(200)) as server:
@@ -128,6 +130,7 @@ def test_without_retries_a_rate_limit_holds_nobody_up() -> None:
     assert [failure[0].status for failure in failures] == [429] * 5
 
 
+@depends_on_time("a deadline is a promise about the clock on the wall")
 @pytest.mark.parametrize("limit", [None, 1])
 def test_everybody_gives_up_on_an_endless_rate_limit_at_the_deadline(limit: int | None) -> None:
     """Most of them never get a turn: the server takes its time to refuse the one that has it."""
@@ -237,6 +240,7 @@ def test_a_web_page_is_not_asked_again_unless_the_api_has_answered_before() -> N
     assert second.attempts == 2
 
 
+@depends_on_time("a time-out is a promise about the clock on the wall")
 def test_an_answer_that_comes_too_late() -> None:
     with Server(hang(5), reply(200)) as server:
         assert post(server, timeout=0.2).attempts == 2

@@ -19,6 +19,7 @@ import pytest
 from context_bench.http.loop import new_event_loop
 from context_bench.http.multi import EpollMulti, open_multi
 from servers import Server, completion, free_port, hang
+from timing import depends_on_time
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="epoll is Linux's")
 
@@ -87,6 +88,7 @@ def test_nobody_there() -> None:
     run(work)
 
 
+@depends_on_time("time-outs end in the order and at the moments of the clock on the wall")
 def test_a_time_out_comes_in_time_beside_a_longer_one() -> None:
     with Server(hang(5)) as server:
 

@@ -14,6 +14,7 @@ import pytest
 from command import shell
 from numbered import right, write
 from servers import Reply, Request, Server, reply
+from timing import depends_on_time
 
 pytest.importorskip("resource", reason="this system has no limit of open files")
 
@@ -57,6 +58,7 @@ def limit_files(number: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_few_files_and_many_workers_cost_no_row(tmp_path: Path) -> None:
     write(tmp_path / "data.jsonl", *range(1500))
     with Server(slow) as server:

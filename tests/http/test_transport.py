@@ -19,6 +19,7 @@ from context_bench.errors import ConnectionFailed, RequestFailed, TimedOut
 from context_bench.http import transport as module
 from context_bench.http.transport import Transport, get_shared_transport, leave_shared_transport
 from servers import Server, completion, cut, free_port, hang, raw, reply
+from timing import depends_on_time
 
 
 @pytest.fixture(params=["epoll", "pycurl's own"])
@@ -199,6 +200,7 @@ def test_something_that_does_not_speak_http() -> None:
         run(main())
 
 
+@depends_on_time("a time-out is a promise about the clock on the wall")
 @both
 def test_no_answer_in_time() -> None:
     with Server(hang(5)) as server:
@@ -260,6 +262,7 @@ def test_many_at_once() -> None:
     assert server.most_in_flight > 30
 
 
+@depends_on_time("closing must be quicker than the answer, by the clock on the wall")
 @both
 def test_closing_ends_what_is_in_flight() -> None:
     async def main() -> None:
@@ -332,16 +335,19 @@ def _hold_loop(timeout: float, hold: float, *, delay: float, requests: int = 5) 
         return asyncio.run(main())
 
 
+@depends_on_time("a time-out is a promise about the clock on the wall")
 def test_a_reply_that_came_in_time_is_no_time_out_when_the_loop_was_held_up() -> None:
     assert len(_hold_loop(1.0, 2.0, delay=0.3)) == 5
 
 
+@depends_on_time("latency is what the clock on the wall says")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when the last byte came")
 def test_the_seconds_of_a_reply_end_with_its_last_byte_not_with_our_attention() -> None:
     seconds = _hold_loop(10.0, 2.0, delay=0.3)
     assert all(0.25 < each < 1.5 for each in seconds), seconds
 
 
+@depends_on_time("a time-out is a promise about the clock on the wall")
 def test_a_server_that_is_too_slow_is_a_time_out_also_when_the_loop_was_held_up() -> None:
     started = time.monotonic()
     with pytest.raises(TimedOut):

@@ -18,6 +18,7 @@ from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
 from context_bench.systems import Command, OpenAIProxy, WithReader
 from context_bench.systems.load import build_systems
 from servers import Server, completion
+from timing import depends_on_time
 
 LOOP = """
 import json, os, subprocess, sys, time
@@ -128,6 +129,7 @@ def test_a_row(program: Make) -> None:
     assert row.metadata["own"] == 7
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_start_up_is_paid_once(program: Make) -> None:
     slow = program(script="import time; time.sleep(0.4)" + LOOP + "    say({'response': 'x'})")
     rows = evaluate(slow, [{**EXAMPLE, "id": n} for n in range(3)]).rows

@@ -13,6 +13,7 @@ from context_bench import OpenAIProxy, evaluate
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed, UsageError
 from context_bench.http import Secret
 from servers import Server, completion, cut, free_port, raw, reply
+from timing import depends_on_time
 
 KEY = "sk-test-0123456789abcdef"
 EXAMPLE = {"id": 1, "context": "Paris is in France.", "question": "Where is Paris?", "answer": "France"}
@@ -288,6 +289,7 @@ def test_a_fault_that_passes_leaves_no_trace_but_its_facts() -> None:
     assert row.metadata["waited"] >= 0.1
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_waiting_for_a_rate_limit_is_no_latency() -> None:
     with Server(reply(429, headers={"Retry-After": "0.5"}), completion("France")) as server:
         (row,) = evaluate(proxy(server, max_retries=1), [EXAMPLE]).rows
@@ -307,6 +309,7 @@ def test_absurd_usage_does_not_hold_a_run_up() -> None:
     assert {row.metadata["completion_tokens"] for row in rows} == {1}
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_the_time_of_the_model_is_latency() -> None:
     with Server(completion("France", delay=0.2)) as server:
         (row,) = evaluate(proxy(server), [EXAMPLE]).rows

@@ -24,6 +24,7 @@ from context_bench.systems import (
     WithReader,
 )
 from servers import Server, completion, free_port, message, reply
+from timing import depends_on_time
 
 EXAMPLE = {
     "id": 1,
@@ -207,6 +208,7 @@ def test_a_price_is_the_reader_s() -> None:
 # Time
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_the_compressor_s_time_and_the_whole() -> None:
     def slow(example: dict[str, Any]) -> str:
         time.sleep(0.2)
@@ -218,6 +220,7 @@ def test_the_compressor_s_time_and_the_whole() -> None:
     assert 0.3 <= row.latency < 0.6
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_waiting_for_the_compressor_s_turn_is_no_latency() -> None:
     running: list[int] = [0, 0]
 
@@ -237,6 +240,7 @@ def test_waiting_for_the_compressor_s_turn_is_no_latency() -> None:
     assert max(row.metadata["waited"] for row in rows) > 1.0
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_back_off_is_no_latency_either() -> None:
     with Server(reply(500), completion("x")) as server:
         row = row_of(WithReader(first_sentence, reader(server, retry_base_delay=2.0)))
