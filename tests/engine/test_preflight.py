@@ -56,7 +56,7 @@ def test_without_it_all_go_together() -> None:
 
 
 def test_each_endpoint_has_a_first_request_of_its_own_and_none_waits_for_another() -> None:
-    slow = lambda request: completion(f"c{number_of(request)}", delay=0.6 if number_of(request) == 0 else 0.0)  # noqa: E731
+    slow = lambda request: completion(f"c{number_of(request)}", delay=2.0 if number_of(request) == 0 else 0.0)  # noqa: E731
     with Server(slow) as one, Server(right) as two:
         systems = [OpenAIProxy(one.url, name="one"), OpenAIProxy(two.url, name="two")]
         result = evaluate(systems, numbered(*range(9)), max_workers=4)

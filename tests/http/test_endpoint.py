@@ -53,7 +53,7 @@ def test_a_reply_and_its_facts() -> None:
         exchange = post(server, {"q": "ä"}, headers={"X-Mine": "yes", "Authorization": Secret(f"Bearer {KEY}")})
     assert exchange.document == {"a": [1, "ü"]}
     assert exchange.attempts == 1
-    assert exchange.waited < 0.5
+    assert exchange.waited < 5
     assert 0 < exchange.seconds < 5
     (request,) = server.requests
     assert (request.path, request.json) == ("/path", {"q": "ä"})
