@@ -22,7 +22,6 @@ SAME_SUBJECT: dict[str, str] = {
     "multiple_choice": "the datasets with options, and the evaluator of their answers",
     "nolima": "the dataset and the rule of its authors",
     "compare": "runs against each other: the formulas, and the command",
-    "batch": "what waits to be flushed together: answers in the engine, writes in the store",
     "load": "builds components of that kind from references",
     "repeats": "several answers to one example: the formulas, and the metric",
 }
