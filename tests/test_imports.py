@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sandbox": BASE | {"processes"},
     # the components, side by side: none knows another kind, but for what a model was sent
     "metrics": BASE | TOKENS,
-    "datasets": BASE | TOKENS,
+    "datasets": BASE | TOKENS | {"wire"},
     "systems": BASE | TOKENS | {"wire", "processes", "http", "store.fingerprints"},
     # what stands behind a proxy
     "tap": BASE | TOKENS | {"wire", "traffic", "processes", "http", "systems", "store.fingerprints"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import pytest
@@ -17,33 +16,7 @@ from context_bench.testing import (
     check_reporter,
     check_system,
 )
-
-ELSEWHERE = {"openai-proxy", "anthropic-proxy", "claude-cli", "command"}
-"""Systems that need a server or a program; their own tests start one."""
-
-
-def _needs_nothing(component: Any) -> bool:
-    parameters = inspect.signature(component).parameters.values()
-    return all(
-        each.default is not each.empty or each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters
-    )
-
-
-def _names(kind: str, leave_out: Any = ()) -> list[str]:
-    names = [name for name in registry.list(kind) if name not in leave_out]
-    return [name for name in names if _needs_nothing(registry.get(kind, name))]
-
-
-def _make(kind: str, name: str) -> Any:
-    try:
-        return registry.get(kind, name)()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-
-
-@pytest.mark.parametrize("name", _names("system", ELSEWHERE))
-def test_a_system_that_ships(name: str) -> None:
-    check_system(_make("system", name))
+from parts import list_makeable, make_part
 
 
 @pytest.mark.parametrize("name", ["needle", "kv", "multi-needle", "tracking", "aggregate", "json-logs", "rerank"])
@@ -51,22 +24,22 @@ def test_a_dataset_that_ships(name: str) -> None:
     check_dataset(registry.get("dataset", name)(n=3))
 
 
-@pytest.mark.parametrize("name", _names("evaluator"))
+@pytest.mark.parametrize("name", list_makeable("evaluator"))
 def test_an_evaluator_that_ships(name: str) -> None:
     try:
-        check_evaluator(_make("evaluator", name))
+        check_evaluator(make_part("evaluator", name))
     except MissingExtra as missing:
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("name", _names("metric"))
+@pytest.mark.parametrize("name", list_makeable("metric"))
 def test_a_metric_that_ships(name: str) -> None:
-    check_metric(_make("metric", name))
+    check_metric(make_part("metric", name))
 
 
-@pytest.mark.parametrize("name", _names("reporter"))
+@pytest.mark.parametrize("name", list_makeable("reporter"))
 def test_a_reporter_that_ships(name: str) -> None:
-    check_reporter(_make("reporter", name))
+    check_reporter(make_part("reporter", name))
 
 
 def test_functions_are_parts_too() -> None:

@@ -5,6 +5,7 @@ Exceptions are listed here, each with its reason.
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,6 @@ SAME_SUBJECT: dict[str, str] = {
     "multiple_choice": "the datasets with options, and the evaluator of their answers",
     "nolima": "the dataset and the rule of its authors",
     "compare": "runs against each other: the formulas, and the command",
-    "batch": "what waits to be flushed together: answers in the engine, writes in the store",
     "load": "builds components of that kind from references",
     "repeats": "several answers to one example: the formulas, and the metric",
 }
@@ -151,3 +151,38 @@ def test_a_small_module_has_several_importers_or_a_name_that_users_look_for() ->
 
 def test_every_module_that_is_loaded_by_name_is_still_there() -> None:
     assert set(LOADED_BY_NAME) - set(_find_scraps()) == set()
+
+
+# --- one home for the forms of the APIs
+
+
+STREAM_WORDS = {
+    *("delta", "text_delta", "input_json_delta", "content_block_delta", "content_block_start", "message_start"),
+    *("message_delta", "message_stop", "chat.completion", "chat.completion.chunk"),
+}
+"""Fields and event types that nothing but a reply of an API has."""
+
+WITNESSES = ("context_bench.wire.", "context_bench.conformance.")
+"""`wire` is the home of the forms; `conformance` has its own on purpose: it is the witness."""
+
+
+def test_replies_of_apis_are_read_in_one_place() -> None:
+    elsewhere = [
+        f"{_shorten(module)}, line {node.lineno}: {node.value!r}"
+        for module, source in _read_package().items()
+        if not module.startswith(WITNESSES)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and node.value in STREAM_WORDS
+    ]
+    assert elsewhere == []
+
+
+def test_lanes_are_set_up_by_the_scheduler_and_the_run_alone() -> None:
+    importers = find_importers(find_imports(_read_package()))["context_bench.engine.scheduler"]
+    users = [
+        _shorten(module)
+        for module in sorted(importers)
+        for node in ast.walk(_read_package()[module].tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Feed"
+    ]
+    assert users == ["engine.execute"]

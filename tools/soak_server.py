@@ -15,6 +15,7 @@ import struct
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -89,7 +90,7 @@ def expect_judge_score(number: int) -> float:
     return number % 5 / 4
 
 
-class _Model:
+class _Model(ABC):
     """Counts what comes, and answers by `answer`."""
 
     def __init__(self) -> None:
@@ -112,9 +113,9 @@ class _Model:
         finally:
             writer.close()
 
+    @abstractmethod
     async def answer(self, number: int, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; False ends the connection."""
-        raise NotImplementedError
 
     async def complete(self, number: int, text: str, writer: asyncio.StreamWriter, **manner: Any) -> None:
         """Send a chat completion, and note it once its last byte is written."""

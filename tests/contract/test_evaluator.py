@@ -17,7 +17,7 @@ import pytest
 
 from context_bench import Evaluator
 from context_bench.errors import MissingExtra
-from context_bench.registry import registry
+from parts import list_makeable, make_part
 
 EXAMPLE: dict[str, Any] = {
     "id": 1,
@@ -49,31 +49,14 @@ RESPONSES: dict[str, Any] = {
 }
 
 
-def _needs_nothing(component: Any) -> bool:
-    parameters = inspect.signature(component).parameters.values()
-    return all(
-        each.default is not each.empty or each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters
-    )
-
-
-NAMES = [name for name in registry.list("evaluator") if _needs_nothing(registry.get("evaluator", name))]
-
-
-def _make(name: str) -> Any:
-    try:
-        return registry.get("evaluator", name)()
-    except MissingExtra as missing:
-        pytest.skip(str(missing))
-
-
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=list_makeable("evaluator"))
 def name(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
 @pytest.fixture
 def evaluator(name: str) -> Any:
-    return _make(name)
+    return make_part("evaluator", name)
 
 
 def _score(evaluator: Any, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

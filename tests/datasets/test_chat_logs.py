@@ -115,3 +115,11 @@ def test_a_request_in_anthropics_form_keeps_its_system_text(tmp_path: Path, repl
 @pytest.mark.parametrize("body", ["no JSON", "[1]", "{", "", "[" * 100_000])
 def test_a_body_that_is_no_request_is_left_out(tmp_path: Path, body: str) -> None:
     assert traffic(tmp_path, {"body": body, "reply": body}, REQUEST)[0] is None
+
+
+def test_a_stream_of_several_choices_is_read_by_its_first(tmp_path: Path) -> None:
+    pieces = [(0, "The "), (1, "No "), (0, "disk."), (1, "idea.")]
+    events = [{"choices": [{"index": index, "delta": {"content": text}}]} for index, text in pieces]
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    (example,) = traffic(tmp_path, {"body": json.dumps(REQUEST), "reply": stream})
+    assert example["meta"]["recorded_reply"] == "The disk."

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.engine.jobs import Job
-from context_bench.engine.scheduler import Feed, Lane, run_lanes
+from context_bench.engine.scheduler import Feed, Lane, run_examples, run_lanes
 from context_bench.systems.adapt import adapt
 
 
@@ -184,3 +184,28 @@ def test_all_are_known(count: int) -> None:
         return len(known)
 
     assert asyncio.run(asyncio.wait_for(main(), 10)) == 2 * count
+
+
+def test_examples_are_worked_on_without_a_system_some_at_a_time() -> None:
+    done: list[Any] = []
+    now, most = 0, 0
+
+    async def work(job: Job) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        done.append(job.item.example["id"])
+
+    def source() -> Any:
+        yield from examples(9)
+        raise ValueError("the tenth")
+
+    async def main() -> None:
+        await run_examples(source(), 3, work)
+
+    with pytest.raises(ValueError, match="the tenth"):
+        asyncio.run(asyncio.wait_for(main(), 60))
+    assert sorted(done) == list(range(9))
+    assert most == 3

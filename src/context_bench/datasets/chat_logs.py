@@ -6,7 +6,6 @@ A line is the request itself, or holds it under `request` or `body`, as an objec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 from context_bench.datasets.formats import read_jsonl
 from context_bench.errors import DataError
 from context_bench.types import Example
+from context_bench.wire.completions import Completion, read_completion, read_plain
+from context_bench.wire.requests import read_document, read_prompt, read_text
 
 __all__ = ["read_traffic"]
 
@@ -45,29 +46,30 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
 def _make_example(record: Mapping[str, Any], line: int, answers: bool) -> Example | None:
     request = next((found for key in ("request", "body") if (found := _read_object(record.get(key)))), record)
     request = _read_object(request.get("body")) or request
-    messages = request.get("messages")
-    if not isinstance(messages, list) or not messages or not all(_is_message(each) for each in messages):
+    prompt = read_prompt(request)
+    if prompt is None or not all(_is_message(each) for each in prompt.messages):
         return None
-    if request.get("system"):  # Anthropic's requests have it beside the messages
-        messages = [{"role": "system", "content": _read_text(request["system"])}, *messages]
+    messages = prompt.messages
+    if prompt.system:  # Anthropic's requests have it beside the messages
+        messages = [{"role": "system", "content": read_text(prompt.system)}, *messages]
     asked = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=None)
     if asked is None:
         return None
-    before = [_read_text(each.get("content")) for place, each in enumerate(messages) if place != asked]
+    before = [read_text(each.get("content")) for place, each in enumerate(messages) if place != asked]
     example: Example = {
         "id": f"line-{line}",
         "context": "\n\n".join(text for text in before if text),
-        "question": _read_text(messages[asked].get("content")),
+        "question": read_text(messages[asked].get("content")),
         "turns": messages,
         "meta": {key: request[key] for key in ("model",) if key in request},
     }
-    if request.get("tools"):
-        example["tools"] = request["tools"]
+    if prompt.tools:
+        example["tools"] = prompt.tools
     reply = _read_reply(record)
-    if reply:
-        example["meta"]["recorded_reply"] = reply
+    if reply is not None and reply.texts[:1] not in ([], [""]):
+        example["meta"]["recorded_reply"] = reply.texts[0]
         if answers:
-            example["answer"] = reply
+            example["answer"] = reply.texts[0]
     return example
 
 
@@ -75,46 +77,17 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
-def _read_text(content: Any) -> str:
-    """Read the text of a message, whose content may also be a list of parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-    return "" if content is None else str(content)
-
-
 def _read_object(value: Any) -> Mapping[str, Any] | None:
     """Return a JSON object, also from the text of one; None for anything else."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+        value = read_document(value) or None
     return value if isinstance(value, Mapping) else None
 
 
-def _read_reply(record: Mapping[str, Any]) -> str:
-    """Read the recorded reply, in the form of either API or as a stream; empty where there is none."""
+def _read_reply(record: Mapping[str, Any]) -> Completion | None:
+    """Read the recorded reply, plain or as the text of a stream; None where there is none."""
     given = record.get("response") or record.get("reply")
     response = _read_object(given)
     if response is None:
-        return "".join(map(_read_delta, _read_events(given))) if isinstance(given, str) else ""
-    response = _read_object(response.get("body")) or response
-    try:
-        return _read_text(response["choices"][0]["message"]["content"])
-    except (KeyError, IndexError, TypeError):
-        return _read_text(response.get("content")) if response.get("type") == "message" else ""
-
-
-def _read_events(stream: str) -> Iterator[Mapping[str, Any]]:
-    for line in stream.splitlines():
-        if line.startswith("data:") and (event := _read_object(line[5:])):
-            yield event
-
-
-def _read_delta(event: Mapping[str, Any]) -> str:
-    """Read the text that an event of a stream adds."""
-    try:
-        delta = event["choices"][0]["delta"] if "choices" in event else event["delta"]
-        return str(delta.get("content") or delta.get("text") or "")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return ""
+        return read_completion(given) if isinstance(given, str) else None
+    return read_plain(_read_object(response.get("body")) or response)

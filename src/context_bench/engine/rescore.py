@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from context_bench.engine.jobs import Job
 from context_bench.engine.judgement import Judgement
 from context_bench.engine.recorder import Fingerprints, ScoreMemory
-from context_bench.engine.scheduler import Feed, Lane, run_lanes
+from context_bench.engine.scheduler import run_examples
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
@@ -17,7 +17,6 @@ from context_bench.pricing import load_shipped_prices, price_judges
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
-from context_bench.systems import Passthrough
 from context_bench.utils.tokens import LONG_TEXT
 
 __all__ = ["rescore"]
@@ -62,17 +61,13 @@ async def rescore(
         rows[job.order] = row
         on_row(row)
 
-    lane = Lane(slots, [(0, Passthrough())])  # nothing is asked of it: the answers are there
-    feed = Feed(read(), [lane], 1, 1, 2 * slots + 2)
     join_shared_transport()
     try:
-        await run_lanes(feed, [lane], judge)
+        await run_examples(read(), slots, judge)
     finally:
         for each in (threads, long):
             each.shutdown(cancel_futures=True)
         await leave_shared_transport()
-    if feed.error is not None:
-        raise feed.error
     return [rows[place] for place in sorted(rows)]
 
 

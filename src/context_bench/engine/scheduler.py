@@ -15,9 +15,10 @@ from itertools import islice
 
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.preflight import Preflight
+from context_bench.systems.bounds import Passthrough
 from context_bench.types import Example, System
 
-__all__ = ["Feed", "Lane", "run_lanes"]
+__all__ = ["Feed", "Lane", "run_examples", "run_lanes"]
 
 _STRIDE = 16
 """Examples that are read and looked up together: most of what that saves is saved with as many."""
@@ -206,3 +207,15 @@ async def run_lanes(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
+    """Work on each example once, `slots` of them at a time; for work that asks no system.
+
+    Raises what `examples` raised, after the work on those before it.
+    """
+    lane = Lane(slots, [(0, Passthrough())])  # stands for the system, and is never called
+    feed = Feed(examples, [lane], 1, 1, 2 * slots + 2)
+    await run_lanes(feed, [lane], work)
+    if feed.error is not None:
+        raise feed.error

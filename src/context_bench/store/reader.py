@@ -12,9 +12,8 @@ from typing import Any
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalRow
 from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
-from context_bench.store.records import place_of, places_of, run_of, unpack_row
+from context_bench.store.records import Damaged, about_one, about_row, load, place_of, places_of, run_of, unpack_row
 from context_bench.store.run_records import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
-from context_bench.store.seals import Damaged, about_one, about_row, load
 
 __all__ = ["ANSWER", "Reader"]
 

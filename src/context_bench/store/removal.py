@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from context_bench.store.records import PLACES, pack_keys, places_of, unpack_keys
-from context_bench.store.seals import Damaged, about_keys, seal, unseal
+from context_bench.store.records import PLACES, Damaged, about_keys, pack_keys, places_of, seal, unpack_keys, unseal
 
 __all__ = ["remove_run"]
 

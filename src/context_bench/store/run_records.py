@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store.records import to_bytes, unpack_processed, unpack_row
-from context_bench.store.seals import Damaged, about_one, about_row, load, sum_values
+from context_bench.store.records import (
+    Damaged,
+    about_one,
+    about_row,
+    load,
+    sum_values,
+    to_bytes,
+    unpack_processed,
+    unpack_row,
+)
 
 __all__ = [
     *("DAMAGED", "RunInfo", "RunRecord", "StoredAnswer", "find_response", "insert_run", "read_run", "run_id"),

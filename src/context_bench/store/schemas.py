@@ -15,8 +15,16 @@ from typing import Any
 import orjson
 
 from context_bench.errors import StoreError
-from context_bench.store.records import identity_of, pack_keys, run_of
-from context_bench.store.seals import about_keys, about_one, about_row, seal, sum_values
+from context_bench.store.records import (
+    about_keys,
+    about_one,
+    about_row,
+    identity_of,
+    pack_keys,
+    run_of,
+    seal,
+    sum_values,
+)
 
 __all__ = ["SCHEMA", "check_version", "is_up_to_date", "migrate"]
 

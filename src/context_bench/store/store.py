@@ -11,11 +11,26 @@ from typing import Any, Protocol, TypeVar
 
 from context_bench.errors import StoreError, UsageError
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store.batch import Batch, Copy
 from context_bench.store.database import connect, transaction
 from context_bench.store.keys import Keys
 from context_bench.store.reader import ANSWER, Reader
-from context_bench.store.records import PLACES, identity_of, pack_answer, pack_row, to_bytes, unpack_keys, unpack_row
+from context_bench.store.records import (
+    PLACES,
+    Damaged,
+    about_keys,
+    about_one,
+    about_row,
+    identity_of,
+    load,
+    pack_answer,
+    pack_row,
+    seal,
+    seal_one,
+    to_bytes,
+    unpack_keys,
+    unpack_row,
+    unseal,
+)
 from context_bench.store.removal import remove_run
 from context_bench.store.run_records import (
     RunInfo,
@@ -28,8 +43,7 @@ from context_bench.store.run_records import (
     update_run,
 )
 from context_bench.store.running import RunningMark, is_running
-from context_bench.store.seals import Damaged, about_keys, about_one, about_row, load, seal, seal_one, unseal
-from context_bench.store.writer import Writer
+from context_bench.store.writer import Batch, Copy, Writer
 
 __all__ = ["Answer", "RunInfo", "RunRecord", "Store", "StoredAnswer"]
 

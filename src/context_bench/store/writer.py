@@ -1,22 +1,192 @@
-"""Writes go through one thread, many at a time: an answer is on disk within 50 ms, and nobody waits for it."""
+"""Writes go through one thread, many at a time: an answer is on disk within 50 ms, and nobody waits for it.
+
+A `Batch` holds the writes between two commits; the `Writer` fills one after the other and commits them.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_bench.errors import StoreError
-from context_bench.store.batch import Batch
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
+from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
-__all__ = ["Writer"]
+__all__ = ["Batch", "Copy", "Writer"]
 
 _PAUSE = 0.02
+"""Seconds in which a batch gathers."""
+
+_ROWS = 100
+
+KeyIds = list[tuple[bytes, int]]
+
+_KEEP_ANSWER = (
+    "INSERT OR IGNORE INTO responses SELECT ?, ? "
+    "WHERE NOT EXISTS (SELECT 1 FROM rows WHERE id = ? AND answer IS NOT NULL)"
+)
+_MENDED = "ON CONFLICT (id) DO UPDATE SET key = excluded.key, body = excluded.body WHERE body != excluded.body"
+"""An example that is there already stays, unless it is damaged: under its id there is never another."""
+
+
+class Copy(NamedTuple):
+    """A row of an earlier run that is to be one of a later run too; that run may be removed meanwhile.
+
+    `found` is what was read of it: id, example, response, body, the record of its answer, and the id again.
+    """
+
+    found: tuple[Any, ...]
+    example_key: bytes
+    example: Mapping[str, Any]
+
+
+class Batch:
+    """Gathers rows of tables, so that one statement takes many of them.
+
+    An answer waits here for its row, which mostly follows at once: both are then written as one. Without a key
+    nothing is looked for again.
+    """
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._answers: dict[int, bytes] = {}
+        self._used: list[tuple[int, bytes, int]] = []
+        self._copies: list[tuple[int, Sequence[Copy]]] = []
+        self._others: dict[str, list[tuple[Any, ...]]] = {}
+        self._keys: dict[str, KeyIds] = {"example": [], "answer": [], "row": []}
+        self._changes: list[tuple[str, Sequence[Any]]] = []
+
+    def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
+        """An example, unless it is there; one that is known was when it was looked for."""
+        self._examples.append((identity, key, seal_one(body, identity, key)))
+        if not known:
+            self._keys["example"].append((key, identity))
+
+    def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
+        """An answer, for which there may be a row soon."""
+        self._answers[identity] = seal_one(body, identity)
+        if key is not None:
+            self._keys["answer"].append((key, identity))
+
+    def row(
+        self,
+        identity: int,
+        key: bytes | None,
+        example: int,
+        response: int | None,
+        body: bytes,
+        record: bytes | None = None,
+    ) -> None:
+        """A row, together with its answer if that came just before it.
+
+        `record` is an answer that was found in the store: it is kept if it has been removed since.
+        """
+        answer = self._answers.pop(identity, None) if response == identity else None
+        self._rows.append((identity, example, response, seal_row(body, example, response), answer, identity))
+        if response is not None and record is not None:
+            self._used.append((response, record, response))
+        if key is not None:
+            self._keys["row"].append((key, identity))
+
+    def result(
+        self,
+        identity: int,
+        answer_key: bytes | None,
+        answer: bytes | None,
+        key: bytes | None,
+        example: int,
+        response: int | None,
+        body: bytes,
+        record: bytes | None,
+        new_example: tuple[bytes, bytes, bool] | None,
+    ) -> None:
+        """A row with its answer and its example, each unless it is there: `new_example` has key, content and `known`.
+
+        The example comes after the row: who removes runs meanwhile sees that it is used.
+        """
+        if answer is not None:
+            self.answer(identity, answer_key, answer)
+        self.row(identity, key, example, response, body, record)
+        if new_example is not None:
+            self.example(example, *new_example)
+
+    def copy(self, shift: int, copies: Sequence[Copy]) -> None:
+        """Rows of earlier runs as rows of this one, each `shift` further on."""
+        self._copies.append((shift, copies))
+
+    def other(self, table: str, *values: Any) -> None:
+        """A row of any other table, in place of one with the same key."""
+        self._others.setdefault(table, []).append(values)
+
+    def change(self, statement: str, *values: Any) -> None:
+        """Any other statement."""
+        self._changes.append((statement, values))
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Everything, within the transaction that is open."""
+        for statement, values in self._changes:
+            connection.execute(statement, values)
+        for shift, copies in self._copies:
+            _copy_rows(connection, shift, copies)
+        _insert(connection, "examples", self._examples, "INSERT", _MENDED)
+        _insert(connection, "responses", list(self._answers.items()))
+        connection.executemany(_KEEP_ANSWER, self._used)
+        _insert(connection, "rows", self._rows)
+        for table, rows in self._others.items():
+            _insert(connection, table, rows)
+        _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
+
+
+def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
+    """Copy rows by one statement; those removed since they were found are written anew, with what they need."""
+    marks = ",".join("?" * len(copies))
+    old = [each.found[0] for each in copies]
+    statement = (
+        "INSERT OR REPLACE INTO rows SELECT id + ?, example, response, body, NULL, again + ? "
+        f"FROM rows WHERE id IN ({marks})"
+    )
+    if connection.execute(statement, (shift, shift, *old)).rowcount == len(copies):
+        return
+    there = {identity for (identity,) in connection.execute(f"SELECT id FROM rows WHERE id IN ({marks})", old)}
+    rows, answers, examples = [], [], []
+    for (identity, original, response, body, record, _), key, example in copies:
+        if identity not in there:
+            rows.append((identity + shift, original, response, body, None, identity + shift))
+            answers.append((response, record, response))
+            examples.append((original, key, seal_one(to_bytes(example), original, key)))
+    _insert(connection, "rows", rows)
+    connection.executemany(_KEEP_ANSWER, answers)
+    _insert(connection, "examples", examples, "INSERT", _MENDED)
+
+
+def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
+    """Pack the keys of each run into one piece; mostly there is one run."""
+    runs: dict[int, KeyIds] = {}
+    for each in keys:
+        runs.setdefault(each[1] >> PLACES, []).append(each)
+    return [(None, run, kind, seal_keys(own, run, kind)) for run, own in runs.items()]
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    table: str,
+    rows: Sequence[tuple[Any, ...]],
+    verb: str = "INSERT OR REPLACE",
+    otherwise: str = "",
+) -> None:
+    """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        row = "(" + ",".join("?" * len(part[0])) + ")"
+        values = [value for each in part for value in each]
+        connection.execute(f"{verb} INTO {table} VALUES {','.join([row] * len(part))} {otherwise}", values)
 
 
 class Writer:
