@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from context_bench.plots.needles import Cells, NeedleGrid
 from context_bench.report.example_pack import Source, name_error_kind
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["Failure", "RunFacts"]
-
-_NEEDLE_ID = re.compile(r"-(\d+)-d([01]\.\d+)(?:-|$)")
-_DEPTHS = 5
-
-Cell = tuple[int, int]
-"""The length of a context in tokens, and which fifth of it the needle stands in."""
 
 
 @dataclass
@@ -39,7 +31,6 @@ class RunFacts:
         created: When it was made; empty where that is not known.
         latencies: Seconds of each row without an error, by system.
         overheads: Seconds that a proxy added, by system.
-        cells: Sum of scores and number of rows by system, length and depth, for examples that have both.
         errors: By kind.
         unscored: By evaluator and reason.
         seen: Rows that were read.
@@ -51,11 +42,18 @@ class RunFacts:
     created: str = ""
     latencies: dict[str, array[float]] = field(default_factory=dict)
     overheads: dict[str, array[float]] = field(default_factory=dict)
-    cells: dict[str, dict[Cell, list[float]]] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
     unscored: dict[str, Failure] = field(default_factory=dict)
     seen: int = 0
     has_evidence: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._needles = NeedleGrid(self.score_field)
+
+    @property
+    def cells(self) -> Cells:
+        """Sum of scores and number of rows by system, length and depth, for examples that have both."""
+        return self._needles.cells
 
     @property
     def score_field(self) -> str:
@@ -93,30 +91,9 @@ class RunFacts:
             self.overheads.setdefault(row.system, array("d")).append(overhead)
         for evaluator, reason in row.unscored.items():
             _count(self.unscored, f"{evaluator}: {reason}"[:200], reason, row)
-        cell, score = _find_cell(row, source.example), self.read_score(row)
-        if row.error is not None:
-            score = 0.0  # as in every mean
-        if cell is not None and score is not None:
-            sums = self.cells.setdefault(row.system, {}).setdefault(cell, [0.0, 0.0])
-            sums[0] += score
-            sums[1] += 1
+        self._needles.add(row, source.example)
 
 
 def _count(found: dict[str, Failure], kind: str, message: str, row: EvalRow) -> None:
     failure = found.setdefault(kind, Failure({}, message, row))
     failure.count[row.system] = failure.count.get(row.system, 0) + 1
-
-
-def _find_cell(row: EvalRow, example: Mapping[str, Any] | None) -> Cell | None:
-    """Find length and depth of a needle, in the example or in its id, which states both."""
-    meta = (example or {}).get("meta")
-    if isinstance(meta, Mapping) and "length" in meta:
-        length, depth = meta["length"], meta.get("asked_depth", meta.get("depth"))
-    else:
-        named = _NEEDLE_ID.search(str(row.example_id))
-        if named is None:
-            return None
-        length, depth = int(named[1]), float(named[2])
-    if not isinstance(length, int | float) or not isinstance(depth, int | float) or not 0 <= depth <= 1:
-        return None
-    return int(length), min(_DEPTHS - 1, int(depth * _DEPTHS))
