@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     with show_warnings():
         results = [_load(name, folder) for name in dict.fromkeys(options.run)]
         with open_destination(options.out) as write:
-            write(HtmlReporter(folder).render_runs(results))
+            write(HtmlReporter(folder).write_runs(results))
     return 0
 
 
@@ -46,6 +46,6 @@ def _load(name: str, folder: str) -> EvalResult:
         return result
     with Store(folder, readonly=True, create=False) as store:
         info = store.run(name)
-        result = load_result(store, info)
+        result = load_result(store, info, rows=False)
         result.config["run"] = info.id
         return result

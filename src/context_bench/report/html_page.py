@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from context_bench.report.example_pack import Source
+from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.single_page import Run, make_page
 from context_bench.results import EvalResult
@@ -30,14 +30,18 @@ class HtmlReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render the page."""
-        return self.render_runs([result])
+        return "".join(self.write_runs([result]))
 
-    def render_runs(self, results: Sequence[EvalResult]) -> str:
-        """Render several runs as one page; in the list of examples they stand together."""
+    def render_parts(self, result: EvalResult) -> Iterator[str]:
+        """Render the page piece by piece: the memory that this takes hardly grows with the rows."""
+        return self.write_runs([result])
+
+    def write_runs(self, results: Sequence[EvalResult]) -> Iterator[str]:
+        """Write several runs as one page, piece by piece; in the list of examples they stand together."""
         with ExitStack() as open_stores:
             runs = [self._open(result, number, open_stores) for number, result in enumerate(results, 1)]
             rows = sum(_count_rows(result) for result in results)
-            return "".join(make_page(runs, rows))
+            yield from make_page(runs, rows)
 
     def _open(self, result: EvalResult, number: int, open_stores: ExitStack) -> Run:
         run = result.config.get("run")
