@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_bench.errors import printable
 
-__all__ = ["Place", "label_systems", "place_labels", "shorten_name"]
+__all__ = ["Lettering", "Place", "label_systems", "place_labels", "shorten_name"]
 
 _LETTER, _LINE = 6.2, 13.0
 """Pixels that a letter takes across, and a line down, at the size of a label."""
@@ -48,43 +49,59 @@ def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
 _Box = tuple[float, float, float, float]
 
 
+@dataclass(frozen=True)
+class Lettering:
+    """How large labels are, in the unit of the plot: pixels, or columns and rows of a terminal.
+
+    Attributes:
+        line: The height of a line.
+        gap: The distance of a label from its point.
+        steps: How far a label may be moved up or down beside its point; the third is that above and beneath it.
+        measure: The length of a text.
+    """
+
+    line: float = _LINE
+    gap: float = _LINE * 0.75
+    steps: tuple[float, float, float, float] = (0.75 * _LINE, 1.6 * _LINE, 1.1 * _LINE, 2.4 * _LINE)
+    measure: Callable[[str], float] = lambda text: _LETTER * len(text)
+
+
+_PIXELS = Lettering()
+
+
 def place_labels(
     points: Sequence[tuple[float, float, str]],
     width: float,
     height: float,
     avoid: Sequence[_Box] = (),
-    *,
-    letter: float = _LETTER,
-    line: float = _LINE,
+    lettering: Lettering = _PIXELS,
 ) -> list[Place]:
     """Place a label beside each point, where it covers least of the other labels and points.
 
     Args:
-        points: Where each point is, in pixels, and its label.
+        points: Where each point is, and its label.
         width: Of the plot; a label may not leave it.
         height: Of the plot.
         avoid: Boxes (left, top, right, bottom) that are taken, such as whiskers.
-        letter: Columns that a letter takes.
-        line: Rows that a line takes.
+        lettering: How large labels are.
     """
+    line, gap = lettering.line, lettering.gap
+    small, large, over, far = lettering.steps
     near, taken = line * 0.4, list(avoid)
     places = []
     for x, y, text in points:
-        long, gap = len(text) * letter, line * 0.75
-        tries = [Place(x + gap, y + shift * line, "left") for shift in (0, -0.75, 0.75)] + [
-            Place(x - gap, y + shift * line, "right") for shift in (0, -0.75, 0.75)
-        ]
-        tries += [Place(x, y - 1.1 * line, "center"), Place(x, y + 1.1 * line, "center")]
-        tries += [Place(x + gap, y + shift * line, "left") for shift in (-1.6, 1.6, -2.4, 2.4)]
-        tries += [Place(x - gap, y + shift * line, "right") for shift in (-1.6, 1.6, -2.4, 2.4)]
+        long = lettering.measure(text)
+        tries = [Place(x + gap, y + shift, "left") for shift in (0, -small, small)]
+        tries += [Place(x - gap, y + shift, "right") for shift in (0, -small, small)]
+        tries += [Place(x, y - over, "center"), Place(x, y + over, "center")]
+        tries += [Place(x + gap, y + shift, "left") for shift in (-large, large, -far, far)]
+        tries += [Place(x - gap, y + shift, "right") for shift in (-large, large, -far, far)]
         others = [(x2, y2) for x2, y2, _ in points if (x2, y2) != (x, y)]
-        best = min(
-            tries,
-            key=lambda place: (
-                _cost(_box(place, long, line), taken, width, height)
-                + _mistake(_box(place, long, line), (x, y), others, near)
-            ),
-        )
+        costs = []
+        for place in tries:
+            box = _box(place, long, line)
+            costs.append(_cost(box, taken, width, height) + _mistake(box, (x, y), others, near))
+        best = tries[costs.index(min(costs))]
         places.append(best)
         taken.append(_box(best, long, line))
     return places

@@ -15,7 +15,7 @@ from context_bench.plots.texts import draw_texts
 if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
-__all__ = ["draw_pareto"]
+__all__ = ["draw_pareto", "title_pareto"]
 
 _MARGIN = 60
 """Pixels at the right that labels may take."""
@@ -50,7 +50,7 @@ def draw_pareto(result: EvalResult) -> Plot:
     corners = _find_corners(data, xs, ys)
     colours = [BLUE if each["kind"] == "front" else GREY for each in values]
     spec = {
-        "title": {"text": _find_title(data, labels), "subtitle": _explain(data)},
+        "title": {"text": title_pareto(data, labels), "subtitle": _explain(data)},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
@@ -133,7 +133,7 @@ def _name_quality(data: QualityCost) -> str:
     return data.key.replace("_", " ")
 
 
-def _find_title(data: QualityCost, labels: dict[str, str]) -> str:
+def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     """Say what is seen: who is on the front."""
     if not data.front:
         return "Quality against cost of the controls"

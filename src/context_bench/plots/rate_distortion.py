@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from context_bench.curves import Curve
     from context_bench.results import EvalResult
 
-__all__ = ["draw_curve", "list_drawable_curves", "read_baseline_score"]
+__all__ = ["draw_curve", "keep_measured", "make_token_scale", "read_baselines", "title_curves"]
 
 _MARGIN = 60
 """Pixels at the right that labels may take."""
@@ -25,16 +26,19 @@ _WIDE = 12
 """Tokens that differ by more than this factor are drawn by powers of ten."""
 
 
-def list_drawable_curves(result: EvalResult) -> list[Curve]:
-    """List the curves of a run whose tokens are known at every setting."""
-    return [curve for curve in result.curves() if all(math.isfinite(point.tokens) for point in curve.points)]
+def keep_measured(curves: Iterable[Curve]) -> list[Curve]:
+    """Keep the curves whose tokens are known at every setting: only those can be drawn."""
+    return [curve for curve in curves if all(math.isfinite(point.tokens) for point in curve.points)]
 
 
-def read_baseline_score(result: EvalResult, curve: Curve) -> float:
-    """Read the score of a curve's baseline, NaN where it is not known or a setting of the curve itself."""
-    if curve.baseline in {point.system for point in curve.points}:
-        return math.nan
-    return result.summary.get(curve.baseline, {}).get(curve.metric, math.nan)
+def read_baselines(result: EvalResult, curves: Iterable[Curve]) -> dict[str, float]:
+    """Read the score of each baseline that is not a setting of the curve itself, where it is known."""
+    scores = {
+        curve.baseline: result.summary.get(curve.baseline, {}).get(curve.metric, math.nan)
+        for curve in curves
+        if curve.baseline not in {point.system for point in curve.points}
+    }
+    return {name: score for name, score in scores.items() if math.isfinite(score)}
 
 
 def make_token_scale(curves: list[Curve]) -> Scale:
@@ -43,13 +47,17 @@ def make_token_scale(curves: list[Curve]) -> Scale:
     return make_cost_scale(tokens, wide=max(tokens) > _WIDE * min(tokens))
 
 
-def draw_curve(result: EvalResult) -> Plot:
+def draw_curve(result: EvalResult, curves: Iterable[Curve] | None = None) -> Plot:
     """Draw quality against tokens for each sweep of a run.
+
+    Args:
+        result: The run.
+        curves: Its curves, where they were drawn already; by default from its rows.
 
     Raises:
         UsageError: The run has no sweep, or tokens were not measured.
     """
-    curves = list_drawable_curves(result)
+    curves = keep_measured(result.curves() if curves is None else curves)
     if not curves:
         raise UsageError(
             "there is no curve of this run: no system was run with several settings of a knob "
@@ -62,8 +70,7 @@ def draw_curve(result: EvalResult) -> Plot:
         for number, curve in enumerate(curves)
         for place in range(len(curve.points))
     ]
-    found = {curve.baseline: read_baseline_score(result, curve) for curve in curves}
-    baselines = {name: score for name, score in found.items() if math.isfinite(score)}
+    baselines = read_baselines(result, curves)
     ys = make_score_scale(each["score"] for each in values)
     x = {"field": "tokens", "type": "quantitative", "scale": xs.to_spec()}
     x |= {"title": "tokens that reached the model, for each example"}
@@ -72,7 +79,7 @@ def draw_curve(result: EvalResult) -> Plot:
     y |= {"title": _name_metric(curves[0]), "axis": {"format": "~g", "values": ys.list_ticks()}}
     colour = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
     spec = {
-        "title": {"text": _find_title(curves, labels), "subtitle": _explain(curves)},
+        "title": {"text": title_curves(curves, labels), "subtitle": _explain(curves)},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
@@ -187,7 +194,7 @@ def _cover_lines(
     return boxes
 
 
-def _find_title(curves: list[Curve], labels: dict[str, str]) -> str:
+def title_curves(curves: list[Curve], labels: dict[str, str]) -> str:
     """Say what is seen: how much can be saved without being worse."""
     found = [(curve, curve.best_point) for curve in curves]
     parts = [

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from context_bench.errors import UsageError
 from context_bench.plots.by_dataset import draw_datasets
-from context_bench.plots.rate_distortion import draw_curve
 from context_bench.plots.evidence import draw_evidence
 from context_bench.plots.needles import Cells, draw_heatmap
 from context_bench.plots.pareto import draw_pareto
 from context_bench.plots.plot import Plot
+from context_bench.plots.rate_distortion import draw_curve
 from context_bench.plots.times import draw_latency, gather_latencies
 
 if TYPE_CHECKING:
+    from context_bench.curves import Curve
     from context_bench.results import EvalResult
 
 __all__ = ["KINDS", "ResultPlots"]
@@ -29,6 +30,7 @@ class ResultPlots:
         result: The run.
         cells: Needles by depth and length, where they were gathered with the examples at hand.
         latencies: Seconds by system, where the result keeps no rows.
+        curves: Those of its sweeps, where the result keeps no rows.
     """
 
     def __init__(
@@ -36,8 +38,9 @@ class ResultPlots:
         result: EvalResult,
         cells: Cells | None = None,
         latencies: Mapping[str, Sequence[float]] | None = None,
+        curves: Sequence[Curve] | None = None,
     ) -> None:
-        self._result, self._cells, self._latencies = result, cells, latencies
+        self._result, self._cells, self._latencies, self._curves = result, cells, latencies, curves
 
     def pareto(self) -> Plot:
         """Draw quality against tokens or dollars, with the Pareto front."""
@@ -45,7 +48,7 @@ class ResultPlots:
 
     def curve(self) -> Plot:
         """Draw quality against tokens for each sweep."""
-        return draw_curve(self._result)
+        return draw_curve(self._result, self._curves)
 
     def heatmap(self) -> Plot:
         """Draw scores by depth and length of needles, and their difference from the baseline."""
