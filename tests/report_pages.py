@@ -35,9 +35,18 @@ def _unpack(text: str) -> Any:
 
 
 def read_index(page: str) -> dict[str, Any]:
-    """Read the columns that the page's script loads first."""
+    """Read what the page's script loads first, and the columns of all rows, with names in place of their numbers."""
     (found,) = re.findall(r'<script type="text/plain" id="index">([^<]*)</script>', page)
-    return dict(_unpack(found))
+    index: dict[str, Any] = {**_unpack(found), "columns": {}}
+    for text in re.findall(r'<script type="text/plain" class="part">([^<]*)</script>', page):
+        part = _unpack(text)
+        questions = part.pop("questions")
+        part["question"] = [questions[place] for place in part["question"]]
+        for name, values in part.items():
+            names = index["names"].get(name)
+            column = index["columns"].setdefault(name, [])
+            column += [None if value is None else names[value] if names else value for value in values]
+    return index
 
 
 def read_blocks(page: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "curves", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
+    *("plots", "comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -43,7 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tallies": {"errors", "stats", "traits", "types", "results"},
     "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone
-    "results": {"comparer", "comparison", "curves", "errors", "registry", "stats", "summary", "types"},
+    "plots": {"curves", "errors", "stats", "results"},  # of curves and results the annotations alone
+    "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

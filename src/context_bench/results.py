@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas
 
     from context_bench.curves import Curve
+    from context_bench.plots import ResultPlots
     from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Scores"]
@@ -148,6 +149,19 @@ class EvalResult:
     def _repr_markdown_(self) -> str:
         """Return the table, as notebooks show it."""
         return str(registry.get("reporter", "table")().render(self))
+
+    def _repr_html_(self) -> str:
+        """Return the headline table and the Pareto plot, as notebooks show it."""
+        from context_bench.plots.notebook import render_notebook
+
+        return render_notebook(self, registry.get("reporter", "table")().list_headline(self))
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Plots of this result: `result.plot.pareto()`, which a notebook shows and `.save(path)` writes."""
+        from context_bench.plots import ResultPlots
+
+        return ResultPlots(self)
 
     def filter(
         self,

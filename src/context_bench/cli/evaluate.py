@@ -131,6 +131,10 @@ def _measure(
     from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
 
+    if options.plots is not None:
+        from context_bench.report.plot_files import check_plots
+
+        check_plots(options.plots)
     reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out), options.store)
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
     failure: BaseException | None = None
@@ -149,6 +153,8 @@ def _measure(
         write_report(write, reporter, options.output, result)
         if options.report is not None:
             write_report(write_page, build_reporter("html", None, options.store), "html", result)
+    if options.plots is not None:
+        _write_plots(options, options.plots, result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
     stopped = result.config.get("stopped") or result.config.get("stopped_systems")
     unscored = find_unscored(result.summary, result.notes, result.config)
@@ -163,6 +169,16 @@ def _measure(
     if failure is not None:
         raise failure
     return _pass_gate(gate, result) or code
+
+
+def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
+    """Write the plots, and say which."""
+    from context_bench.cli.messages import say
+    from context_bench.report.plot_files import write_plots
+
+    for sentence in write_plots(result, folder, options.store):
+        if not options.quiet:
+            say(sentence)
 
 
 def _pass_gate(gate: OpenGate, result: EvalResult) -> int:

@@ -12,6 +12,7 @@ __all__ = [
     "add_gate",
     "add_import",
     "add_judge",
+    "add_plots",
     "add_quiet",
     "add_report",
     "add_store",
@@ -139,6 +140,13 @@ def add_report(group: Any) -> None:
         "--out", metavar="FILE", help="write the result to FILE (.json, .csv, .md or .html), not to stdout"
     )
     add_wide(group)
+
+
+def add_plots(group: Any) -> None:
+    """Add `--plots`, for every command that writes pictures of a run."""
+    group.add_argument(
+        "--plots", metavar="DIR", help="write the plots that the run has data for to DIR, as SVG and PNG"
+    )
 
 
 def add_quiet(group: Any) -> None:

@@ -159,6 +159,7 @@ class RunOptions:
     output: str
     out: str | None
     report: str | None
+    plots: str | None
     wide: bool
     dry_run: bool
     quiet: bool

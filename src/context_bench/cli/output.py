@@ -6,17 +6,20 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from context_bench.cli.messages import say
 
-__all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "write_report"]
+__all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "wants_color", "write_report"]
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
+
+
+Write = Callable[[str | Iterable[str]], Any]
 
 
 def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("table", "json", "csv", "html")) -> str:
@@ -32,8 +35,8 @@ def choose_form(output: str | None, out: str | None, forms: Collection[str] = ("
 
 
 @contextlib.contextmanager
-def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--out") -> Iterator[Callable[[str], Any]]:
-    """Open where the report goes: stdout, or a file.
+def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--out") -> Iterator[Write]:
+    """Open where the report goes: stdout, or a file. A text is written whole, or as the pieces that it comes in.
 
     A file is tried before the run, and replaced only when the report is whole; a message then says so. `flag` is the
     one that named the file.
@@ -60,7 +63,7 @@ class _CannotWrite(Exception):
 
 
 @contextlib.contextmanager
-def _replace_file(target: Path) -> Iterator[Callable[[str], Any]]:
+def _replace_file(target: Path) -> Iterator[Write]:
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     with _explain_failure():
         if target.is_dir():
@@ -84,9 +87,9 @@ def _is_device(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
-def _write(target: Path, text: str) -> None:
-    with _explain_failure():
-        target.write_text(text, encoding="utf-8", errors="replace")
+def _write(target: Path, text: str | Iterable[str]) -> None:
+    with _explain_failure(), target.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines([text] if isinstance(text, str) else text)
 
 
 @contextlib.contextmanager
@@ -97,8 +100,9 @@ def _explain_failure() -> Iterator[None]:
         raise _CannotWrite(error.strerror or str(error)) from error
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(text)
+def _print(text: str | Iterable[str]) -> None:
+    for piece in [text] if isinstance(text, str) else text:
+        sys.stdout.write(piece)
     sys.stdout.flush()
 
 
@@ -109,6 +113,18 @@ def table_width(*, wide: bool, out: str | None = None) -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def wants_color(out: str | None = None) -> bool:
+    """Whether what goes to stdout may be coloured: on a terminal, unless NO_COLOR is set or the terminal is dumb.
+
+    FORCE_COLOR asks for colour anywhere else than in a file that --out names.
+    """
+    if out is not None or os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def build_reporter(name: str, width: int | None, store: str | None = None) -> Any:
     """Build the reporter that a reference names; one that takes a width, or the folder of the store, gets it."""
     from context_bench.reporters.load import build_reporter
@@ -116,22 +132,39 @@ def build_reporter(name: str, width: int | None, store: str | None = None) -> An
     return build_reporter(name, width, store)
 
 
-def write_report(write: Callable[[str], Any], reporter: Any, name: str, result: Any) -> None:
-    """Write a report. Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
+def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
+    """Write a report, piece by piece if the reporter has `render_parts`.
+
+    Where the reporter fails, the rows go to stdout as JSON, unless the store has them.
 
     Raises:
         UsageError: The reporter failed; it says where the rows are.
     """
+    render_parts = getattr(reporter, "render_parts", None)
+    if callable(render_parts):
+        write(_read_parts(render_parts(result), name, result))
+        return
     try:
         text = reporter.render(result)
         if not isinstance(text, str):
             raise TypeError(f"render() returned {type(text).__name__}, and must return a text")
     except (Exception, SystemExit) as error:
-        from context_bench.errors import UsageError, describe
-
-        run = result.config.get("run")
-        if run is None:
-            _print(result.to_json() + "\n")
-        where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
-        raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error
+        raise _explain_reporter(error, name, result) from error
     write(text)
+
+
+def _read_parts(parts: Iterable[str], name: str, result: Any) -> Iterator[str]:
+    try:
+        yield from parts
+    except Exception as error:
+        raise _explain_reporter(error, name, result) from error
+
+
+def _explain_reporter(error: BaseException, name: str, result: Any) -> Exception:
+    from context_bench.errors import UsageError, describe
+
+    run = result.config.get("run")
+    if run is None:
+        _print(result.to_json() + "\n")
+    where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
+    return UsageError(f"the reporter {name} failed: {describe(error)}; {where}")

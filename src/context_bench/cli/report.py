@@ -1,4 +1,4 @@
-"""`context-bench report RUN [RUN...] --out FILE`: recorded runs as one HTML page that opens offline."""
+"""`context-bench report RUN [RUN...] --out FILE`: recorded runs as one HTML page that opens offline, or as plots."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import STORE, add_store
-from context_bench.cli.messages import show_warnings
+from context_bench.cli.flags import STORE, add_plots, add_store
+from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import open_destination
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.errors import UsageError
 from context_bench.report import HtmlReporter
+from context_bench.report.plot_files import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
 
-__all__ = ["main"]
+__all__ = ["load_run", "main"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,19 +25,31 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
-    add("--out", metavar="FILE", default="report.html", help="where the page goes (default: %(default)s)")
+    add("--out", metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
+    add_plots(parser)
     add_store(parser, reuse=False)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE
     with show_warnings():
-        results = [_load(name, folder) for name in dict.fromkeys(options.run)]
-        with open_destination(options.out) as write:
-            write(HtmlReporter(folder).render_runs(results))
+        results = [load_run(name, folder) for name in dict.fromkeys(options.run)]
+        if options.plots is not None:
+            _write_plots(results, options.plots, folder)
+        if options.plots is None or options.out is not None:
+            with open_destination(options.out or "report.html") as write:
+                write(HtmlReporter(folder).write_runs(results))
     return 0
 
 
-def _load(name: str, folder: str) -> EvalResult:
-    """Load a run from the store, or from a file."""
+def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None:
+    """Write the plots of each run; those of several go to folders of their own."""
+    for number, result in enumerate(results, 1):
+        own = Path(folder) / str(result.config.get("run") or number) if len(results) > 1 else Path(folder)
+        for sentence in write_plots(result, str(own), store):
+            say(sentence)
+
+
+def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
+    """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
     if name.endswith(".json"):
         try:
             result = EvalResult.from_json(Path(name).read_bytes())
@@ -46,6 +59,6 @@ def _load(name: str, folder: str) -> EvalResult:
         return result
     with Store(folder, readonly=True, create=False) as store:
         info = store.run(name)
-        result = load_result(store, info)
+        result = load_result(store, info, rows=rows)
         result.config["run"] = info.id
         return result

@@ -12,6 +12,7 @@ from context_bench.cli.flags import (
     add_gate,
     add_import,
     add_judge,
+    add_plots,
     add_report,
     add_store,
     add_tap_host,
@@ -281,6 +282,7 @@ def _add_output(group: Any) -> None:
     add_report(group)
     add = group.add_argument
     add("--report", metavar="FILE", help="also write the report to FILE (.html): one page that opens offline")
+    add_plots(group)
     add("--dry-run", action="store_true", help="show what would be sent and what it might cost; send nothing")
     add("--quiet", action="store_true", help="show no progress and no messages")
     add("--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets")

@@ -53,35 +53,39 @@ def _open_store(options: Any, *, readonly: bool = True) -> Store:
     return Store(options.cache_dir or STORE, readonly=readonly, create=False)
 
 
-def load_result(store: Store, info: RunInfo) -> EvalResult:
-    """Load a recorded run as a result; of one that did not finish, the part that was recorded."""
+def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult:
+    """Load a recorded run as a result; of one that did not finish, the part that was recorded.
+
+    Without `rows`, those of a run that came to its end stay in the store.
+    """
     config = dict(info.config)
     notes = config.pop("notes", {})
     accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
     if info.summary:
-        result = EvalResult(list(store.run_rows(info)), info.summary, info.timing, config, notes=notes)
+        kept = list(store.run_rows(info)) if rows else []
+        result = EvalResult(kept, info.summary, info.timing, config, notes=notes)
         result.read_accuracy(accuracy)
         return result
-    rows: list[EvalRow] = []
+    found: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
     for record in store.run_records(info):
         row = record.row
-        rows.append(row)
+        found.append(row)
         scorer.note_known(Item(record.example, row.dataset), row.scores, row.unscored)
         gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
-    examples = {(row.dataset, row.example_id) for row in rows}
+    examples = {(row.dataset, row.example_id) for row in found}
     config |= {
         "datasets": dict(Counter(tag for tag, _ in examples)),
         "gold": gold,
         "primary": scorer.primaries,
-        "returns": {row.system: row.metadata["output"] for row in rows if "output" in row.metadata},
+        "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
         "weak_thresholds": find_weak_thresholds(gold),
     }
     metrics = rebuild_metrics(config["metrics"])
-    summary = summarize(rows, config["systems"], metrics, config)
+    summary = summarize(found, config["systems"], metrics, config)
     config["columns"] = summary.columns
-    return EvalResult.from_summary(rows, summary, config, metrics)
+    return EvalResult.from_summary(found, summary, config, metrics)
 
 
 def _list(options: Any) -> int:
@@ -131,7 +135,11 @@ def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
     reporter = build_reporter(form, table_width(wide=options.wide, out=options.out), options.cache_dir or STORE)
     with _open_store(options) as store, open_destination(options.out) as write:
-        write_report(write, reporter, form, load_result(store, store.run(options.run)))
+        info = store.run(options.run)
+        result = load_result(store, info, rows=form != "html")
+        if form == "html":
+            result.config["run"] = info.id  # its page reads rows and contexts from the store
+        write_report(write, reporter, form, result)
     return 0
 
 

@@ -122,7 +122,7 @@ def table(
         element("tbody", None, *body),
     )
     return element(
-        "div", {"class": "scroll", "tabindex": 0, "role": "region", "aria-label": f"Table: {caption or head[0]}"}, whole
+        "div", {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": f"Table: {caption or head[0]}"}, whole
     )
 
 
@@ -135,17 +135,18 @@ def figure(name: str, picture: Markup, caption: Child, numbers: Markup | None = 
     return element(
         "figure",
         None,
-        element("div", {"class": "plot", "tabindex": 0, "role": "region", "aria-label": f"Plot: {name}"}, picture),
+        element("div", {"class": "plot", "tabindex": 0, "role": "group", "aria-label": f"Plot: {name}"}, picture),
         element("figcaption", None, caption),
         element("details", None, element("summary", None, "The numbers"), numbers) if numbers else None,
     )
 
 
-def section(name: str, title: str, *children: Child) -> Markup:
-    """Make a part of the page with its heading."""
+def section(name: str, title: str, *children: Child, of: str = "") -> Markup:
+    """Make a part of the page with its heading; `of` names what it is about where several parts have that heading."""
+    more = element("span", {"class": "sr"}, f" of {of}") if of else None
     return element(
         "section",
         {"id": name, "aria-labelledby": f"{name}-title"},
-        element("h2", {"id": f"{name}-title"}, title),
+        element("h2", {"id": f"{name}-title"}, title, more),
         *children,
     )

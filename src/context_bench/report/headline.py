@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from context_bench.report.axes import draw_mark, svg, table
 from context_bench.report.elements import Child, Markup, element, join
@@ -12,7 +12,7 @@ from context_bench.reporters.layout import dollars, percent, score, seconds, tok
 from context_bench.reporters.verdict_table import explain_verdicts, name_metric
 from context_bench.stats import Interval, Verdict
 
-__all__ = ["headline_table", "list_notes", "verdict_words"]
+__all__ = ["compare_headlines", "headline_table", "list_notes", "verdict_words"]
 
 Column = tuple[str, str, Callable[[float], str], int]
 """Title, key of the summary, how a value is written, and whether more (1) or less (-1) is better; 0 is neither."""
@@ -44,22 +44,46 @@ _ONLY_WHEN_NOT_ZERO = ("num_errors", "num_unscored")
 
 def headline_table(facts: RunFacts) -> Markup:
     """Lay out a line for each system: its verdict, and its numbers with their intervals; the best is marked."""
-    result = facts.result
-    columns = [column for column in _COLUMNS if _is_shown(facts, column[1])]
-    columns += [
-        (key, key, "{:.4g}".format, 0)
-        for key in (result.config.get("columns") or {})
-        if any(math.isfinite(values.get(key, math.nan)) for values in result.summary.values())
-    ]
-    controls = set(result.config.get("controls") or ())
+    columns = _choose_columns([facts])
+    controls = set(facts.result.config.get("controls") or ())
     best = {key: _find_best(facts, key, sign, controls) for _, key, _, sign in columns}
     lines: list[list[Child]] = []
-    for number, name in enumerate(result.summary):
+    for number, name in enumerate(facts.result.summary):
         cells: list[Child] = [_name_system(number, name), _write_verdict(facts, name)]
         cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show, _ in columns]
         lines.append(cells)
     head = ["system", "verdict", *(title for title, *_ in columns)]
     return table(head, lines, "Headline numbers", "headline")
+
+
+def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
+    """Lay out a line for each system of each run; systems of the same name stand beneath one another."""
+    columns = _choose_columns(runs)
+    numbers = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(name for facts in runs for name in facts.result.summary))
+    }
+    lines: list[list[Child]] = []
+    for name, number in numbers.items():
+        for facts in runs:
+            if name in facts.result.summary:
+                cells: list[Child] = [_name_system(number, name), facts.name, _write_verdict(facts, name)]
+                cells += [_write_value(facts, name, key, show, best=False) for _, key, show, _ in columns]
+                lines.append(cells)
+    head = ["system", "run", "verdict", *(title for title, *_ in columns)]
+    return table(head, lines, "Runs side by side", "headline runs")
+
+
+def _choose_columns(runs: Sequence[RunFacts]) -> list[Column]:
+    """Choose the columns that any of the runs has a number for."""
+    columns = [column for column in _COLUMNS if any(_is_shown(facts, column[1]) for facts in runs)]
+    own = {
+        key: None
+        for facts in runs
+        for key in (facts.result.config.get("columns") or {})
+        if any(math.isfinite(values.get(key, math.nan)) for values in facts.result.summary.values())
+    }
+    return [*columns, *((key, key, "{:.4g}".format, 0) for key in own)]
 
 
 def _is_shown(facts: RunFacts, key: str) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from context_bench.report.example_pack import Source
+from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.single_page import Run, make_page
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 
-__all__ = ["HtmlReporter"]
+__all__ = ["HtmlReporter", "open_run"]
 
 
 class HtmlReporter:
@@ -30,23 +30,36 @@ class HtmlReporter:
 
     def render(self, result: EvalResult) -> str:
         """Render the page."""
-        return self.render_runs([result])
+        return "".join(self.write_runs([result]))
 
-    def render_runs(self, results: Sequence[EvalResult]) -> str:
-        """Render several runs as one page; in the list of examples they stand together."""
+    def render_parts(self, result: EvalResult) -> Iterator[str]:
+        """Render the page piece by piece: the memory that this takes hardly grows with the rows."""
+        return self.write_runs([result])
+
+    def write_runs(self, results: Sequence[EvalResult]) -> Iterator[str]:
+        """Write several runs as one page, piece by piece; in the list of examples they stand together."""
         with ExitStack() as open_stores:
-            runs = [self._open(result, number, open_stores) for number, result in enumerate(results, 1)]
+            runs = [open_run(result, self._store, number, open_stores) for number, result in enumerate(results, 1)]
             rows = sum(_count_rows(result) for result in results)
-            return "".join(make_page(runs, rows))
+            yield from make_page(runs, rows)
 
-    def _open(self, result: EvalResult, number: int, open_stores: ExitStack) -> Run:
-        run = result.config.get("run")
-        if self._store is not None and run is not None and Path(self._store).is_dir():
-            store = open_stores.enter_context(Store(self._store, readonly=True, create=False))
-            info = store.run(run)
-            return RunFacts(result, info.id, _write_time(info)), _read_store(store, info)
-        name = str(run) if run is not None else f"{number}"
-        return RunFacts(result, name), (Source(row) for row in result.rows)
+
+def open_run(result: EvalResult, folder: str | None, number: int, open_stores: ExitStack) -> Run:
+    """Open a run for reading: its facts, and its rows with their examples where the store has them.
+
+    Args:
+        result: The run.
+        folder: The folder of the store that it was recorded in.
+        number: Its name, where it has no id.
+        open_stores: Closes the store at last.
+    """
+    run = result.config.get("run")
+    if folder is not None and run is not None and Path(folder).is_dir():
+        store = open_stores.enter_context(Store(folder, readonly=True, create=False))
+        info = store.run(run)
+        return RunFacts(result, info.id, _write_time(info)), _read_store(store, info)
+    name = str(run) if run is not None else f"{number}"
+    return RunFacts(result, name), (Source(row) for row in result.rows)
 
 
 def _write_time(info: RunInfo) -> str:

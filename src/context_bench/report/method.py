@@ -8,6 +8,7 @@ from typing import Any
 
 from context_bench.report.axes import table
 from context_bench.report.elements import Child, Markup, element, join
+from context_bench.report.row_values import clean_id, clean_name
 from context_bench.report.run_facts import Failure, RunFacts
 from context_bench.reporters.layout import seconds
 from context_bench.results import EvalRow, dump_json
@@ -17,7 +18,8 @@ __all__ = ["describe_method", "error_table", "link_example"]
 
 def link_example(run: str, row: EvalRow) -> Markup:
     """Link to an example on the page, by what names it."""
-    named = dump_json([run, row.system, row.dataset, str(row.example_id), row.repeat])
+    names = (clean_name(each) for each in (run, row.system, row.dataset))
+    named = dump_json([*names, clean_id(row.example_id), row.repeat])
     return element("a", {"href": "#examples", "class": "to-example", "data-example": named}, str(row.example_id)[:80])
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 
+from context_bench.plots.evidence import split_evidence
+from context_bench.plots.needles import DEPTHS, Cell, list_lengths, subtract_baseline
 from context_bench.report.axes import clip_name, figure, label, svg, table
 from context_bench.report.elements import Child, Markup, element, join
-from context_bench.report.run_facts import Cell, RunFacts
+from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import percent, score
 
 __all__ = ["plot_evidence", "plot_needles"]
 
-_DEPTHS = ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%")
 _SIDE, _HIGH, _LEFT, _TOP = 62, 30, 70, 34
-_MOST_LENGTHS = 16
 
 
 def plot_needles(facts: RunFacts) -> Child:
     """Draw a grid for each system, and one for its difference from the baseline."""
-    lengths = sorted({length for cells in facts.cells.values() for length, _ in cells})[:_MOST_LENGTHS]
+    lengths = list_lengths(facts.cells)
     if not lengths:
         return element(
             "p", {"class": "missing"}, "Not measured: no example states its length and the depth of its evidence."
@@ -33,12 +33,12 @@ def plot_needles(facts: RunFacts) -> Child:
         values = {cell: sums[0] / sums[1] for cell, sums in cells.items()}
         pair = [_draw_grid(name, name, lengths, values, cells)]
         if name != facts.baseline and base:
-            both = {cell: values[cell] - base[cell][0] / base[cell][1] for cell in values if cell in base}
+            both = subtract_baseline(cells, base)
             minus = f"minus {facts.baseline}"
             pair.append(_draw_grid(minus, f"{name} {minus}", lengths, both, cells, minus=True))
         grids.append(element("div", {"class": "pair"}, *pair))
         rows += [
-            [name, f"{length:,}", _DEPTHS[depth], f"{cells[length, depth][1]:.0f}", score(values[length, depth])]
+            [name, f"{length:,}", DEPTHS[depth], f"{cells[length, depth][1]:.0f}", score(values[length, depth])]
             for length, depth in sorted(values)
             if length in lengths
         ]
@@ -61,14 +61,14 @@ def _draw_grid(
     *,
     minus: bool = False,
 ) -> Markup:
-    width, height = max(250, _LEFT + len(lengths) * _SIDE + 8), _TOP + len(_DEPTHS) * _HIGH + 24
+    width, height = max(250, _LEFT + len(lengths) * _SIDE + 8), _TOP + len(DEPTHS) * _HIGH + 24
     children: list[Child] = [label(8, 16, clip_name(title, int(width / 8)), "start", "group")]
-    for row, depth in enumerate(_DEPTHS):
+    for row, depth in enumerate(DEPTHS):
         children.append(label(_LEFT - 8, _TOP + row * _HIGH + 19, depth, "end", "tick"))
     for column, length in enumerate(lengths):
         x = _LEFT + column * _SIDE
         children.append(label(x + _SIDE / 2, height - 8, f"{length:,}", "middle", "tick"))
-        for row, depth in enumerate(_DEPTHS):
+        for row, depth in enumerate(DEPTHS):
             tip = f"{name}: {length:,} tokens, depth {depth}"
             examples = counts.get((length, row), [0, 0])[1]
             children.append(_draw_cell(x, row, values.get((length, row)), minus=minus, tip=tip, n=examples))
@@ -99,15 +99,17 @@ def plot_evidence(facts: RunFacts) -> Child:
     """Draw rows by whether the evidence reached the model, and whether the answer was right."""
     tables = []
     for name, values in facts.result.summary.items():
-        kept = values.get("evidence_survival", math.nan)
-        if not math.isfinite(kept):
+        shares = split_evidence(values)
+        if shares is None:
             continue
-        failed, lost = values.get("failed_anyway", 0.0), values.get("lost_by_system", 0.0)
-        lucky = values.get("right_without_evidence", 0.0)
-        rows = values.get("evidence_rows", math.nan)
+        rows = shares.rows
         lines: list[list[Child]] = [
-            ["survived", _share(kept - failed, rows), _share(failed, rows, "failed anyway")],
-            ["lost", _share(lucky, rows, "right without it"), _share(lost, rows, "lost by the system")],
+            ["survived", _share(shares.survived_right, rows), _share(shares.failed_anyway, rows, "failed anyway")],
+            [
+                "lost",
+                _share(shares.right_without_it, rows, "right without it"),
+                _share(shares.lost_by_system, rows, "lost by the system"),
+            ],
         ]
         tables.append(table(["evidence", "right", "wrong"], lines, f"{name} ({rows:,.0f} rows)", "square"))
     if not tables:

@@ -2,102 +2,43 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
 
+from context_bench.plots.quality_cost import QualityCost, read_quality_cost
 from context_bench.report.axes import Scale, clip_name, draw_mark, figure, label, line, svg, table, x_axis
 from context_bench.report.elements import Child, Markup, element
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import dollars, score, tokens
 
-__all__ = ["Cost", "choose_cost", "choose_quality", "find_front", "plot_pareto"]
+__all__ = ["plot_pareto"]
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 396, 40, 160, 34, 346
 
 
-class Cost(NamedTuple):
-    """The cost that quality is plotted against: by system, its name, and how it is written."""
-
-    values: dict[str, float]
-    title: str
-    show: Callable[[float], str]
-
-
-def choose_quality(facts: RunFacts) -> str:
-    """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
-    summary = facts.result.summary.values()
-    return "macro_score" if any("macro_score" in values for values in summary) else "mean_score"
-
-
-def choose_cost(facts: RunFacts) -> Cost | None:
-    """Choose the cost that most systems have: dollars, else tokens that the model reads, else tokens for each pass."""
-    result = facts.result
-    returns = result.config.get("returns") or {}
-    read: dict[str, float] = {}
-    for name, values in result.summary.items():
-        if math.isfinite(values.get("mean_upstream_tokens", math.nan)):
-            read[name] = values["mean_upstream_tokens"]
-        elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
-            read[name] = values["mean_output_tokens"]
-    ways = (
-        Cost(_read_key(facts, "cost_per_1k_usd"), "cost of 1,000 examples, in dollars", dollars),
-        Cost(read, "tokens that the model reads, for each example", tokens),
-        Cost(_read_key(facts, "cost_of_pass"), "tokens for each example that passed", tokens),
-    )
-    most = max(len(way.values) for way in ways)
-    return next((way for way in ways if way.values and len(way.values) == most), None)
-
-
-def _read_key(facts: RunFacts, key: str) -> dict[str, float]:
-    return {
-        name: values[key]
-        for name, values in facts.result.summary.items()
-        if key in values and math.isfinite(values[key]) and values[key] > 0
-    }
-
-
-def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
-    """Find the systems that no other beats: by rising cost, each with more quality than all cheaper ones."""
-    front: list[str] = []
-    best = -math.inf
-    for name, (_, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
-        if quality > best:
-            front.append(name)
-            best = quality
-    return front
+_SHOW: dict[str, Callable[[float], str]] = {"usd": dollars, "tokens": tokens}
 
 
 def plot_pareto(facts: RunFacts) -> Child:
     """Draw the plot; a sentence where there is nothing to draw."""
-    cost, key = choose_cost(facts), choose_quality(facts)
-    summary = facts.result.summary
-    if cost is None:
+    data = read_quality_cost(facts.result)
+    if data is None:
         return element("p", {"class": "missing"}, "Not measured: no system has both a score and a cost.")
-    points = {
-        name: (cost.values[name], summary[name][key])
-        for name in summary
-        if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
-    }
-    if not points:
-        return element("p", {"class": "missing"}, "Not measured: no system has both a score and a cost.")
-    controls = set(facts.result.config.get("controls") or ())
-    front = find_front({name: at for name, at in points.items() if name not in controls})
-    picture = _draw(facts, cost, key, points, front)
-    missing = [name for name in summary if name not in points]
+    cost, key, points, front, controls = data.cost, data.key, data.points, data.front, data.controls
+    show = _SHOW[cost.unit]
+    picture = _draw(facts, data)
     caption = (
         "Up and to the left is better. The line joins the systems that no other beats on both: "
         f"{', '.join(front) or 'none'}. Whiskers are 95% intervals."
     )
-    if missing:
-        caption += f" Not measured, so not drawn: {', '.join(missing)}."
-    if controls & points.keys():
-        caption += f" Controls do not compete: {', '.join(sorted(controls & points.keys()))}."
+    if data.missing:
+        caption += f" Not measured, so not drawn: {', '.join(data.missing)}."
+    if controls:
+        caption += f" Controls do not compete: {', '.join(sorted(controls))}."
     numbers = table(
         ["system", cost.title, key.replace("_", " "), "on the front"],
         [
-            [name, cost.show(x), score(y), "control" if name in controls else "yes" if name in front else "no"]
+            [name, show(x), score(y), "control" if name in controls else "yes" if name in front else "no"]
             for name, (x, y) in points.items()
         ],
         "Quality and cost",
@@ -105,9 +46,11 @@ def plot_pareto(facts: RunFacts) -> Child:
     return figure("quality against cost", picture, caption, numbers)
 
 
-def _draw(facts: RunFacts, cost: Cost, key: str, points: dict[str, tuple[float, float]], front: list[str]) -> Markup:
+def _draw(facts: RunFacts, data: QualityCost) -> Markup:
+    cost, key, points, front = data.cost, data.key, data.points, data.front
+    show = _SHOW[cost.unit]
     costs = [x for x, _ in points.values()]
-    wide = max(costs) > 30 * min(costs)
+    wide = data.is_wide
     low, high = (min(costs) / 1.5, max(costs) * 1.5) if wide else (0.0, max(costs) * 1.08)
     xs = Scale(low, high, _LEFT, _WIDTH - _RIGHT, log=wide)
     intervals = {name: own.get(key) for name, own in facts.result.intervals.items()}
@@ -137,7 +80,7 @@ def _draw(facts: RunFacts, cost: Cost, key: str, points: dict[str, tuple[float, 
             continue
         x, y = points[name]
         within = f", 95% interval [{score(known[name].low)}, {score(known[name].high)}]" if name in known else ""
-        tip = f"{name}: {key.replace('_', ' ')} {score(y)}{within}; {cost.title}: {cost.show(x)}"
+        tip = f"{name}: {key.replace('_', ' ')} {score(y)}{within}; {cost.title}: {show(x)}"
         marks.append(draw_mark(xs(x), ys(y), number, tip))
         names.append(label(xs(x) + 11, places[name] + 4, clip_name(name, 24), "start", "point"))
     return svg(
@@ -145,7 +88,7 @@ def _draw(facts: RunFacts, cost: Cost, key: str, points: dict[str, tuple[float, 
         _HEIGHT,
         f"Quality against {cost.title}; the numbers are in the table beneath.",
         *grid,
-        x_axis(xs, _BOTTOM, _TOP, cost.show, cost.title),
+        x_axis(xs, _BOTTOM, _TOP, show, cost.title),
         label(8, 14, key.replace("_", " "), "start", "name"),
         element("path", {"d": "".join(steps), "class": "front"}) if steps else None,
         *whiskers,

@@ -6,9 +6,10 @@ import math
 from array import array
 from collections.abc import Sequence
 
+from context_bench.plots.by_dataset import list_dataset_scores
+from context_bench.plots.times import BINS, spread_times
 from context_bench.report.axes import Scale, clip_name, draw_mark, figure, label, line, svg, table, x_axis
 from context_bench.report.elements import Child, Markup, element
-from context_bench.report.plot_pareto import choose_quality
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import score, seconds, tokens
 from context_bench.stats import Interval
@@ -25,42 +26,32 @@ def _say_missing(why: str) -> Markup:
 
 def plot_datasets(facts: RunFacts) -> Child:
     """Draw the score of each system on each dataset, with its interval."""
-    summary = facts.result.summary
-    tags = list(dict.fromkeys(key for values in summary.values() for key in values if key.startswith("dataset:")))
-    if not tags:
-        tags = [choose_quality(facts)]
-    lines: list[tuple[str, str, int, float, Interval | None]] = []
-    for key in tags:
-        for number, (name, values) in enumerate(summary.items()):
-            value = values.get(key, math.nan)
-            if math.isfinite(value):
-                lines.append((key, name, number, value, facts.result.intervals.get(name, {}).get(key)))
+    order = list(facts.result.summary)
+    lines = [(each, order.index(each.system)) for each in list_dataset_scores(facts.result)]
     if not lines:
         return _say_missing("no row has a score")
     drawn = lines[:_MOST_LINES]
-    low, high = min([0.0, *(each[3] for each in drawn)]), max([1.0, *(each[3] for each in drawn)])
-    xs, children, y, last = Scale(low, high, _LEFT, _END), [], 8.0, ""
-    bottom = 8 + len(drawn) * _STEP + len({each[0] for each in drawn}) * 28
+    values = [each.value for each, _ in drawn]
+    xs, children, y, last = Scale(min([0.0, *values]), max([1.0, *values]), _LEFT, _END), [], 8.0, ""
+    bottom = 8 + len(drawn) * _STEP + len({each.key for each, _ in drawn}) * 28
     children.append(x_axis(xs, bottom, 8, lambda value: f"{value:g}", "score"))
-    for key, name, number, value, interval in drawn:
-        if key != last:
-            y, last = y + 28, key
-            children.append(label(8, y - 8, clip_name(_name_dataset(facts, key), 60), "start", "group"))
+    for each, number in drawn:
+        interval = each.interval
+        if each.key != last:
+            y, last = y + 28, each.key
+            children.append(label(8, y - 8, clip_name(each.dataset, 60), "start", "group"))
         y += _STEP
         known = interval is not None and interval.known
         within = f" [{score(interval.low)}, {score(interval.high)}], n = {interval.n:,}" if interval and known else ""
-        children.append(label(_LEFT - 12, y - 6, clip_name(name), "end"))
+        children.append(label(_LEFT - 12, y - 6, clip_name(each.system), "end"))
         if interval is not None and known:
             children.append(line(xs(interval.low), y - 10, xs(interval.high), y - 10, "whisker"))
-        children.append(draw_mark(xs(value), y - 10, number, f"{name}: {score(value)}{within}"))
-        children.append(label(_END + 14, y - 6, score(value), "start", "value"))
+        children.append(draw_mark(xs(each.value), y - 10, number, f"{each.system}: {score(each.value)}{within}"))
+        children.append(label(_END + 14, y - 6, score(each.value), "start", "value"))
     cut = "" if len(drawn) == len(lines) else f" The first {len(drawn)} of {len(lines)} are drawn; the table has all."
     numbers = table(
         ["dataset", "system", "score", "95% interval"],
-        [
-            [_name_dataset(facts, key), name, score(value), _write_limits(interval)]
-            for key, name, _, value, interval in lines
-        ],
+        [[each.dataset, each.system, score(each.value), _write_limits(each.interval)] for each, _ in lines],
         "Score by dataset",
     )
     picture = svg(
@@ -72,12 +63,6 @@ def plot_datasets(facts: RunFacts) -> Child:
         f"Marks are means, whiskers 95% intervals for examples drawn at random.{cut}",
         numbers,
     )
-
-
-def _name_dataset(facts: RunFacts, key: str) -> str:
-    if key.startswith("dataset:"):
-        return key.partition(":")[2]
-    return next(iter(facts.result.config.get("datasets") or {}), "") or "all examples"
 
 
 def _write_limits(interval: Interval | None) -> str:
@@ -164,47 +149,42 @@ def _save_on_bill(facts: RunFacts, name: str) -> float | None:
 
 def plot_times(facts: RunFacts, times: dict[str, array[float]], what: str) -> Child:
     """Draw how times are spread: a histogram by powers of ten for each system, with median and p95."""
-    found = {name: sorted(times[name]) for name in facts.result.summary if times.get(name)}
-    found = {name: values for name, values in found.items() if values[-1] > 0}
-    if not found:
+    spreads = spread_times(times, facts.result.summary)
+    if spreads is None:
         return _say_missing(f"no row has a {what}")
-    low = max(1e-7, min(_find_share([each for each in values if each > 0], 0.01) for values in found.values()))
-    high = max(max(values[-1] for values in found.values()), low * 10)
-    xs = Scale(10 ** math.floor(math.log10(low)), high, _LEFT, _END, log=True)
+    found = spreads.systems
+    xs = Scale(spreads.scale.low, spreads.scale.high, _LEFT, _END, log=True)
     step, children = 44, []
     bottom = 8 + len(found) * step
-    children.append(x_axis(xs, bottom, 8, _write_seconds, f"{what} (each step ten times the one before)"))
+    children.append(x_axis(xs, bottom, 8, _write_seconds, f"{what}, on a scale by powers of ten"))
     order = list(facts.result.summary)
-    for place, (name, values) in enumerate(found.items()):
+    for place, (name, spread) in enumerate(found.items()):
         base = 8 + (place + 1) * step - 4
-        middle, late = _find_share(values, 0.5), _find_share(values, 0.95)
         tip = (
-            f"{name}: median {seconds(middle)}, p95 {seconds(late)}, slowest {seconds(values[-1])}, n = {len(values):,}"
+            f"{name}: median {seconds(spread.median)}, p95 {seconds(spread.p95)}, slowest {seconds(spread.slowest)}, "
+            f"n = {spread.count:,}"
         )
         children.append(label(_LEFT - 12, base - 10, clip_name(name), "end"))
-        children.append(_draw_histogram(values, xs, base, order.index(name), tip))
-        children.append(line(xs(middle), base - 30, xs(middle), base, "median"))
-        children.append(line(xs(late), base - 14, xs(late), base, "late"))
-        children.append(label(_END + 14, base - 10, seconds(middle), "start", "value"))
+        children.append(_draw_histogram(spread.bins, base, order.index(name), tip))
+        children.append(line(xs(spread.median), base - 30, xs(spread.median), base, "median"))
+        children.append(line(xs(spread.p95), base - 14, xs(spread.p95), base, "late"))
+        children.append(label(_END + 14, base - 10, seconds(spread.median), "start", "value"))
     picture = svg(
         _WIDTH, bottom + 44, f"Histogram of {what} for each system; the table beneath has the numbers.", *children
     )
     numbers = table(
         ["system", "rows", "median", "p95", "slowest"],
         [
-            [name, f"{len(values):,}", *(seconds(_find_share(values, share)) for share in (0.5, 0.95, 1))]
-            for name, values in found.items()
+            [name, f"{spread.count:,}", *(seconds(each) for each in (spread.median, spread.p95, spread.slowest))]
+            for name, spread in found.items()
         ],
         what.capitalize(),
     )
     return figure(what, picture, "The tall line is the median, written at the right; the short one is p95.", numbers)
 
 
-def _draw_histogram(values: Sequence[float], xs: Scale, base: float, number: int, tip: str) -> Markup:
-    bins, width = 55, (_END - _LEFT) / 55
-    counts = [0] * bins
-    for value in values:
-        counts[min(bins - 1, int((xs(value) - _LEFT) / width))] += 1
+def _draw_histogram(counts: Sequence[int], base: float, number: int, tip: str) -> Markup:
+    width = (_END - _LEFT) / BINS
     most = max(counts)
     bars = "".join(
         f"M{_LEFT + place * width:.1f} {base}v-{28 * count / most:.1f}h{width - 0.8:.1f}V{base}Z"
@@ -212,10 +192,6 @@ def _draw_histogram(values: Sequence[float], xs: Scale, base: float, number: int
         if count
     )
     return element("path", {"d": bars, "class": f"mark soft s{number % 8}", "data-tip": tip})
-
-
-def _find_share(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 1e-6
 
 
 def _write_seconds(value: float) -> str:

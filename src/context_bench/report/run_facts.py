@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from context_bench.report.example_pack import Source, name_error_kind
+from context_bench.curves import Curve, find_sweeps
+from context_bench.plots.needles import Cells, NeedleGrid
+from context_bench.report.row_values import Source, name_error_kind
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["Failure", "RunFacts"]
 
-_NEEDLE_ID = re.compile(r"-(\d+)-d([01]\.\d+)(?:-|$)")
-_DEPTHS = 5
-
-Cell = tuple[int, int]
-"""The length of a context in tokens, and which fifth of it the needle stands in."""
+_MOST_FAILURES = 500
+"""Kinds of failures that are told apart; later ones are counted together."""
+_MOST_SWEPT = 100_000
+"""Rows of which a curve is drawn at most: it needs all of them at once."""
+_SWEPT = ("output", "cluster")
+"""What a curve reads in the metadata of a row."""
 
 
 @dataclass
@@ -39,11 +39,13 @@ class RunFacts:
         created: When it was made; empty where that is not known.
         latencies: Seconds of each row without an error, by system.
         overheads: Seconds that a proxy added, by system.
-        cells: Sum of scores and number of rows by system, length and depth, for examples that have both.
         errors: By kind.
         unscored: By evaluator and reason.
         seen: Rows that were read.
         has_evidence: Whether any example names the passages that an answer needs; None where examples are not known.
+        state: A sentence on a run that has not ended; empty for one that has.
+        unread: A sentence on rows that are still being read; empty where all were.
+        sweep_rows: What curves are drawn from, kept of runs that have any; None where there are too many.
     """
 
     result: EvalResult
@@ -51,11 +53,32 @@ class RunFacts:
     created: str = ""
     latencies: dict[str, array[float]] = field(default_factory=dict)
     overheads: dict[str, array[float]] = field(default_factory=dict)
-    cells: dict[str, dict[Cell, list[float]]] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
     unscored: dict[str, Failure] = field(default_factory=dict)
     seen: int = 0
     has_evidence: bool | None = None
+    state: str = ""
+    unread: str = ""
+    sweep_rows: list[EvalRow] | None = field(default_factory=list)
+    _sweeps: bool = False
+
+    @property
+    def has_sweep(self) -> bool:
+        """Whether a system was run with several settings of a knob."""
+        return bool(find_sweeps(self.result.summary))
+
+    def draw_curves(self) -> list[Curve]:
+        """Draw the curves of the run, from the rows that were added."""
+        rows = self.result.rows or self.sweep_rows or []
+        return EvalResult(rows, self.result.summary, config=self.result.config).curves()
+
+    def __post_init__(self) -> None:
+        self._needles = NeedleGrid(self.score_field)
+
+    @property
+    def cells(self) -> Cells:
+        """Sum of scores and number of rows by system, length and depth, for examples that have both."""
+        return self._needles.cells
 
     @property
     def score_field(self) -> str:
@@ -81,7 +104,11 @@ class RunFacts:
     def add(self, source: Source) -> None:
         """Take in one row."""
         row = source.row
+        if not self.seen:
+            self._sweeps = self.has_sweep and not self.result.rows
         self.seen += 1
+        if self._sweeps:
+            self._keep_for_curve(row)
         if source.example is not None:
             self.has_evidence = bool(self.has_evidence or source.example.get("evidence"))
         if row.error is not None:
@@ -93,30 +120,19 @@ class RunFacts:
             self.overheads.setdefault(row.system, array("d")).append(overhead)
         for evaluator, reason in row.unscored.items():
             _count(self.unscored, f"{evaluator}: {reason}"[:200], reason, row)
-        cell, score = _find_cell(row, source.example), self.read_score(row)
-        if row.error is not None:
-            score = 0.0  # as in every mean
-        if cell is not None and score is not None:
-            sums = self.cells.setdefault(row.system, {}).setdefault(cell, [0.0, 0.0])
-            sums[0] += score
-            sums[1] += 1
+        self._needles.add(row, source.example)
+
+    def _keep_for_curve(self, row: EvalRow) -> None:
+        if self.sweep_rows is None or len(self.sweep_rows) >= _MOST_SWEPT:
+            self.sweep_rows = None
+            return
+        kept = {key: row.metadata[key] for key in _SWEPT if key in row.metadata}
+        scores = {key: value for key, value in row.scores.items() if key == self.score_field}
+        self.sweep_rows.append(replace(row, scores=scores, metadata=kept, response="", unscored={}))
 
 
 def _count(found: dict[str, Failure], kind: str, message: str, row: EvalRow) -> None:
+    if kind not in found and len(found) >= _MOST_FAILURES:
+        kind = "others"
     failure = found.setdefault(kind, Failure({}, message, row))
     failure.count[row.system] = failure.count.get(row.system, 0) + 1
-
-
-def _find_cell(row: EvalRow, example: Mapping[str, Any] | None) -> Cell | None:
-    """Find length and depth of a needle, in the example or in its id, which states both."""
-    meta = (example or {}).get("meta")
-    if isinstance(meta, Mapping) and "length" in meta:
-        length, depth = meta["length"], meta.get("asked_depth", meta.get("depth"))
-    else:
-        named = _NEEDLE_ID.search(str(row.example_id))
-        if named is None:
-            return None
-        length, depth = int(named[1]), float(named[2])
-    if not isinstance(length, int | float) or not isinstance(depth, int | float) or not 0 <= depth <= 1:
-        return None
-    return int(length), min(_DEPTHS - 1, int(depth * _DEPTHS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from context_bench.report.plot_pareto import choose_quality
+from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import percent, score
 from context_bench.stats import Verdict
@@ -41,7 +41,7 @@ def ask_sentence(facts: RunFacts) -> str:
 
 def answer_sentence(facts: RunFacts) -> str:
     """Say what came out: the verdict on each system, or the number where there is nothing to hold it against."""
-    result, key = facts.result, choose_quality(facts)
+    result, key = facts.result, choose_quality(facts.result)
     comparison = result.comparison
     if comparison is not None and comparison.verdicts:
         verdicts = [each for each in comparison.verdicts if not each.control] or comparison.verdicts

@@ -14,7 +14,7 @@ from context_bench.stats import Interval
 if TYPE_CHECKING:
     from context_bench.curves import Curve, Point
 
-__all__ = ["curve_tables"]
+__all__ = ["curve_tables", "sum_up_curve", "write_difference"]
 
 _GIVE_WAY = ("against the baseline", "saved", "tokens")
 
@@ -27,29 +27,31 @@ def curve_tables(result: EvalResult, width: int | None = None) -> list[str]:
 def _render(curve: Curve, width: int | None) -> str:
     lines = [[f"{curve.name}: {curve.knob}", "tokens", "saved", "score", "against the baseline"]]
     for point in curve.points:
-        difference = "baseline" if point.difference is None else _show_difference(point.difference)
+        difference = "baseline" if point.difference is None else write_difference(point.difference)
         saved = "–" if math.isnan(point.saving) else percent(point.saving)
         count = "–" if math.isnan(point.tokens) else tokens(point.tokens)
         lines.append([point.setting, count, saved, point.quality.render(), difference])
     table = fit_columns(lines, width, _GIVE_WAY)
-    return "\n".join([table, "", *(wrap(printable(line), width) for line in _sum_up(curve))])
+    return "\n".join([table, "", *(wrap(printable(line), width) for line in sum_up_curve(curve))])
 
 
-def _show_difference(interval: Interval) -> str:
+def write_difference(interval: Interval) -> str:
+    """Write a difference with its interval."""
     shown = f"{interval.value:+.3f}"
     if not interval.known:
         return f"{shown} ({interval.mark})"
     return f"{shown} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
-def _sum_up(curve: Curve) -> list[str]:
+def sum_up_curve(curve: Curve) -> list[str]:
+    """Say in a few sentences what the whole curve tells."""
     name = "macro score" if curve.metric == "macro_score" else "score"
     lines = [f"tokens = reached the model for each example; {name} with 95% intervals; baseline: {curve.baseline}."]
     if curve.area is not None and curve.span is not None:
         low, high = curve.span
         line = f"area under the curve: {curve.area.render()} from {low:,.0f} to {high:,.0f} tokens"
         if curve.area_difference is not None:
-            line += f"; {_show_difference(curve.area_difference)} against the first curve"
+            line += f"; {write_difference(curve.area_difference)} against the first curve"
         lines.append(f"{line}.")
     lines.append(_describe_best(curve, curve.best_point))
     return [*lines, *([f"{curve.note}."] if curve.note else [])]

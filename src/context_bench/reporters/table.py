@@ -134,6 +134,14 @@ class TableReporter:
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
+    def list_headline(self, result: EvalResult) -> list[list[str]]:
+        """List the cells of the table of systems, titles first."""
+        columns = _choose_columns(result)
+        lines = [["system", *(title for title, _, _ in columns)]]
+        return lines + [
+            [name, *(_cell(result, name, key, show) for _, key, show in columns)] for name in result.summary
+        ]
+
     def _systems(self, result: EvalResult) -> str:
         columns = _choose_columns(result)
         lines = [["system", *(title for title, _, _ in columns)]]

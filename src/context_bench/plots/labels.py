@@ -1,0 +1,136 @@
+"""Names in a picture: one line each, told apart, and placed so that none covers another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from context_bench.errors import printable
+
+__all__ = ["Lettering", "Place", "label_systems", "place_labels", "shorten_name"]
+
+_LETTER, _LINE = 6.2, 13.0
+"""Pixels that a letter takes across, and a line down, at the size of a label."""
+
+
+class Place(NamedTuple):
+    """Where a label stands: the anchor in pixels, and which end of the text is there (`left`, `right`, `center`)."""
+
+    x: float
+    y: float
+    align: str
+
+
+def shorten_name(name: str, length: int = 30) -> str:
+    """Write a name on one line, with nothing that acts on its surroundings, and without its middle where it is long."""
+    name = printable(name) or "(no name)"
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 2
+    return f"{name[: length - 1 - tail]}…{name[-tail:]}"
+
+
+def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
+    """Shorten names, and number those that would look alike."""
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        label, number = shorten_name(name, length), 1
+        while label in taken:
+            number += 1
+            label = f"{shorten_name(name, length)} ~{number}"
+        labels[name] = label
+        taken.add(label)
+    return labels
+
+
+_Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Lettering:
+    """How large labels are, in the unit of the plot: pixels, or columns and rows of a terminal.
+
+    Attributes:
+        line: The height of a line.
+        gap: The distance of a label from its point.
+        steps: How far a label may be moved up or down beside its point; the third is that above and beneath it.
+        measure: The length of a text.
+    """
+
+    line: float = _LINE
+    gap: float = _LINE * 0.75
+    steps: tuple[float, float, float, float] = (0.75 * _LINE, 1.6 * _LINE, 1.1 * _LINE, 2.4 * _LINE)
+    measure: Callable[[str], float] = lambda text: _LETTER * len(text)
+
+
+_PIXELS = Lettering()
+
+
+def place_labels(
+    points: Sequence[tuple[float, float, str]],
+    width: float,
+    height: float,
+    avoid: Sequence[_Box] = (),
+    lettering: Lettering = _PIXELS,
+) -> list[Place]:
+    """Place a label beside each point, where it covers least of the other labels and points.
+
+    Args:
+        points: Where each point is, and its label.
+        width: Of the plot; a label may not leave it.
+        height: Of the plot.
+        avoid: Boxes (left, top, right, bottom) that are taken, such as whiskers.
+        lettering: How large labels are.
+    """
+    line, gap = lettering.line, lettering.gap
+    small, large, over, far = lettering.steps
+    near, taken = line * 0.4, list(avoid)
+    places = []
+    for x, y, text in points:
+        long = lettering.measure(text)
+        tries = [Place(x + gap, y + shift, "left") for shift in (0, -small, small)]
+        tries += [Place(x - gap, y + shift, "right") for shift in (0, -small, small)]
+        tries += [Place(x, y - over, "center"), Place(x, y + over, "center")]
+        tries += [Place(x + gap, y + shift, "left") for shift in (-large, large, -far, far)]
+        tries += [Place(x - gap, y + shift, "right") for shift in (-large, large, -far, far)]
+        others = [(x2, y2) for x2, y2, _ in points if (x2, y2) != (x, y)]
+        costs = []
+        for place in tries:
+            box = _box(place, long, line)
+            costs.append(_cost(box, taken, width, height) + _mistake(box, (x, y), others, near))
+        best = tries[costs.index(min(costs))]
+        places.append(best)
+        taken.append(_box(best, long, line))
+    return places
+
+
+def _box(place: Place, long: float, line: float) -> _Box:
+    left = place.x - {"left": 0.0, "right": long, "center": long / 2}[place.align]
+    return left, place.y - line / 2, left + long, place.y + line / 2
+
+
+def _cost(box: _Box, taken: Sequence[_Box], width: float, height: float) -> float:
+    """Sum up the area that a box shares with others, and what of it lies outside."""
+    left, top, right, bottom = box
+    shared = sum(
+        max(0.0, min(right, other[2]) - max(left, other[0])) * max(0.0, min(bottom, other[3]) - max(top, other[1]))
+        for other in taken
+    )
+    outside = max(0.0, -left) + max(0.0, right - width) + max(0.0, -top) + max(0.0, bottom - height)
+    return shared + 1000 * outside
+
+
+def _mistake(box: _Box, own: tuple[float, float], others: Sequence[tuple[float, float]], near: float) -> float:
+    """Count the other points that a label would seem to name: those that it touches, or that are nearer to it."""
+    distance = _find_distance(box, own)
+    away = [_find_distance(box, other) for other in others]
+    return sum(500.0 if each < near else 100.0 if each < distance else 0.0 for each in away)
+
+
+def _find_distance(box: _Box, point: tuple[float, float]) -> float:
+    across = max(box[0] - point[0], 0.0, point[0] - box[2])
+    down = max(box[1] - point[1], 0.0, point[1] - box[3])
+    return math.hypot(across, down)

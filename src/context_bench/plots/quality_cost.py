@@ -1,0 +1,125 @@
+"""Quality against cost as data: what is drawn on the page, in files, in notebooks and in a terminal alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from context_bench.stats import TOO_FEW, Interval
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalResult
+
+__all__ = ["Cost", "QualityCost", "choose_cost", "choose_quality", "find_front", "find_limits", "read_quality_cost"]
+
+_WIDE = 30
+"""Costs that differ by more than this factor are drawn by powers of ten."""
+
+
+class Cost(NamedTuple):
+    """The cost that quality is held against: by system, its title, and its unit (`usd` or `tokens`)."""
+
+    values: dict[str, float]
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class QualityCost:
+    """Systems by quality and cost.
+
+    Attributes:
+        key: The number of the summary that stands for quality.
+        cost: The cost of each system.
+        points: Cost and quality by system, for those that have both.
+        front: The systems that no other beats on both, the cheapest first; controls do not compete.
+        controls: Systems that are drawn and do not compete: floors, ceilings, controls.
+        missing: Systems that lack one of the two.
+    """
+
+    key: str
+    cost: Cost
+    points: dict[str, tuple[float, float]]
+    front: list[str]
+    controls: list[str]
+    missing: list[str]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether costs differ so much that they are drawn by powers of ten."""
+        costs = [cost for cost, _ in self.points.values()]
+        return max(costs) > _WIDE * min(costs)
+
+
+def choose_quality(result: EvalResult) -> str:
+    """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
+    return "macro_score" if any("macro_score" in values for values in result.summary.values()) else "mean_score"
+
+
+def choose_cost(result: EvalResult) -> Cost | None:
+    """Choose the cost that most systems have: dollars, else tokens that the model reads, else tokens for each pass."""
+    returns = result.config.get("returns") or {}
+    read: dict[str, float] = {}
+    for name, values in result.summary.items():
+        if math.isfinite(values.get("mean_upstream_tokens", math.nan)):
+            read[name] = values["mean_upstream_tokens"]
+        elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
+            read[name] = values["mean_output_tokens"]
+    ways = (
+        Cost(_read_key(result, "cost_per_1k_usd"), "cost of 1,000 examples, in dollars", "usd"),
+        Cost(read, "tokens that the model reads, for each example", "tokens"),
+        Cost(_read_key(result, "cost_of_pass"), "tokens for each example that passed", "tokens"),
+    )
+    most = max(len(way.values) for way in ways)
+    return next((way for way in ways if way.values and len(way.values) == most), None)
+
+
+def _read_key(result: EvalResult, key: str) -> dict[str, float]:
+    return {
+        name: values[key]
+        for name, values in result.summary.items()
+        if key in values and math.isfinite(values[key]) and values[key] > 0
+    }
+
+
+def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
+    """Find the systems that no other beats: by rising cost, each with more quality than all cheaper ones."""
+    front: list[str] = []
+    best = -math.inf
+    for name, (_, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        if quality > best:
+            front.append(name)
+            best = quality
+    return front
+
+
+def read_quality_cost(result: EvalResult) -> QualityCost | None:
+    """Read quality and cost off a result; None where no system has both."""
+    cost, key = choose_cost(result), choose_quality(result)
+    summary = result.summary
+    if cost is None:
+        return None
+    points = {
+        name: (cost.values[name], summary[name][key])
+        for name in summary
+        if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
+    }
+    if not points:
+        return None
+    controls = set(result.config.get("controls") or ())
+    return QualityCost(
+        key=key,
+        cost=cost,
+        points=points,
+        front=find_front({name: at for name, at in points.items() if name not in controls}),
+        controls=[name for name in points if name in controls],
+        missing=[name for name in summary if name not in points],
+    )
+
+
+def find_limits(interval: Interval | None) -> tuple[float, float] | None:
+    """Find the limits that can be drawn of an interval; None where there are none, or too few examples."""
+    if interval is None or not interval.known or interval.mark == TOO_FEW:
+        return None
+    return interval.low, interval.high
