@@ -41,7 +41,7 @@ def test_the_worked_example_in_any_order(seed: int) -> None:
     found = _must(_compare(rows))
     (verdict,) = found.verdicts
     assert (found.baseline, found.metric, found.margin) == ("a", "mean_score", 0.02)
-    assert (verdict.name, verdict.n, verdict.word, verdict.needed_n) == ("b", 10, "undecided", 923)
+    assert (verdict.name, verdict.n, verdict.word, verdict.needed_n) == ("b", 10, "undecided", 703)
     assert verdict.difference == pytest.approx(-0.05)
     assert (round(verdict.interval.low, 2), round(verdict.interval.high, 2)) == (-0.43, 0.35)
     assert round(verdict.p, 3) == 0.813

@@ -64,14 +64,30 @@ def pilot(n: int = 100, **config: Any) -> EvalResult:
 
 def test_a_pilot() -> None:
     baseline, mine = find_needs(pilot(), "direct", TARGET)
-    # 10 of 100 lost, two unseen pairs: m = -10/102, v = 12/102 - m²; spread² = v/102 · 100
-    spread = math.sqrt((12 / 102 - (10 / 102) ** 2) / 102 * 100)
-    assert mine.spread == pytest.approx(spread)
-    assert mine.to_clear == math.ceil(2.486475**2 * spread**2 / 0.0004)
+    # 10 of 100 lost: a variance of 0.1 - 0.1² is seen; the pairs that are added weigh 2 · (1 + 0.1² - 2 · 0.09)
+    assert mine.spread == pytest.approx(0.3)
+    added = 1.66
+    # the least n with 1.644854 · √(0.09/n + added/n²) + 0.841621 · 0.3/√n ≤ 0.02
+    least = next(n for n in range(1000, 2000) if _error(n, added, 1.644854) + 0.841621 * 0.3 / math.sqrt(n) <= 0.02)
+    assert mine.to_clear == least
     assert mine.n == 100
-    assert mine.detectable == pytest.approx(2.801585 * spread / 10)
+    assert mine.detectable == pytest.approx(_error(100, added, 1.959964) + 0.841621 * 0.03, abs=1e-6)
     assert (mine.dollars, mine.tokens, mine.seconds) == (pytest.approx(0.01), 50, 0.5)
     assert (baseline.system, baseline.to_clear, baseline.dollars, baseline.tokens) == ("direct", None, None, 100)
+
+
+def _error(n: int, added: float, critical: float) -> float:
+    return critical * math.sqrt(0.09 / n + added / n**2)
+
+
+def test_a_pilot_in_which_nothing_changed_asks_for_few_examples() -> None:
+    for n in (20, 100, 500):
+        same = pilot(n)
+        for row in same.rows:
+            row.scores["score"] = 1.0
+        (_, mine) = find_needs(same, "direct", TARGET)
+        # 1.644854 · √2 / 0.02 = 116.3, whatever the size of the pilot
+        assert (mine.spread, mine.to_clear, mine.to_equate) == (0.0, 117, 117)
 
 
 def test_workers_that_the_pilot_does_not_name() -> None:

@@ -141,3 +141,14 @@ def test_pairs_and_clusters_of_one_agree_when_there_are_many() -> None:
     one, other = paired_difference(pairs), clustered_difference(_sums([[change] for change in changes]))
     assert other.centre == one.centre
     assert other.variance == pytest.approx(one.variance, rel=0.01)
+
+
+def test_what_clusters_were_not_seen_weighs_less_the_more_there_are() -> None:
+    groups = [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    few, many = clustered_difference(_sums(groups)), clustered_difference(_sums(groups * 500))
+    # the same clusters over and over: one degree more or less apart, a variance of spread²/n, and the rest is unseen
+    spread = few.spread**2 * (3 / 4) * (2000 / 1999)
+    expected = 2 * 3 - 4 * many.spread**2
+    assert many.spread**2 == pytest.approx(spread, rel=1e-9)
+    assert many.unseen == pytest.approx(expected)
+    assert (many.variance - many.spread**2 / many.n) * many.n**2 == pytest.approx(many.unseen, rel=0.01)

@@ -36,7 +36,7 @@ def _moments(values: list[float]) -> Moments:
 
 def test_the_sums() -> None:
     sums = _pairs([(1, 0), (0, 0), (0.25, 0.75), (1, 1)])
-    assert sums == PairedSums(4, 0.5, 1.25, 1, 1)
+    assert sums == PairedSums(4, 0.5, 1.25, 1, 1, 1.0)
     assert sums.changed == 2
 
 
@@ -135,3 +135,40 @@ def test_the_mean_of_datasets_of_which_one_is_too_small_is_not_known() -> None:
     small = paired_difference(PairedSums(1))
     assert not average_differences([small, paired_difference(PairedSums(50))]).known
     assert not average_differences([]).known
+
+
+def test_limits_of_scores_are_differences_that_can_be() -> None:
+    lost = paired_difference(_pairs([(0.0, 1.0)] * 6))
+    # centre -6/8, variance (8/8 - 0.75²)/8, t with 5 degrees 2.571: -1.35 would be the lower limit
+    assert (lost.interval().low, lost.interval().high) == (-1.0, pytest.approx(-0.75 + 2.5706 * 0.2338536, abs=1e-4))
+    apart = unpaired_difference(_moments([1.0, 1.0, 1.0]), _moments([0.0, 0.0, 0.0]))
+    assert apart.interval().high == 1.0
+    assert average_differences([lost, lost]).interval(0.999).low == -1.0
+
+
+def test_scores_on_another_scale_have_no_such_limits_and_no_pairs_added() -> None:
+    pairs = [(70.0, 40.0), (80.0, 60.0), (65.0, 55.0)]
+    found = paired_difference(_pairs(pairs))
+    # 20 ± 4.3027 · 10/√3
+    assert (found.interval().low, found.interval().high) == pytest.approx((20 - 24.8414, 20 + 24.8414), abs=1e-3)
+    one, other = ([pair[side] for pair in pairs] for side in (0, 1))
+    welch = unpaired_difference(_moments(one), _moments(other))
+    assert welch.variance == pytest.approx((58.3333 + 108.3333) / 3, abs=1e-3)
+
+
+def test_the_pairs_that_were_added_are_told_from_those_seen() -> None:
+    assert (paired_difference(PairedSums(98)).spread, paired_difference(PairedSums(98)).unseen) == (0.0, 2.0)
+    few = paired_difference(_pairs([(1, 0)] * 10 + [(0, 1)] * 5 + [(1, 1)] * 85))
+    assert few.spread**2 == pytest.approx(0.15 - 0.05**2)
+    apart = unpaired_difference(_moments([1.0] * 9 + [0.0]), _moments([1.0] * 32 + [0.0] * 8))
+    sides = 1000
+    for small, large in (
+        (few, paired_difference(PairedSums(100 * sides, 5 * sides, 15 * sides, 10 * sides, 5 * sides, 1.0))),
+        (apart, unpaired_difference(_moments([1.0] * 9000 + [0.0] * 1000), _moments([1.0] * 32000 + [0.0] * 8000))),
+    ):
+        n = large.n  # with as many pairs as that, what was added is told exactly from what was seen
+        assert (large.variance - small.spread**2 / n) * n**2 == pytest.approx(small.unseen, rel=0.01)
+    both = average_differences([few, few])
+    assert (both.spread**2, both.unseen) == pytest.approx((few.spread**2, 2 * few.unseen))
+    seconds = paired_difference(PairedSums(10, 5.0, 30.0), scores=False)
+    assert (seconds.unseen, seconds.spread**2) == (0.0, pytest.approx((30 - 2.5) / 9))

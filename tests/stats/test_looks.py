@@ -68,7 +68,7 @@ def test_what_comes_after_the_verdict_or_twice_is_ignored() -> None:
     late.add(0, 1.0, 0.0)
     late.add(0, 0.0, 1.0)
     late.add(1, 1.0, 1.0)
-    assert late._pairs == PairedSums(2, 1.0, 1.0, 1, 0)
+    assert late._pairs == PairedSums(2, 1.0, 1.0, 1, 0, 1.0)
 
 
 def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() -> None:

@@ -7,15 +7,20 @@ import math
 import pytest
 
 from context_bench.stats import (
+    PairedSums,
+    decide_verdict,
     find_detectable,
     n_for_difference,
     n_for_equivalence,
     n_for_non_inferiority,
+    paired_difference,
     pass_fail_spread,
     power_of_difference,
     power_of_equivalence,
     power_of_non_inferiority,
 )
+
+numpy = pytest.importorskip("numpy")
 
 Z95, Z975, Z80, Z90 = 1.6448536269514722, 1.959963984540054, 0.8416212335729143, 1.2815515655446004
 
@@ -65,3 +70,37 @@ def test_without_any_spread_two_examples_tell() -> None:
     assert n_for_equivalence(0.0, 0.02) == n_for_difference(0.0, 0.1) == n_for_non_inferiority(0.0, 0.02) == 2
     assert power_of_difference(5, 0.0, 0.1) == power_of_equivalence(5, 0.0, 0.02) == 1
     assert power_of_non_inferiority(5, 0.0, 0.02, difference=-0.03) == 0
+
+
+def test_where_nothing_changed_the_pairs_that_were_not_seen_decide() -> None:
+    # 1.644854 · √2 / n ≤ 0.02: with σ² = 2/n in the spread it would be 6.18 · 0.0196 / 0.0004 = 303 from a pilot of 100
+    assert n_for_non_inferiority(0.0, 0.02, unseen=2) == n_for_equivalence(0.0, 0.02, unseen=2) == 117
+    verdicts = [decide_verdict(paired_difference(PairedSums(n))) for n in (100, 117)]
+    assert [(each.word, each.needed_n) for each in verdicts] == [("undecided", 117), ("equivalent", None)]
+
+
+@pytest.mark.parametrize(("discordant", "difference"), [(0.02, 0.0), (0.1, 0.0), (0.1, 0.05), (0.06, 0.05)])
+def test_the_number_of_examples_gives_the_power_that_it_says(discordant: float, difference: float) -> None:
+    spread = pass_fail_spread(discordant, difference)
+    unseen = 2 - 4 * spread**2 + 2 * difference**2  # the limit of what is added, for many pairs
+    source = numpy.random.default_rng(1)
+
+    def simulate(n: int | None) -> tuple[float, float, float]:
+        assert n is not None
+        found = [0, 0, 0]
+        for changed in source.binomial(n, discordant, 1500).tolist():
+            up = int(source.binomial(changed, (1 + difference / discordant) / 2))
+            pairs = PairedSums(n, 2 * up - changed, changed, up, changed - up, 1.0)
+            verdict = decide_verdict(paired_difference(pairs))
+            assert verdict.narrow is not None
+            found[0] += verdict.word == "equivalent"
+            found[1] += verdict.narrow.low > -0.02
+            found[2] += verdict.p <= 0.05
+        return found[0] / 1500, found[1] / 1500, found[2] / 1500
+
+    # an error of 0.01 is that of 1,500 runs; the normal approximation errs by some points with few changes
+    assert simulate(n_for_non_inferiority(spread, 0.02, difference=difference, unseen=unseen))[1] > 0.76
+    if difference:
+        assert 0.76 < simulate(n_for_difference(spread, difference, unseen=unseen))[2] < 0.87
+    else:
+        assert 0.75 < simulate(n_for_equivalence(spread, 0.02, unseen=unseen))[0] < 0.85

@@ -50,6 +50,7 @@ def test_by_hand() -> None:
     changes = [one - two for one, two in zip(ours, theirs)]
     variance = (sum(change**2 for change in changes) + 2) / 12 - (sum(changes) / 12) ** 2
     error = math.sqrt(variance / 12)
+    seen = sum(change**2 for change in changes) / 10 - (sum(changes) / 10) ** 2
     figures = {
         "2.262": t,
         "5.117": t * t,
@@ -69,11 +70,12 @@ def test_by_hand() -> None:
         "= -0.0417": sum(changes) / 12,
         "= 0.3524": variance,
         "= 0.1714": error,
-        "= 0.2937": error**2 * 10,
+        "= 0.2225": seen,
+        "= 1.115": 2 * (1 + 0.05**2 - 2 * seen),
         "7.849": (scipy.norm.ppf(0.975) + scipy.norm.ppf(0.8)) ** 2,
         "2.776": scipy.t.ppf(0.975, 4),
         "= 0.1125": sum((one - two) ** 2 / 2 for one, two in zip(ours, theirs)) / 10,
-        "= 922.1": (scipy.norm.ppf(0.975) + scipy.norm.ppf(0.8)) ** 2 * error**2 * 10 / 0.05**2,
+        "= 698.6": (scipy.norm.ppf(0.975) + scipy.norm.ppf(0.8)) ** 2 * seen / 0.05**2,
         "= 0.3347": (sum((one + two) ** 2 / 2 for one, two in zip(ours, theirs)) - 13.5**2 / 20) / 9,
         "= 53%": 100 * (1 - 10 * 0.1 / (1.25 + 9 * 0.1)),
         "= 11.5": 0.5 * 1.15 / (0.1 * 0.5),

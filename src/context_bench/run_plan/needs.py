@@ -137,7 +137,17 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
         difference = compare_scores(scores[name], scores[baseline])
         if not difference.known:
             raise UsageError(f"the pilot has too few examples that {name} and {baseline} both have a score for")
-        found.append(_count(name, difference.spread, target, comparisons, pilot=difference.n, costs=costs))
+        found.append(
+            _count(
+                name,
+                difference.spread,
+                target,
+                comparisons,
+                unseen=difference.unseen,
+                pilot=difference.n,
+                costs=costs,
+            )
+        )
     return found
 
 
@@ -148,6 +158,7 @@ def _count(
     comparisons: int,
     *,
     apart: float | None = None,
+    unseen: float = 0.0,
     pilot: int | None = None,
     costs: _Costs | None = None,
 ) -> Needs:
@@ -159,11 +170,11 @@ def _count(
     return Needs(
         system,
         spread,
-        n_for_difference(far, target.difference, alpha=strict, power=power),
-        n_for_equivalence(spread, target.margin, alpha=alpha, power=power),
-        n_for_non_inferiority(spread, target.margin, alpha=alpha, power=power),
+        n_for_difference(far, target.difference, alpha=strict, power=power, unseen=unseen),
+        n_for_equivalence(spread, target.margin, alpha=alpha, power=power, unseen=unseen),
+        n_for_non_inferiority(spread, target.margin, alpha=alpha, power=power, unseen=unseen),
         n,
-        None if n is None else find_detectable(spread, n, alpha=strict, power=power),
+        None if n is None else find_detectable(spread, n, alpha=strict, power=power, unseen=unseen),
         **(costs or _UNKNOWN),
     )
 

@@ -111,13 +111,15 @@ def clustered_difference(sums: ClusterSums, *, scores: bool = True, repeated: bo
     count, n = len(sums.groups), sums.n
     if math.isnan(variance):
         return Difference(value, math.nan, math.nan, 0, n, "clusters", count)
-    if not scores:
+    if not scores or not -1 <= sums.least <= sums.most <= 1:
         return Difference(value, value, variance, count - 1, n, "clusters", count)
     # Two unseen pairs weigh as the part of a cluster that they are; with answers to one example they are whole ones.
     unseen = UNSEEN_PAIRS if repeated else UNSEEN_PAIRS * count / n
     shrunk = count / (count + unseen)
-    variance = variance * shrunk * shrunk + unseen / (count + unseen) ** 2
-    return Difference(value, value * shrunk, variance, count - 1, n, "clusters", count)
+    whole = variance * shrunk * shrunk + unseen / (count + unseen) ** 2
+    size = n / count
+    weight = max(0.0, unseen * size * (size - 2 * variance * n))
+    return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count, variance, weight)
 
 
 def clustered_ratio(sums: ClusterSums, level: float = 0.95, *, positive: bool = False) -> Interval:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from context_bench.stats.accumulator import Accumulator
 from context_bench.stats.distributions import t_quantile, t_tail, welch_degrees
@@ -33,7 +33,9 @@ UNSEEN_PAIRS = 2
 class Difference:
     """An estimated difference: as observed, and as the interval around `centre` sees it.
 
-    `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any.
+    `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any. `seen` is the variance
+    without the examples that were added, as is done to scores in [0, 1]; None where none were. `unseen` is what those
+    weigh: on many pairs the variance is `spread² / n + unseen / n²`.
     """
 
     value: float
@@ -43,6 +45,8 @@ class Difference:
     n: int
     method: str
     groups: int | None = None
+    seen: float | None = None
+    unseen: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -51,8 +55,9 @@ class Difference:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of one pair's difference, with clusters as if the pairs were alone: for planning."""
-        return math.sqrt(self.variance * self.n) if self.known else math.nan
+        """Standard deviation of one pair's difference as it was seen, with clusters as if the pairs were alone."""
+        variance = self.variance if self.seen is None else self.seen
+        return math.sqrt(variance * self.n) if self.known else math.nan
 
     def interval(self, level: float = 0.95) -> Interval:
         """Give the two-sided interval; it is not corrected for other comparisons."""
@@ -60,7 +65,12 @@ class Difference:
             return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW)
         half = t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
         exact = self.centre == self.value
-        return Interval(self.value, self.centre - half, self.centre + half, level, self.n, self.method, symmetric=exact)
+        return Interval(self.value, *self.limit(half), level, self.n, self.method, symmetric=exact)
+
+    def limit(self, half: float) -> tuple[float, float]:
+        """Give the two ends so far from the centre; scores in [0, 1] cannot differ by more than 1."""
+        low, high = self.centre - half, self.centre + half
+        return (low, high) if self.seen is None else (max(-1.0, low), min(1.0, high))
 
     def p_value(self, null: float = 0.0) -> float:
         """Give the two-sided p-value of `the true difference is null`; NaN where there is too little to judge by."""
@@ -89,6 +99,8 @@ class PairedSums(Accumulator):
     up: int = 0
     """Examples on which the first system scored higher; of pass/fail, those that only it passed."""
     down: int = 0
+    largest: float = field(default=0.0, metadata={"merge": max})
+    """The largest change, in either direction: scores in [0, 1] do not change by more than 1."""
 
     def add(self, first: float, second: float) -> None:
         """Add one example: what the system scored, and what the baseline did."""
@@ -99,6 +111,8 @@ class PairedSums(Accumulator):
             self.squares += change * change
             self.up += change > 0
             self.down += change < 0
+            if abs(change) > self.largest:
+                self.largest = abs(change)
 
     @property
     def changed(self) -> int:
@@ -111,18 +125,21 @@ def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
 
     Args:
         sums: Over the pairs.
-        scores: Whether they are scores in [0, 1]; seconds or tokens get Student's plain form.
+        scores: Whether they are scores in [0, 1]; seconds or tokens get Student's plain form, and so do scores on
+            another scale.
     """
     if sums.n < 2:
         return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")
     value = sums.total / sums.n
-    if not scores:
+    if not scores or sums.largest > 1:
         variance = max(0.0, sums.squares - sums.total * value) / (sums.n - 1) / sums.n
         return Difference(value, value, variance, sums.n - 1, sums.n, "paired t")
     n = sums.n + UNSEEN_PAIRS
     centre = sums.total / n
     variance = (sums.squares + UNSEEN_PAIRS) / n - centre * centre
-    return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t")
+    seen = max(0.0, sums.squares / sums.n - value * value)
+    unseen = max(0.0, UNSEEN_PAIRS * (1 + value * value - 2 * seen))
+    return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t", seen=seen / sums.n, unseen=unseen)
 
 
 def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True) -> Difference:
@@ -134,6 +151,7 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
     value, n = first.mean - second.mean, min(first.n, second.n)
     if n < 2:
         return Difference(value, math.nan, math.nan, 0, n, "welch")
+    scores = scores and all(0 <= side.least <= side.most <= 1 for side in (first, second))
     sides, parts = [], []
     for side in (first, second):
         size = side.n + 2 if scores else side.n
@@ -141,7 +159,17 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
         spread = (side.squares + 1) / size - mean * mean if scores else side.variance
         sides.append(mean)
         parts.append((spread / size, side.n - 1.0))
-    return Difference(value, sides[0] - sides[1], parts[0][0] + parts[1][0], welch_degrees(parts), n, "welch")
+    variance, degrees = parts[0][0] + parts[1][0], welch_degrees(parts)
+    if not scores:
+        return Difference(value, value, variance, degrees, n, "welch")
+    seen = sum(side.deviations / side.n**2 for side in (first, second))
+    unseen = sum(_weigh_ends(side) * (n / side.n) ** 2 for side in (first, second))
+    return Difference(value, sides[0] - sides[1], variance, degrees, n, "welch", seen=seen, unseen=max(0.0, unseen))
+
+
+def _weigh_ends(side: Moments) -> float:
+    """Give what one 0 and one 1 beside many scores add to n² times the variance of their mean."""
+    return side.mean**2 + (1 - side.mean) ** 2 - 4 * side.deviations / side.n
 
 
 def average_differences(parts: Sequence[Difference]) -> Difference:
@@ -154,4 +182,7 @@ def average_differences(parts: Sequence[Difference]) -> Difference:
     centre, variance = sum(part.centre for part in parts) / count, sum(part.variance for part in parts) / count**2
     degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
     groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
-    return Difference(value, centre, variance, degrees, n, "mean of datasets", groups)
+    seen = [part.seen for part in parts if part.seen is not None]
+    without = sum(seen) / count**2 if len(seen) == len(parts) else None
+    unseen = sum(part.unseen * (n / part.n) ** 2 for part in parts) / count**2
+    return Difference(value, centre, variance, degrees, n, "mean of datasets", groups, without, unseen)

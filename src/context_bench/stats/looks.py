@@ -129,8 +129,7 @@ class Looks:
             return difference.interval(1 - alpha)
         tail = normal_cdf(-look_boundary(self.look, self.looks, alpha))
         half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
-        low, high = difference.centre - half, difference.centre + half
-        return Interval(difference.value, low, high, 1 - alpha, difference.n, f"{self.looks} looks")
+        return Interval(difference.value, *difference.limit(half), 1 - alpha, difference.n, f"{self.looks} looks")
 
     def _describe(self, word: str, difference: Difference) -> Verdict:
         early = self.look < self.looks

@@ -1,12 +1,14 @@
 """How many examples a question needs, and what so many examples can tell.
 
 The normal approximation, with the spread of one pair's difference (`Difference.spread` of a pilot, or
-`pass_fail_spread`).
+`pass_fail_spread`). A verdict counts pairs that were not seen (`Difference.unseen`): with few changes it is they that
+decide how many examples are needed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from context_bench.stats.distributions import normal_cdf, normal_quantile
 
@@ -27,70 +29,105 @@ def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
     return math.sqrt(max(0.0, discordant - difference * difference))
 
 
-def _round_up(n: float) -> int | None:
-    return max(2, math.ceil(n - 1e-9)) if math.isfinite(n) else None
+def _find_least(enough: Callable[[float], bool]) -> int | None:
+    """Find the least number of pairs that are enough; None if a billion are not."""
+    low, high = 1, 2
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > 10**9:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
-def n_for_difference(spread: float, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int | None:
+def _find_error(n: float, spread: float, unseen: float) -> float:
+    """Give the standard error that a verdict on n pairs goes by."""
+    return math.sqrt(spread * spread / n + unseen / (n * n))
+
+
+def _chance(room: float, n: float, spread: float) -> float:
+    """Give the chance that the mean of n differences is not further from the true one than that, to one side."""
+    return float(room > 0) if spread == 0 else normal_cdf(room * math.sqrt(n) / spread)
+
+
+def n_for_difference(
+    spread: float, difference: float, *, alpha: float = 0.05, power: float = 0.8, unseen: float = 0.0
+) -> int | None:
     """Count the pairs that find a true difference in a share `power` of all runs; None if it is 0."""
-    needed = (normal_quantile(1 - alpha / 2) + normal_quantile(power)) * spread
-    return _round_up((needed / difference) ** 2) if difference else None
+    if not difference:
+        return None
+    critical, reserve = normal_quantile(1 - alpha / 2), normal_quantile(power)
+    return _find_least(
+        lambda n: abs(difference) >= critical * _find_error(n, spread, unseen) + reserve * spread / math.sqrt(n)
+    )
 
 
 def n_for_equivalence(
-    spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, power: float = 0.8
+    spread: float,
+    margin: float,
+    *,
+    difference: float = 0.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    unseen: float = 0.0,
 ) -> int | None:
     """Count the pairs that show two systems equivalent within the margin; None if they truly are not."""
-    if abs(difference) >= margin or spread == 0:
-        return None if abs(difference) >= margin else 2
-    low, high = 1.0, 4.0
-    while power_of_equivalence(high, spread, margin, difference=difference, alpha=alpha) < power:
-        high *= 4
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        enough = power_of_equivalence(middle, spread, margin, difference=difference, alpha=alpha) >= power
-        low, high = (low, middle) if enough else (middle, high)
-    return _round_up(high)
+    if abs(difference) >= margin:
+        return None
+    return _find_least(
+        lambda n: power_of_equivalence(n, spread, margin, difference=difference, alpha=alpha, unseen=unseen) >= power
+    )
 
 
 def n_for_non_inferiority(
-    spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, power: float = 0.8
+    spread: float,
+    margin: float,
+    *,
+    difference: float = 0.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    unseen: float = 0.0,
 ) -> int | None:
     """Count the pairs that show a system not worse than the baseline by the margin; None if it truly is worse."""
     if difference <= -margin:
         return None
-    needed = (normal_quantile(1 - alpha) + normal_quantile(power)) * spread
-    return _round_up((needed / (margin + difference)) ** 2)
+    return _find_least(
+        lambda n: (
+            power_of_non_inferiority(n, spread, margin, difference=difference, alpha=alpha, unseen=unseen) >= power
+        )
+    )
 
 
-def find_detectable(spread: float, n: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+def find_detectable(spread: float, n: float, *, alpha: float = 0.05, power: float = 0.8, unseen: float = 0.0) -> float:
     """Give the smallest true difference that n pairs find in a share `power` of all runs."""
-    return (normal_quantile(1 - alpha / 2) + normal_quantile(power)) * spread / math.sqrt(n)
+    judged = normal_quantile(1 - alpha / 2) * _find_error(n, spread, unseen)
+    return judged + normal_quantile(power) * spread / math.sqrt(n)
 
 
-def power_of_difference(n: float, spread: float, difference: float, *, alpha: float = 0.05) -> float:
+def power_of_difference(
+    n: float, spread: float, difference: float, *, alpha: float = 0.05, unseen: float = 0.0
+) -> float:
     """Give the chance that n pairs find a true difference."""
+    limit = normal_quantile(1 - alpha / 2) * _find_error(n, spread, unseen)
     if spread == 0:
-        return float(difference != 0)
-    shift, critical = abs(difference) * math.sqrt(n) / spread, normal_quantile(1 - alpha / 2)
-    return normal_cdf(shift - critical) + normal_cdf(-shift - critical)
+        return float(abs(difference) > limit)
+    return _chance(abs(difference) - limit, n, spread) + _chance(-abs(difference) - limit, n, spread)
 
 
 def power_of_equivalence(
-    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, unseen: float = 0.0
 ) -> float:
     """Give the chance that n pairs show two systems equivalent within the margin."""
-    if spread == 0:
-        return float(abs(difference) < margin)
-    scale, critical = math.sqrt(n) / spread, normal_quantile(1 - alpha)
-    above, below = (margin - difference) * scale - critical, (-margin - difference) * scale + critical
-    return max(0.0, normal_cdf(above) - normal_cdf(below))
+    limit = normal_quantile(1 - alpha) * _find_error(n, spread, unseen)
+    above, below = _chance(margin - difference - limit, n, spread), _chance(limit - margin - difference, n, spread)
+    return max(0.0, above - below)
 
 
 def power_of_non_inferiority(
-    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05
+    n: float, spread: float, margin: float, *, difference: float = 0.0, alpha: float = 0.05, unseen: float = 0.0
 ) -> float:
     """Give the chance that n pairs show a system not worse than the baseline by the margin."""
-    if spread == 0:
-        return float(difference > -margin)
-    return normal_cdf((margin + difference) * math.sqrt(n) / spread - normal_quantile(1 - alpha))
+    limit = normal_quantile(1 - alpha) * _find_error(n, spread, unseen)
+    return _chance(margin + difference - limit, n, spread)

@@ -89,10 +89,10 @@ def find_needed_n(difference: Difference, margin: float, *, alpha: float = 0.05,
     """Count the examples that would decide in four runs of five, if the difference truly is what was observed."""
     if not difference.known:
         return None
-    seen, spread = difference.value, difference.spread
+    seen, spread, unseen = difference.value, difference.spread, difference.unseen
     ways = (
-        n_for_difference(spread, seen, alpha=alpha / comparisons),
-        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha),
+        n_for_difference(spread, seen, alpha=alpha / comparisons, unseen=unseen),
+        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha, unseen=unseen),
     )
     return max((min(n for n in ways if n is not None)), difference.n + 1) if any(ways) else None
 
