@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from context_bench.pricing import Price, Prices
 from context_bench.systems import AnthropicProxy, WithReader
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Tapped
+from context_bench.utils.tokens import LONG_TEXT
 from numbered import number_of, numbered, right, write
 from servers import Request, Server, chunk, completion, message, raw, reply, stream
 
@@ -225,6 +227,25 @@ def test_prices_alone_warn_once_for_each_model() -> None:
     assert costs(result.rows) == []
 
 
+@pytest.mark.filterwarnings("ignore:.*tells no token usage")
+@pytest.mark.parametrize("limits", [Limits(max_cost=1e6), Limits(max_total_tokens=10**9)], ids=["dollars", "tokens"])
+def test_the_tokens_of_long_texts_are_not_counted_on_the_event_loop(limits: Limits) -> None:
+    counted: list[tuple[int, bool]] = []
+
+    def count(text: str) -> int:
+        counted.append((len(text), threading.current_thread() is threading.main_thread()))
+        return len(text) // 4
+
+    context, response = "a long note. " * 5_000, "a long reply. " * 4_000
+    with Server(lambda _: completion(response)) as server:  # it tells no usage: we count ourselves
+        data = [{"id": n, "context": f"{n} {context}", "answer": "x"} for n in range(3)]
+        result = evaluate(OpenAIProxy(server.url), data, max_workers=2, limits=limits, prices=PRICES, tokenizer=count)
+    assert [row.error for row in result.rows] == [None] * 3
+    long = [here for size, here in counted if size >= LONG_TEXT]
+    assert len(long) >= 3 * 4, "each context for its estimate and its row, each reply for the budget and its row"
+    assert not any(long)
+
+
 # One request at a time
 
 
@@ -259,13 +280,13 @@ def test_an_unknown_request_goes_alone_and_teaches() -> None:
         second = asyncio.ensure_future(budget.reserve(job(1)))
         await asyncio.sleep(0.01)
         assert not second.done(), "nothing is known of what the first will cost"
-        budget.land(job(0), answered(6, 24))  # twice our count of three words
+        await budget.land(job(0), answered(6, 24))  # twice our count of three words
         assert await second
         assert await budget.reserve(job(2, "one two three four"))  # 30 spent, 30 and 32 reserved
         third = asyncio.ensure_future(budget.reserve(job(3)))
         await asyncio.sleep(0.01)
         assert not third.done()
-        budget.land(job(1), answered(6, 1))
+        await budget.land(job(1), answered(6, 1))
         assert await third  # 37 spent, 32 and 30 reserved
 
     asyncio.run(run())
@@ -289,7 +310,7 @@ def test_a_total_that_is_less_than_its_parts_is_not_believed() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_total_tokens=100), None, words)
         assert await budget.reserve(job(0))
-        budget.land(job(0), answered(30, 20, total_tokens=0))
+        await budget.land(job(0), answered(30, 20, total_tokens=0))
         assert budget.spent.tokens == 50
 
     asyncio.run(run())
@@ -299,7 +320,7 @@ def test_a_failure_without_usage_is_not_known_to_cost() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_cost=1.0), Prices({"m": Price(10, 20)}), words)
         assert await budget.reserve(job(0))
-        budget.land(job(0), Outcome(error="TimedOut: no answer"))
+        await budget.land(job(0), Outcome(error="TimedOut: no answer"))
         assert (budget.spent.dollars, budget.spent.tokens) == (0.0, 0)
 
     asyncio.run(run())

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.estimates import RequestSize, measure_request
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
+from context_bench.engine.threads import call_beside
 from context_bench.pricing import Price, Prices
 from context_bench.traits import asks_model, find_model
-from context_bench.utils.tokens import Tokenizer, read_token_count
+from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 
 __all__ = ["Budget"]
 
@@ -66,9 +68,15 @@ class Budget:
         self._stopped = False
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
-    async def reserve(self, job: Job) -> bool:
-        """Wait until the request of a job fits; False when the run has stopped, and it is not to be sent."""
-        size = measure_request(job.system, job.item.example, self._count)
+    async def reserve(self, job: Job, long: Executor | None = None) -> bool:
+        """Wait until the request of a job fits; False when the run has stopped, and it is not to be sent.
+
+        Args:
+            job: What would be sent.
+            long: Counts the tokens of a long example, so that the event loop goes on; None counts them here.
+        """
+        threads = long if job.item.is_long else None
+        size = await call_beside(threads, measure_request, job.system, job.item.example, self._count)
         async with self._turn:  # first come, first served
             while not self._stopped:
                 need = self._estimate(job, size)
@@ -88,15 +96,24 @@ class Budget:
         self._stopped = True
         self._changed.set()
 
-    def land(self, job: Job, outcome: Outcome) -> None:
-        """Count what a request has really cost, in place of what was reserved for it."""
-        size, _ = self._in_flight.pop(job.order)
+    async def land(self, job: Job, outcome: Outcome, long: Executor | None = None) -> None:
+        """Count what a request has really cost, in place of what was reserved for it, which stays until then.
+
+        Args:
+            job: What was sent.
+            outcome: What came back.
+            long: Counts the tokens of a long reply; None counts them here.
+        """
+        size, _ = self._in_flight[job.order]
         usage, price = outcome.metadata, self._price(job)
         prompt, completion = (read_token_count(usage.get(key)) for key in ("prompt_tokens", "completion_tokens"))
         told = prompt is not None and completion is not None
         if not told and outcome.error is None:  # a server that tells no usage cannot switch the limit off
             prompt = size.prompt if prompt is None else prompt
-            completion = self._count(outcome.processed.get("response") or "") if completion is None else completion
+            if completion is None:
+                response = outcome.processed.get("response") or ""
+                completion = await call_beside(long if len(response) >= LONG_TEXT else None, self._count, response)
+        del self._in_flight[job.order]
         dollars = price.dollars(prompt or 0, completion or 0) if price else 0.0
         if told and price:
             dollars = price.cost(usage) or 0.0

@@ -190,14 +190,14 @@ class Pipeline:
 
     async def _call(self, job: Job) -> Outcome | None:
         """Call the system of a job; None when the budget is spent."""
-        if self._budget is not None and not await self._budget.reserve(job):
+        if self._budget is not None and not await self._budget.reserve(job, self._long_threads):
             return None
         item, caller = job.item, self._caller(job.system)
         if item.is_long and item.tokens is None and item.counting is None and caller.is_endpoint:
             item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
         outcome = await caller.call(item.example)
         if self._budget is not None:
-            self._budget.land(job, outcome)
+            await self._budget.land(job, outcome, self._long_threads)
         return outcome
 
     def _caller(self, system: System) -> Caller:
