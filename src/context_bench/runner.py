@@ -26,6 +26,7 @@ from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.metrics.load import adapt_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
+from context_bench.registry import import_object
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 from context_bench.store import Store
@@ -44,10 +45,10 @@ from context_bench.traits import (
     sends_elsewhere,
     system_traits,
 )
-from context_bench.types import Metric, System
+from context_bench.types import MemorySystem, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
-__all__ = ["aevaluate", "evaluate"]
+__all__ = ["aevaluate", "evaluate", "run_to_end"]
 
 
 def evaluate(
@@ -84,7 +85,7 @@ def evaluate(
 
     Args:
         systems: One system or several; a plain function `f(example)` is one too, and so is a reference such as
-            `"bm25:ratio=0.3"`.
+            `"bm25:ratio=0.3"`. Memory systems are handed to `evaluate_memory`, with conversations for the dataset.
         dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a list of
             datasets, or a mapping from tags to datasets.
         evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
@@ -124,7 +125,7 @@ def evaluate(
         ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
-    return _run_to_end(
+    return run_to_end(
         lambda: aevaluate(
             systems,
             dataset,
@@ -155,7 +156,7 @@ def evaluate(
     )
 
 
-def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
+def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
     """Run on an event loop of our own; in a thread of its own when one is running here already."""
 
     def run() -> EvalResult:
@@ -220,6 +221,35 @@ async def aevaluate(
     _check_integers(0, max_examples=max_examples)
     if isinstance(text_fields, str):
         raise UsageError(f"text_fields must be a list of field names: write [{text_fields!r}]")
+    if _are_memories(systems):
+        # It stands above this module, and comes back here with systems that ask the memories.
+        return await import_object("context_bench.memory.evaluation:aevaluate_memory")(  # type: ignore[no-any-return]
+            systems,
+            dataset,
+            evaluators=evaluators,
+            metrics=metrics,
+            max_examples=max_examples,
+            progress=progress,
+            text_fields=text_fields,
+            max_workers=max_workers,
+            cache_dir=cache_dir,
+            tokenizer=tokenizer,
+            repeats=repeats,
+            keep_rows=keep_rows,
+            store=store,
+            reuse=reuse,
+            cache_tag=cache_tag,
+            limits=limits,
+            prices=prices,
+            config=config,
+            score_field=score_field,
+            threshold=threshold,
+            preflight=preflight,
+            debug=debug,
+            baseline=baseline,
+            margin=margin,
+            aa=aa,
+        )
     members = _build_systems(systems)
     examples, datasets = gather_datasets(dataset, max_examples)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
@@ -298,6 +328,15 @@ def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, 
     name = dataset_traits(examples).name_samples
     told = {} if name is None else name(counts)
     return {tag: cut if (how := told.get(tag, "all")) == "all" else how for tag in counts}
+
+
+def _are_memories(given: Any) -> bool:
+    """Whether the systems are memory systems; those and others do not run side by side."""
+    listed = given if isinstance(given, list | tuple) else [given]
+    kinds = {isinstance(each, MemorySystem) and not isinstance(each, type | System) for each in listed}
+    if len(kinds) > 1:
+        raise UsageError("memory systems and other systems are measured on other data: run each kind on its own")
+    return kinds == {True}
 
 
 def _build_systems(given: Any) -> list[System]:
