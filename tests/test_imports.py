@@ -71,6 +71,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
     | {"wire", "traffic"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
+    "memory": BASE
+    | TOKENS
+    | {"wire", "pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner"},
     # what holds runs against each other, and a run against its conditions; what is fixed before a run
     "comparing": BASE | {"store"},
     "gates": BASE | {"comparing"},
