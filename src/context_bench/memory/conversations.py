@@ -26,7 +26,7 @@ class Question(TypedDict, total=False):
     id: str
     question: str
     answer: Any
-    answers: list[str]
+    answers: list[Any]  # accepted ones; a list among them is an answer in parts, all of which must be given
     type: str
     evidence_ids: list[str]  # of turns
     evidence_sessions: list[str]
@@ -34,6 +34,10 @@ class Question(TypedDict, total=False):
     pair: str  # joins an answerable question and its unanswerable twin
     user: str
     date: str
+    instruction: str  # for the reader, beside the question: how to answer
+    category: int  # of LoCoMo
+    options: dict[str, str]  # by letter, where one of two answers is to be chosen
+    known_error: str  # a letter of `locomo_errors.KINDS`
     probe: dict[str, Any]  # {"kind": ..., "present": [...], "absent": [...]}: exact gold on text
 
 
@@ -51,4 +55,6 @@ class Retrieved(TypedDict, total=False):
 
     text: str
     ids: list[str]  # of the turns that it came from
-    score: float
+    score: float  # without one on any of them the list is not a ranking
+    timestamp: str  # of the turn that it came from, ISO 8601
+    session: str
