@@ -72,6 +72,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
     | {"wire", "traffic"},
     "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
+    # memory systems: conversations are written once, and their questions are examples of a run
+    "memory": BASE
+    | TOKENS
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner"}
+    | {"wire", "traffic", "processes", "tap"},
     # what holds runs against each other, and a run against its conditions; what is fixed before a run
     "comparing": BASE | {"store"},
     "gates": BASE | {"comparing"},
@@ -80,13 +85,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
     # what checks a part as a run would use it
-    "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
+    "testing": BASE
+    | TOKENS
+    | {"datasets", "evaluators", "memory", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
-    | {"wire", "traffic", "processes", "tap", "local", "conformance", "comparing", "gates", "run_plan", "report"},
+    | {
+        "wire",
+        "traffic",
+        "processes",
+        "tap",
+        "local",
+        "conformance",
+        "comparing",
+        "gates",
+        "run_plan",
+        "report",
+        "memory",
+    },
     # the front door
-    "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},
+    "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local", "memory"},
     "__main__": {"cli"},
 }
 

@@ -34,12 +34,14 @@ if TYPE_CHECKING:
         UsageError,
     )
     from context_bench.local.model import LocalModel
+    from context_bench.memory import aevaluate_memory, evaluate_memory
     from context_bench.pricing import Price, Prices
     from context_bench.registry import (
         get_metric,
         load_dataset,
         register_dataset,
         register_evaluator,
+        register_memory_system,
         register_metric,
         register_reporter,
         register_system,
@@ -73,6 +75,7 @@ _HOMES = {
         "UsageError",
     ),
     "local.model": ("LocalModel",),
+    "memory": ("aevaluate_memory", "evaluate_memory"),
     "pricing": (
         "Price",
         "Prices",
@@ -82,6 +85,7 @@ _HOMES = {
         "load_dataset",
         "register_dataset",
         "register_evaluator",
+        "register_memory_system",
         "register_metric",
         "register_reporter",
         "register_system",
@@ -173,12 +177,15 @@ __all__ = [
     "WithReader",
     "__version__",
     "aevaluate",
+    "aevaluate_memory",
     "count_tokens",
     "evaluate",
+    "evaluate_memory",
     "get_metric",
     "load_dataset",
     "register_dataset",
     "register_evaluator",
+    "register_memory_system",
     "register_metric",
     "register_reporter",
     "register_system",

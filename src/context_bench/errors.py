@@ -69,7 +69,7 @@ class UnknownName(UsageError, KeyError):
     def __str__(self) -> str:
         others = f"there are: {', '.join(self.known)}" if self.known else "none is registered"
         hint = suggest(self.name, self.known) or others
-        return f"unknown {self.kind} {self.name!r}: {hint}"
+        return f"unknown {self.kind.replace('_', ' ')} {self.name!r}: {hint}"
 
 
 class MissingExtra(UsageError):

@@ -23,13 +23,14 @@ __all__ = [
     "load_dataset",
     "register_dataset",
     "register_evaluator",
+    "register_memory_system",
     "register_metric",
     "register_reporter",
     "register_system",
     "registry",
 ]
 
-KINDS = ("dataset", "system", "evaluator", "metric", "reporter")
+KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system", "memory_dataset")
 
 _SYSTEMS = "context_bench.systems"
 _EVALUATORS = "context_bench.evaluators"
@@ -103,11 +104,9 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "csv": "context_bench.reporters:CsvReporter",
         "html": "context_bench.report:HtmlReporter",
     },
+    "memory_system": "context_bench.memory.systems:SYSTEMS",
+    "memory_dataset": "context_bench.memory.datasets:DATASETS",
 }
-
-
-_FOR_MEMORY = ("locomo", "longmemeval")
-"""Datasets that people will ask for and that need a system which takes in a conversation once."""
 
 
 def _key(name: str) -> str:
@@ -153,8 +152,10 @@ class Registry:
 
     def explain_unknown(self, kind: str, name: str) -> UsageError:
         """Make the error for a name that no component has."""
-        if kind == "dataset" and _key(name) in _FOR_MEMORY:
-            return UsageError(f"{name!r} is a dataset for memory systems, which cannot be run yet")
+        if kind == "dataset" and ("memory_dataset", name) in self:
+            return UsageError(
+                f"{name!r} is a dataset for memory systems: context-bench memory --dataset {name} runs it"
+            )
         return UnknownName(kind, name, self.list(kind))
 
     def __contains__(self, kind_and_name: tuple[str, str]) -> bool:
@@ -175,7 +176,8 @@ class Registry:
 @cache
 def _list_shipped(kind: str) -> dict[str, Any]:
     built_in = BUILT_IN[kind]
-    return import_object(built_in)() if isinstance(built_in, str) else built_in
+    listed = import_object(built_in) if isinstance(built_in, str) else built_in
+    return listed() if callable(listed) else listed
 
 
 @cache
@@ -215,6 +217,11 @@ def register_evaluator(name: str, evaluator: Any) -> None:
 def register_reporter(name: str, reporter: Any) -> None:
     """Register a reporter: a class, an object with `render`, or a function of a result."""
     registry.register("reporter", name, reporter)
+
+
+def register_memory_system(name: str, system: Any) -> None:
+    """Register a memory system: a class, or an object with `reset`, `ingest` and `query`."""
+    registry.register("memory_system", name, system)
 
 
 def register_metric(name: str, metric: Any) -> None:

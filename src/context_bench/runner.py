@@ -6,6 +6,7 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ from context_bench.engine.limits import Limits
 from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.run_settings import Settings, plan_run
 from context_bench.engine.scoring import Scorer
+from context_bench.errors import UsageError
 from context_bench.http.loop import new_event_loop
 from context_bench.pricing import Prices
+from context_bench.registry import import_object
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.types import MemorySystem, System
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["aevaluate", "evaluate"]
+__all__ = ["aevaluate", "evaluate", "run_to_end"]
 
 
 def evaluate(
@@ -57,7 +61,7 @@ def evaluate(
 
     Args:
         systems: One system or several; a plain function `f(example)` is one too, and so is a reference such as
-            `"bm25:ratio=0.3"`.
+            `"bm25:ratio=0.3"`. Memory systems are handed to `evaluate_memory`, with conversations for the dataset.
         dataset: Any iterable of examples, read lazily, once; a reference such as `"needle:n=20"` or a file; a list of
             datasets, or a mapping from tags to datasets.
         evaluators: Applied to all examples; None wires them by each example's dataset. A plain function
@@ -97,7 +101,7 @@ def evaluate(
         ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
-    return _run_to_end(
+    return run_to_end(
         lambda: aevaluate(
             systems,
             dataset,
@@ -128,7 +132,7 @@ def evaluate(
     )
 
 
-def _run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
+def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
     """Run on an event loop of our own; in a thread of its own when one is running here already."""
 
     def run() -> EvalResult:
@@ -213,8 +217,22 @@ async def aevaluate(
         margin=margin,
         aa=aa,
     )
+    if _are_memories(systems):
+        given = {each.name: getattr(settings, each.name) for each in fields(settings)}
+        # It stands above this module, and comes back here with systems that ask the memories.
+        run = import_object("context_bench.memory.evaluation:aevaluate_memory")
+        return await run(**given, cache_dir=cache_dir, store=store, reuse=reuse)  # type: ignore[no-any-return]
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:
         return await execute_plan(plan, source, record, None)
     return await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
+
+
+def _are_memories(given: Any) -> bool:
+    """Whether the systems are memory systems; those and others do not run side by side."""
+    listed = given if isinstance(given, list | tuple) else [given]
+    kinds = {isinstance(each, MemorySystem) and not isinstance(each, type | System) for each in listed}
+    if len(kinds) > 1:
+        raise UsageError("memory systems and other systems are measured on other data: run each kind on its own")
+    return kinds == {True}

@@ -135,7 +135,33 @@ class Reporter(Protocol):
 
 @runtime_checkable
 class MemorySystem(Protocol):
-    """Takes in a conversation once, then answers questions about it."""
+    """Takes in a conversation once, then answers questions about it.
+
+    `reset()` empties it before each conversation, `ingest(turns)` brings some turns (`role`, `speaker`, `content`,
+    `timestamp`, `session`, `id`, in the order of time), `query(question)` returns an answer. The date of a question
+    stands in its text. Each method may be `async def`, or have an asynchronous variant (`aingest`, `aquery` and so on),
+    which is then awaited instead; all calls come one at a time.
+
+    Optional members:
+        retrieve(question, k=None, budget_tokens=None): The best first: a list of `{"text"}`, with the `ids` of the
+            turns that each comes from and a `score` where it has them. One reader then answers for all memory systems.
+            `k` and `budget_tokens` are passed where it takes them.
+        flush(): Returns when what was ingested can be found.
+        memories(): A list of what it holds now: texts, or objects with `text`.
+        forget(request): Deletes what the request (`{"what": ...}`) names; without it, a turn that asks for deletion is
+            ingested as any other.
+        restore(key): Called with a text that stands for a conversation before it is written: True when the memory of
+            that conversation outlived an earlier process, and is in place now. What is ingested next belongs to that
+            key. Without it, or where writing did not come to its end, an interrupted conversation is written again.
+        user: A parameter of `ingest`, `query` and `retrieve`: whose memory is meant. Without it, leaks between users
+            are not measured.
+        takes_dates: True when it reads the `timestamp` of turns; for others the date stands before their text.
+        storage: The file or folder that it keeps its memory in, whose size is reported.
+        fingerprint: A text: what makes its answers differ; without it, its code and parameters are.
+
+    A class (or a function that makes the system) whose parameters are called `base_url`, `model`, `embedding_model`,
+    `api_key` or `seed` is given the address of its tap, and what the run says of the others.
+    """
 
     @property
     def name(self) -> str: ...

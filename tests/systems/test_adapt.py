@@ -125,7 +125,7 @@ def test_an_async_function_is_a_system_whose_calls_overlap() -> None:
     assert adapt(shorten).process({"id": 1, "context": "xyz"}) == {"context": "xy"}
 
 
-def test_a_memory_system_is_told_in_a_plain_sentence() -> None:
+def test_a_memory_system_is_not_taken_for_another_one() -> None:
     class Memory:
         name = "mine"
 
@@ -136,8 +136,10 @@ def test_a_memory_system_is_told_in_a_plain_sentence() -> None:
         def query(self, question: str) -> str:
             return ""
 
-    with pytest.raises(UsageError, match=r"a Memory is a memory system .*, which cannot be run yet: wrap it"):
-        evaluate(Memory(), [{"id": 1, "context": "c"}])
+    with pytest.raises(UsageError, match=r"a Memory is a memory system .*: evaluate_memory\(\) runs it"):
+        adapt(Memory())
+    with pytest.raises(UsageError, match="run each kind on its own"):
+        evaluate([Memory(), "passthrough"], [{"id": 1, "context": "c"}])
 
 
 @pytest.mark.parametrize("name", ["locomo", "longmemeval"])

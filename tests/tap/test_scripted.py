@@ -94,7 +94,7 @@ def test_models_are_listed_and_tokens_counted() -> None:
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
-        (request(path="/v1/embeddings"), 404),
+        (request(path="/v1/rerank"), 404),
         (request(method="GET"), 404),
         (Incoming("POST", CHAT, "", {}, b"no json"), 400),
         (Incoming("POST", MESSAGES, "", {}, b'{"model": "m"}'), 400),

@@ -6,6 +6,7 @@ __all__ = ["COMMANDS", "find_module"]
 
 COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
+    "memory": "compare memory systems on conversations, at equal budgets",
     "plan": "tell how many examples are needed, and what they cost",
     "report": "write recorded runs as one page that opens offline",
     "plot": "draw a recorded run in the terminal: quality against cost, or a curve",

@@ -8,6 +8,7 @@ from context_bench.cli.flag_types import condition
 
 __all__ = [
     "STORE",
+    "add_answerers",
     "add_data",
     "add_gate",
     "add_import",
@@ -25,6 +26,18 @@ STORE = ".context-bench"
 """Where runs are recorded unless --cache-dir says otherwise."""
 
 
+def add_answerers(group: Any) -> None:
+    """Add the flags that say who answers behind a tap, for a run and for `memory`."""
+    add = group.add_argument
+    add(
+        *("--tap-forward", "--relay"),
+        metavar="URL",
+        help="the tap forwards requests to this server, with their key (--relay is the same)",
+    )
+    add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
+    add("--tap-reply", metavar="SCRIPT", help="the tap answers from a script: extract, echo, text:ANSWER or a file")
+
+
 def add_tap_host(group: Any) -> None:
     """Add `--tap-host`, for every command that opens a tap."""
     group.add_argument(
@@ -37,14 +50,15 @@ def add_tap_host(group: Any) -> None:
     )
 
 
-def add_data(group: Any) -> None:
+def add_data(group: Any, *, revision: bool = True) -> None:
     """Add the flags that say where public datasets come from."""
     group.add_argument(
         "--data-dir",
         metavar="DIR",
         help="folder with the records of public datasets, as DIR/NAME/ (default: CONTEXT_BENCH_DATA, else the hub)",
     )
-    group.add_argument("--revision", metavar="REV", help="branch, tag or commit of a public dataset on the hub")
+    if revision:
+        group.add_argument("--revision", metavar="REV", help="branch, tag or commit of a public dataset on the hub")
 
 
 def add_gate(group: Any) -> None:

@@ -24,7 +24,7 @@ _EXAMPLES = {
 """Commands to try first, and what each does."""
 
 _COMMAND_GROUPS = {
-    "measure": ("demo", "plan", "run", "score", "judge-check", "conformance"),
+    "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance"),
     "look": ("report", "plot", "runs", "compare", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from context_bench._version import __version__
 from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
 from context_bench.cli.flags import (
+    add_answerers,
     add_data,
     add_gate,
     add_import,
@@ -186,9 +187,7 @@ def _add_tap(group: Any) -> None:
         "so on (default with --start or --vendor: any free port)",
     )
     add_tap_host(group)
-    add("--tap-forward", metavar="URL", help="the tap forwards requests to this server, with their key")
-    add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
-    add("--tap-reply", metavar="SCRIPT", help="the tap answers from a script: extract, echo, text:ANSWER or a file")
+    add_answerers(group)
     add(
         "--start",
         action="append",

@@ -17,7 +17,7 @@ from context_bench.text.golds import turn_responses
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import count_request, measure_row
 from context_bench.traits import find_model, system_traits
-from context_bench.utils.tokens import Tokenizer, count_prompt
+from context_bench.utils.tokens import Tokenizer, count_prompt, read_token_count
 
 __all__ = ["RowMaker"]
 
@@ -57,6 +57,8 @@ class RowMaker:
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
             metadata |= _read_aggregation_fields(example["meta"])
+        if "memory" in example:
+            metadata |= _read_question_facts(example)
         self.set_cluster(job, metadata)
         threshold = self._find_threshold(job.item.tag)
         if threshold is not None:
@@ -123,7 +125,8 @@ class RowMaker:
     def count_input(self, item: Item) -> int:
         """Count the prompt of an example, once for all systems."""
         if item.tokens is None:
-            item.tokens = count_prompt(item.example, self._count, self._text_fields)
+            history = _read_question_facts(item.example).get("history_tokens", 0) if "memory" in item.example else 0
+            item.tokens = count_prompt(item.example, self._count, self._text_fields) + history
         return item.tokens
 
     def _warn_ignored_usage(self, job: Job) -> None:
@@ -174,3 +177,12 @@ def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
     if not isinstance(standing.get("weight", 1), int | float):
         del standing["weight"]
     return standing
+
+
+def _read_question_facts(example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the type of a question to a memory, and the tokens of the history that it is about."""
+    about, meta = example["memory"], example.get("meta")
+    tokens = read_token_count(about.get("history_tokens")) if isinstance(about, Mapping) else None
+    if tokens is None or not isinstance(meta, Mapping):
+        return {}
+    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens}

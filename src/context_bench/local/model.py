@@ -20,6 +20,7 @@ from context_bench.local.serve import REPLY_TOKENS
 from context_bench.local.weights import Say, choose
 from context_bench.tap.answering import Incoming, Outgoing, build_error
 from context_bench.tap.forward import Forward
+from context_bench.tap.hashed_embeddings import EMBEDDINGS_PATH, answer_embeddings
 
 __all__ = ["LocalModel"]
 
@@ -75,6 +76,8 @@ class LocalModel:
 
     async def answer(self, request: Incoming) -> Outgoing:
         """Ask the model; 502 when its process has ended over it."""
+        if request.method == "POST" and request.path == EMBEDDINGS_PATH:  # the small model answers, and embeds nothing
+            return await asyncio.to_thread(answer_embeddings, request)
         process, forward = self._process, self._forward
         assert process is not None, "not opened yet"
         assert forward is not None

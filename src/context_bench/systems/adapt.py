@@ -83,10 +83,7 @@ def adapt(system: Any) -> System:
         check_arguments(system, 1, "a system must take one argument, the example")
         return AsyncFunctionSystem(system) if inspect.iscoroutinefunction(system) else FunctionSystem(system)
     if isinstance(system, MemorySystem):
-        raise UsageError(
-            f"a {type(system).__name__} is a memory system (ingest and query), which cannot be run yet: wrap it in a "
-            "function f(example) that ingests the context and returns {'response': memory.query(question)}"
-        )
+        raise UsageError(f"a {type(system).__name__} is a memory system (ingest and query): evaluate_memory() runs it")
     missing = " and ".join(f".{part}" for part in ("name", "process") if not hasattr(system, part))
     raise UsageError(f"a {type(system).__name__} is not a system: it has no {missing}")
 

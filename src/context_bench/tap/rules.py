@@ -1,11 +1,13 @@
 """Rules of a scripted upstream: a file of JSON objects, the first of which that fits a request answers it.
 
     {"match": "capital of France", "reply": "Paris"}
+    {"schema": "ExtractedFacts", "reply": "{\"facts\": []}"}
     {"match": "weather", "tool_calls": [{"name": "look_up", "arguments": {"city": "Oslo"}}]}
     {"times": 2, "status": 429, "error": "slow down", "headers": {"Retry-After": "1"}}
     {"reply": "Anything else.", "delay": 0.2, "chunks": ["Anything", " else."], "pause": 0.05}
 
-`match` is a regular expression, looked for in every text of the prompt; `times` makes a rule serve only the first
+`match` is a regular expression, looked for in every text of the prompt; `schema` is the name of the JSON schema or the
+tool that a request demands; `times` makes a rule serve only the first
 so many requests that it fits. A request that no rule fits is answered with 404. A `.json` file holds a list of
 rules, a `.jsonl` file one on each line.
 """
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import DataError, UsageError
+from context_bench.tap.structured_replies import name_schema
 from context_bench.wire.replies import Answer, ToolCall
 from context_bench.wire.requests import read_prompt
 
@@ -38,19 +41,22 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "usage": (dict,),
     "extra": (dict,),
 }
-_RULE_KINDS: dict[str, tuple[type, ...]] = {"match": (str,), "times": (int,), **_KINDS}
+_RULE_KINDS: dict[str, tuple[type, ...]] = {"match": (str,), "schema": (str,), "times": (int,), **_KINDS}
 _WORDS = {str: "a text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
 
 
 @dataclass(slots=True)
 class _Rule:
     match: re.Pattern[str] | None
+    schema: str | None
     left: int | None
     answer: Answer
 
-    def fits(self, texts: list[str]) -> bool:
-        """Whether it answers a prompt with these texts."""
-        return self.left != 0 and (self.match is None or any(self.match.search(text) for text in texts))
+    def fits(self, texts: list[str], schema: str) -> bool:
+        """Whether it answers a prompt with these texts, whose reply is to follow the schema of that name."""
+        if self.left == 0 or self.schema not in (None, schema):
+            return False
+        return self.match is None or any(self.match.search(text) for text in texts)
 
 
 class Rules:
@@ -63,8 +69,9 @@ class Rules:
         """The answer of the first rule that fits."""
         prompt = read_prompt(document)
         texts = prompt.texts() if prompt else []
+        schema = name_schema(document)
         for rule in self._rules:
-            if rule.fits(texts):
+            if rule.fits(texts, schema):
                 if rule.left is not None:
                     rule.left -= 1
                 return rule.answer
@@ -112,7 +119,9 @@ def _read_rule(item: Any, where: str) -> _Rule:
     times = item.get("times")
     if times is not None and times < 1:
         raise DataError(f"{where}: times must be an integer of at least 1 (got {times})")
-    return _Rule(pattern, times, read_answer({key: item[key] for key in item if key in _KINDS}, where))
+    return _Rule(
+        pattern, item.get("schema"), times, read_answer({key: item[key] for key in item if key in _KINDS}, where)
+    )
 
 
 def read_answer(item: Any, where: str) -> Answer:

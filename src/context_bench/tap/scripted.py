@@ -7,7 +7,9 @@
     file.py:function            whatever it returns for the body of a request: a text, or a dict like a rule
     module:function
 
-It also lists a model at `/v1/models`, and counts at `/v1/messages/count_tokens`.
+A request that demands JSON, a schema or the call of a tool gets it: from the script, or filled with what it said. It
+also embeds by hashed words at `/v1/embeddings`, lists a model at `/v1/models`, and counts at
+`/v1/messages/count_tokens`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from context_bench.refs import import_code
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json, build_reply
 from context_bench.tap.extractive_reader import extract_answer
+from context_bench.tap.hashed_embeddings import EMBEDDINGS_PATH, answer_embeddings
 from context_bench.tap.rules import read_answer, read_rules
+from context_bench.tap.structured_replies import fit_answer
 from context_bench.wire.replies import Answer
 from context_bench.wire.requests import read_text
 
@@ -88,6 +92,8 @@ class Scripted:
         """Answer a request."""
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
             return build_json(_MODELS)
+        if request.method == "POST" and request.path == EMBEDDINGS_PATH:
+            return await asyncio.to_thread(answer_embeddings, request)
         prompt = request.prompt()
         if request.method == "POST" and request.path == _COUNT and prompt:
             return build_json({"input_tokens": request.count_tokens()})
@@ -98,6 +104,7 @@ class Scripted:
         answer = self._script(request.document())
         if inspect.isawaitable(answer):
             answer = await answer
+        answer = fit_answer(answer, request.document())
         if answer.delay:
             await asyncio.sleep(answer.delay)
         if answer.usage is None and len(request.body) >= _LONG:

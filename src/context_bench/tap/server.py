@@ -48,7 +48,9 @@ _BACKLOG = 4096
 _GRACE = 0.5
 """Seconds that replies under way get when the tap stops."""
 
-_ALIASES = {path.removeprefix("/v1"): path for path in ("/v1/chat/completions", "/v1/messages", "/v1/models")}
+_ALIASES = {
+    path.removeprefix("/v1"): path for path in ("/v1/chat/completions", "/v1/messages", "/v1/models", "/v1/embeddings")
+}
 """Paths of a client that was pointed at a base without /v1 and adds none."""
 
 _DECODED = ("gzip", "deflate", "br", "zstd")

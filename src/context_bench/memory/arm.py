@@ -1,0 +1,184 @@
+"""A memory system as an ordinary system of a run: one way of asking it.
+
+One arm has what the memory retrieves, within a budget of tokens, answered by the reader that all arms share. Another
+one takes the system's own `query`. Arms of one system share what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+from context_bench.errors import SystemFailure
+from context_bench.http.loop import run_sync
+from context_bench.memory.host import Host
+from context_bench.memory.readers import SharedReader
+from context_bench.memory.rendering import render_retrieved
+from context_bench.traits import SystemTraits
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["Arm", "OwnAnswer", "ReadAnswer"]
+
+
+class Arm:
+    """Asks one memory system in one way.
+
+    Args:
+        name: Of the row.
+        host: The memory system.
+        way: What makes its answers differ from those of other arms of the same system.
+    """
+
+    reads_gold = False
+
+    def __init__(self, name: str, host: Host, way: str) -> None:
+        self.name, self.host = name, host
+        self._way = way
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The memory system, how it is written to, and how it is asked."""
+        known = self.host.fingerprint
+        return None if known is None else f"memory/1 {known}, {self.host.settings.granularity}, {self._way}"
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return SystemTraits(
+            own_client=True,
+            takes_turns=True,
+            competes=not self.host.members.is_control,
+            asks_model=True,
+            report=lambda _: self.describe(),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the arm for the record of a run."""
+        return {"memory": self.host.report()}
+
+    async def prepare(self) -> None:
+        """Open what the memory system needs."""
+        await self.host.prepare()
+
+    async def finish(self) -> None:
+        """Close it again."""
+        await self.host.finish()
+
+    async def aprocess(self, example: Example) -> Example:
+        """Write the conversation if it is not written yet, and ask the question."""
+        asked = perf_counter()
+        facts: dict[str, Any] = {}
+        async with self.host.turn:
+            try:
+                facts["ingest"] = await self.host.enter(example["memory"]["conversation"])
+                started = perf_counter()
+                made = await self.ask(example)
+            except SystemFailure as failure:
+                failure.metadata |= {"memory": {**facts, "query": {"spent": self.host.take_query_costs()}}}
+                raise
+            ended = perf_counter()
+            facts["query"] = {"seconds": ended - started, "spent": self.host.take_query_costs()}
+            made |= self.host.list_evidence()
+        result = await self.complete(example, made)
+        metadata = result.pop("metadata", {})
+        metadata["waited"] = started - asked + metadata.get("waited", 0.0)
+        return {**result, "metadata": {**metadata, "memory": facts}}
+
+    async def ask(self, example: Example) -> Example:
+        """Ask the memory system, while no other arm does."""
+        raise NotImplementedError
+
+    async def complete(self, example: Example, made: Example) -> Example:  # noqa: ARG002 - one arm needs the example
+        """Make the answer of what the memory system said, while others ask it."""
+        return made
+
+    def process(self, example: Example) -> Example:
+        """Call `aprocess` for a caller without an event loop."""
+        return run_sync(self.aprocess(example))
+
+
+class OwnAnswer(Arm):
+    """The system's own `query`."""
+
+    sends_elsewhere = True
+
+    def __init__(self, name: str, host: Host) -> None:
+        super().__init__(name, host, "own query")
+
+    async def ask(self, example: Example) -> Example:
+        """Ask for the answer; what was retrieved for it is not known."""
+        return {"response": await self.host.query(example)}
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the arm for the record of a run."""
+        return {"memory": {**self.host.report(), "system": self.host.name, "answers": "own"}}
+
+
+class ReadAnswer(Arm):
+    """Asks what the memory retrieves, rendered within a budget and answered by the shared reader.
+
+    Args:
+        name: Of the row.
+        host: The memory system.
+        reader: Who answers.
+        budget: The most tokens of what it reads; None for a control.
+        top_k: The most things that are retrieved; None leaves that to the system.
+        count: Counts tokens as the reader does.
+    """
+
+    def __init__(
+        self, name: str, host: Host, reader: SharedReader, budget: int | None, top_k: int | None, count: Tokenizer
+    ) -> None:
+        super().__init__(name, host, f"budget={budget} k={top_k} reader={reader.fingerprint}")
+        self.reader, self.budget, self._top_k, self._count = reader, budget, top_k, count
+        self.model = reader.model
+
+    @property
+    def fingerprint(self) -> str | None:
+        """As for any arm; unknown where the reader is."""
+        return None if self.reader.fingerprint is None else super().fingerprint
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        traits = super().__context_bench_traits__()
+        traits.sees_upstream, traits.stop_reason = True, self.reader.stop_reason
+        return traits
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the arm for the record of a run."""
+        about = {"system": self.host.name, "answers": "reader", "budget": self.budget, "reader": self.reader.label}
+        return {"memory": {**self.host.report(), **about}}
+
+    async def prepare(self) -> None:
+        """Open the memory system and the reader."""
+        await super().prepare()
+        await self.reader.prepare()
+
+    async def finish(self) -> None:
+        """Close both."""
+        try:
+            await super().finish()
+        finally:
+            await self.reader.finish()
+
+    async def ask(self, example: Example) -> Example:
+        """Retrieve, and render what was found."""
+        found = await self.host.retrieve(example, self._top_k, self.budget)
+        assert self.host.questions is not None
+        history = self.host.questions.find(example["memory"]["conversation"])
+        context = render_retrieved(found, history.by_id, self.budget, self._count)
+        if self.budget is None:  # the context has all of it: one copy in the store is enough
+            found = [{**item, "text": ""} for item in found]
+        return {"context": context, "retrieved": found}
+
+    async def complete(self, example: Example, made: Example) -> Example:
+        """Have the reader answer from what was found."""
+        answered = await self.reader.answer({**example, "context": made["context"]})
+        metadata: dict[str, Any] = dict(answered.get("metadata") or {})
+        metadata |= self._count_sides(example, made)
+        return {**made, "response": answered["response"], "metadata": metadata}
+
+    def _count_sides(self, example: Mapping[str, Any], made: Example) -> dict[str, int]:
+        """Count what the reader was sent, and what it would have been sent with the whole history."""
+        context = self._count(made["context"]) if made["context"] else 0
+        sent = self.reader.count({**example, "context": made["context"]}, self._count)
+        return {"upstream_tokens": sent, "sent_tokens": sent - context + example["memory"]["history_tokens"]}

@@ -1,0 +1,90 @@
+"""Calls of a memory system: in a thread of its own, one at a time, with a limit of time.
+
+What is asynchronous runs on one event loop in one thread, as libraries that keep connections or background tasks need.
+A call that does not return in time is given up and left alone: nothing more is asked of the system until it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from context_bench.engine.threads import Raised, Threads, call_in_thread
+from context_bench.errors import SystemFailure, describe
+from context_bench.http.loop import new_event_loop
+
+__all__ = ["Worker"]
+
+
+class Worker:
+    """Calls the methods of one memory system.
+
+    Args:
+        name: Of the system, for messages.
+        timeout: Seconds for one call.
+    """
+
+    def __init__(self, name: str, timeout: float) -> None:
+        self._name, self._timeout = name, timeout
+        self._threads = Threads(1, f"context-bench-memory-{name}")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hanging: tuple[str, asyncio.Future[Any]] | None = None
+
+    async def call(self, what: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a method and return its result; whatever goes wrong becomes a SystemFailure that says what was done.
+
+        Args:
+            what: The call in words, for the message: `query()`.
+            method: What is called.
+            arguments: For the method.
+            named: For the method.
+        """
+        if self._hanging is not None:
+            doing, task = self._hanging
+            if not task.done():
+                raise SystemFailure(f"{self._name}: {what} was not tried: {doing} still has not returned")
+            self._hanging = None
+        task = asyncio.ensure_future(call_in_thread(self._threads, self._do, method, arguments, named))
+        done, _ = await asyncio.wait((task,), timeout=self._timeout)
+        if not done:
+            self._hanging = what, task
+            task.add_done_callback(_drop_result)
+            raise SystemFailure(f"{self._name}: {what} did not return within {self._timeout:g} s")
+        try:
+            return task.result()
+        except Raised as raised:
+            raise SystemFailure(f"{self._name}: {what} failed: {describe(raised.error)}") from raised.error
+
+    def _do(self, method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if not inspect.iscoroutinefunction(method):
+            made = method(*arguments, **named)
+            return self._wait(made) if inspect.isawaitable(made) else made
+        return self._wait(method(*arguments, **named))
+
+    def _wait(self, made: Any) -> Any:
+        """Wait for something asynchronous, on the loop that all such calls of this system share."""
+        if self._loop is None:
+            self._loop = new_event_loop()
+            threading.Thread(target=self._loop.run_forever, name=f"{self._name} loop", daemon=True).start()
+
+        async def wait() -> Any:
+            return await made
+
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(wait(), self._loop)
+        return future.result()
+
+    def close(self) -> None:
+        """End the threads; a call that hangs is left alone."""
+        self._threads.shutdown(cancel_futures=True)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _drop_result(task: asyncio.Future[Any]) -> None:
+    """Take the exception of a call that was given up, so that nobody complains that it was never looked at."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,60 @@
+"""The shapes of a memory dataset: conversations of turns, and questions about them."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+__all__ = ["Conversation", "Question", "Retrieved", "Turn"]
+
+
+class Turn(TypedDict, total=False):
+    """One message of a conversation."""
+
+    id: str
+    role: str  # "user", "assistant" or "system"
+    speaker: str
+    content: str
+    timestamp: str | None  # ISO 8601
+    session: str
+    user: str  # whose memory it goes into, where a conversation has several users
+    forget: dict[str, Any]  # a request to delete: {"what": ...}
+
+
+class Question(TypedDict, total=False):
+    """One question about a conversation, with its gold. A date that matters stands in its text."""
+
+    id: str
+    question: str
+    answer: Any
+    answers: list[Any]  # accepted ones; a list among them is an answer in parts, all of which must be given
+    type: str
+    evidence_ids: list[str]  # of turns
+    evidence_sessions: list[str]
+    unanswerable: bool
+    pair: str  # joins an answerable question and its unanswerable twin
+    user: str
+    date: str
+    instruction: str  # for the reader, beside the question: how to answer
+    category: int  # of LoCoMo
+    options: dict[str, str]  # by letter, where one of two answers is to be chosen
+    known_error: str  # a letter of `locomo_errors.KINDS`
+    probe: dict[str, Any]  # {"kind": ..., "present": [...], "absent": [...]}: exact gold on text
+
+
+class Conversation(TypedDict, total=False):
+    """A history, and what is asked about it."""
+
+    id: str
+    turns: list[Turn]
+    questions: list[Question]
+    meta: dict[str, Any]
+
+
+class Retrieved(TypedDict, total=False):
+    """One thing that a memory found for a question."""
+
+    text: str
+    ids: list[str]  # of the turns that it came from
+    score: float  # without one on any of them the list is not a ranking
+    timestamp: str  # of the turn that it came from, ISO 8601
+    session: str

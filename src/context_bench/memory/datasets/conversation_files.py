@@ -1,0 +1,106 @@
+"""Conversations read from local files: `DIR/<dataset>/`, one record at a time, each checked as it is read.
+
+Nothing is downloaded: memory datasets are files of their authors, not tables of a hub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.formats import read_json, read_jsonl
+from context_bench.datasets.public.sources import find_data_folder
+from context_bench.errors import DataError, UsageError, printable
+from context_bench.memory.conversations import Conversation
+
+__all__ = ["ConversationFiles", "find_files", "read_records"]
+
+Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
+"""Turns one record of a file into conversations; the text names the record in messages."""
+
+
+def find_files(dataset: str, patterns: Sequence[str], data_dir: str | Path | None, source: str) -> list[Path]:
+    """Find the files of a dataset: those of the first pattern that has any.
+
+    Args:
+        dataset: Its name, which is also that of its folder.
+        patterns: Where to look below that folder.
+        data_dir: The folder of all datasets; CONTEXT_BENCH_DATA by default.
+        source: Where people get the files.
+
+    Raises:
+        UsageError: Nothing is there.
+    """
+    wanted = " or ".join(f"DIR/{dataset}/{pattern}" for pattern in patterns)
+    folder = find_data_folder(data_dir)
+    if folder is None:
+        raise UsageError(
+            f"{dataset} is read from local files: get it from {source}, put it at {wanted}, and add --data-dir DIR"
+        )
+    for pattern in patterns:
+        if found := sorted(path for path in (folder / dataset).glob(pattern) if path.is_file()):
+            return found
+    raise UsageError(f"{folder / dataset}: no file for {dataset}; wanted {wanted} (from {source})")
+
+
+def read_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each record of a .json list or a .jsonl file with the place that names it, without reading ahead."""
+    read = read_jsonl if path.suffix == ".jsonl" else read_json
+    try:
+        with path.open("rb") as source:
+            for line, record in read(source, str(path)):
+                yield f"{path}, line {line}", record
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class ConversationFiles:
+    """The conversations of some files; can be iterated any number of times.
+
+    Args:
+        dataset: The name of the dataset.
+        files: Where the records are.
+        convert: Turns one record into conversations.
+        n: At most so many conversations.
+        types: The types of questions that are asked; None for all.
+        read: Reads a file into records.
+    """
+
+    dataset: str
+    files: Sequence[Path]
+    convert: Convert
+    n: int | None = None
+    types: Collection[str] | None = None
+    read: Callable[[Path], Iterable[tuple[str, Any]]] = read_records
+
+    def __iter__(self) -> Iterator[Conversation]:
+        count = 0
+        for conversation in self._read_all():
+            if self.n is not None and count >= self.n:
+                return
+            if self.types is not None:
+                asked = [question for question in conversation["questions"] if question.get("type") in self.types]
+                conversation = Conversation(**{**conversation, "questions": asked})
+            if conversation["questions"]:
+                count += 1
+                yield conversation
+
+    def _read_all(self) -> Iterator[Conversation]:
+        for path in self.files:
+            for place, record in self.read(path):
+                yield from self._convert_record(record, place)
+
+    def _convert_record(self, record: Any, place: str) -> Iterator[Conversation]:
+        if not isinstance(record, Mapping):
+            raise DataError(f"{self.dataset}: {place}: a record must be an object (got {type(record).__name__})")
+        try:
+            yield from self.convert(record, place)
+        except KeyError as error:
+            fields = ", ".join(map(str, record))
+            raise DataError(f"{self.dataset}: {place}: no field {error.args[0]!r}; it has {fields}") from error
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            problem = f"{type(error).__name__}: {printable(str(error))}"
+            raise DataError(f"{self.dataset}: {place}: not in the layout that is known ({problem})") from error

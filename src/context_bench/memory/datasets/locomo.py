@@ -1,0 +1,128 @@
+"""`locomo`: ten long conversations of two people, 1,986 questions in five categories (Maharana et al., 2024).
+
+Captions of shared pictures are shown; the `query` by which a picture was searched is not, because it holds gold words.
+Summaries and observations of the file are hidden as well: they were made by a model that knew the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from context_bench.datasets.synthetic.draw import Draw
+from context_bench.errors import UsageError
+from context_bench.memory.conversations import Conversation, Question, Turn
+from context_bench.memory.datasets.choose_types import choose_types
+from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
+from context_bench.memory.datasets.locomo_errors import find_known_error
+from context_bench.memory.datasets.matched_pairs import match_pairs
+
+__all__ = ["CATEGORIES", "PROTOCOLS", "load"]
+
+CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
+"""The names of the paper, whose table has the columns in the order 4, 1, 2, 3, 5."""
+
+PROTOCOLS = ("free", "choice")
+"""How category 5 is asked: freely, or as a choice between the false answer and a refusal, as the official code does."""
+
+REFUSAL = "Not mentioned in the conversation"
+_SOURCE = "https://github.com/snap-research/locomo (data/locomo10.json, CC BY-NC 4.0)"
+_SHORT = "Answer with a short phrase, in words of the conversation where possible."
+_DATED = f"{_SHORT} Use the date of the conversation to give an approximate date."
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")  # also "D:11:26", "D30:05" and several in one text
+_SESSION = re.compile(r"session_(\d+)")
+
+
+def load(
+    data_dir: str | Path | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    types: Sequence[str] | str | None = None,
+    refusal: str = "free",
+) -> ConversationFiles:
+    """Read the conversations of `locomo10.json`.
+
+    Args:
+        data_dir: A folder whose `locomo/` holds the file; CONTEXT_BENCH_DATA by default.
+        n: At most so many conversations.
+        seed: For the order of the two choices of category 5.
+        types: The categories to ask, by name; all by default.
+        refusal: `free` or `choice`: the protocol of category 5.
+    """
+    if refusal not in PROTOCOLS:
+        raise UsageError(f"refusal must be one of {', '.join(PROTOCOLS)} (got {refusal!r})")
+    chosen = choose_types(types, tuple(CATEGORIES.values()), "locomo")
+    files = find_files("locomo", ("locomo10.json", "*.json"), data_dir, _SOURCE)
+    return ConversationFiles("locomo", files[:1], partial(_convert, refusal=refusal, seed=seed), n, chosen)
+
+
+def _convert(record: Mapping[str, Any], place: str, *, refusal: str, seed: int) -> Iterable[Conversation]:
+    turns = list(_read_turns(record["conversation"]))
+    known = {turn["id"] for turn in turns}
+    sample = str(record["sample_id"])
+    questions = [_read_question(item, index, sample, known, refusal, seed) for index, item in enumerate(record["qa"])]
+    match_pairs(questions)
+    speakers = [record["conversation"]["speaker_a"], record["conversation"]["speaker_b"]]
+    return [Conversation(id=sample, turns=turns, questions=questions, meta={"speakers": speakers})]
+
+
+def _read_turns(conversation: Mapping[str, Any]) -> Iterator[Turn]:
+    """Yield the turns; there are dates of sessions that do not exist, and keys are not in order."""
+    numbers = sorted(int(found[1]) for key in conversation if (found := _SESSION.fullmatch(key)))
+    for number in numbers:
+        when = _read_date(conversation[f"session_{number}_date_time"])
+        for turn in conversation[f"session_{number}"]:
+            speaker = str(turn["speaker"])
+            caption = turn.get("blip_caption")
+            yield Turn(
+                id=str(turn["dia_id"]),
+                role="user" if speaker == conversation["speaker_a"] else "assistant",
+                speaker=speaker,
+                content=f"{turn['text']} [shares {caption}]" if caption else str(turn["text"]),
+                timestamp=when,
+                session=f"session_{number}",
+            )
+
+
+def _read_date(text: str) -> str:
+    """Read "1:56 pm on 8 May, 2023"."""
+    return datetime.strptime(text.strip(), "%I:%M %p on %d %B, %Y").isoformat()
+
+
+def _read_question(
+    item: Mapping[str, Any], index: int, sample: str, known: set[str], refusal: str, seed: int
+) -> Question:
+    category = int(item["category"])
+    named = [f"D{int(a)}:{int(b)}" for text in item["evidence"] for a, b in _EVIDENCE.findall(str(text))]
+    evidence = list(dict.fromkeys(each for each in named if each in known))
+    question = Question(
+        id=str(index),  # twelve questions are asked twice: the text is no key
+        question=str(item["question"]),
+        type=CATEGORIES[category],
+        category=category,
+        evidence_ids=evidence,
+        evidence_sessions=list(dict.fromkeys(f"session_{each[1:].split(':')[0]}" for each in evidence)),
+        unanswerable=category == 5,
+        instruction=_DATED if category == 2 else _SHORT,
+    )
+    if category == 5:
+        question["answer"] = "No information available"
+        if refusal == "choice":
+            _offer_choice(question, str(item["adversarial_answer"]), Draw("locomo", seed, sample, index))
+    else:
+        question["answer"] = str(item["answer"])  # six are numbers
+    if error := find_known_error(sample, index):
+        question["known_error"] = error
+    return question
+
+
+def _offer_choice(question: Question, false_answer: str, draw: Draw) -> None:
+    """Ask for one of two answers. The options are part of the question, so that a memory sees them too."""
+    options = draw.shuffle([REFUSAL, false_answer])
+    question["options"] = {"a": options[0], "b": options[1]}
+    question["question"] += f" Select the correct answer: (a) {options[0]} (b) {options[1]}."
+    question["instruction"] = "Answer with (a) or (b)."

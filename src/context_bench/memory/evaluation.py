@@ -1,0 +1,205 @@
+"""`evaluate_memory()`: memory systems on conversations, through the same engine, store, statistics and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from context_bench.engine.scoring import Scorer
+from context_bench.errors import UsageError
+from context_bench.memory.arm import Arm, OwnAnswer, ReadAnswer
+from context_bench.memory.batches import check_granularity
+from context_bench.memory.build import Models, build_hosts
+from context_bench.memory.by_type import ByType
+from context_bench.memory.host import Host, HostSettings
+from context_bench.memory.named_data import open_conversations
+from context_bench.memory.questions import Questions
+from context_bench.memory.readers import ExtractReader, SharedReader
+from context_bench.metrics import DEFAULT_THRESHOLD, DollarCost, Latency, MeanScore, PassRate
+from context_bench.metrics.prompt_savings import PromptSavings
+from context_bench.metrics.upstream_tokens import UpstreamTokens
+from context_bench.pricing import Prices, load_shipped_prices
+from context_bench.results import EvalResult
+from context_bench.runner import aevaluate, run_to_end
+from context_bench.store import Store
+from context_bench.tap.answering import Answerer
+from context_bench.types import Metric
+from context_bench.utils.tokens import Tokenizer, get_tokenizer
+
+__all__ = ["BUDGETS", "aevaluate_memory", "evaluate_memory"]
+
+BUDGETS = (500, 2000, 8000)
+"""Tokens that a reader gets of what a memory found."""
+
+_ANSWERS = ("reader", "own")
+_BASELINE = "naive"
+
+
+def evaluate_memory(systems: Any, dataset: Any, **options: Any) -> EvalResult:
+    """Write conversations into memory systems, ask their questions, and summarise: see `aevaluate_memory`."""
+    return run_to_end(lambda: aevaluate_memory(systems, dataset, **options))
+
+
+async def aevaluate_memory(
+    systems: Any,
+    dataset: Any,
+    *,
+    reader: Any = None,
+    answerer: Answerer | None = None,
+    model: str | None = None,
+    embedding_model: str | None = None,
+    api_key: str | None = None,
+    granularity: str | Sequence[str] = "session",
+    budgets: Sequence[int] = BUDGETS,
+    top_k: int | None = None,
+    answers: Sequence[str] = _ANSWERS,
+    max_conversations: int | None = None,
+    types: Collection[str] | None = None,
+    timeout: float = 600.0,
+    quiet: float = 5.0,
+    max_quiet: float = 120.0,
+    seed: int = 0,
+    data_dir: str | None = None,
+    evaluators: Sequence[Any] | None = None,
+    extra: Sequence[Any] = (),
+    metrics: Sequence[Any] | None = None,
+    tokenizer: str | Tokenizer | None = None,
+    prices: Prices | None = None,
+    cache_dir: str | Path | None = None,
+    store: Store | None = None,
+    reuse: bool = True,
+    baseline: str | None = None,
+    config: dict[str, Any] | None = None,
+    threshold: float | None = None,
+    score_field: str | None = None,
+    **options: Any,
+) -> EvalResult:
+    """Do what `evaluate_memory` does, to be awaited.
+
+    A conversation is written into each system once, and its questions are the examples of the run. Each system is
+    asked in several ways, which are the systems of the result: `NAME@BUDGET` is what it retrieves, answered by the
+    reader; `NAME (own query)` is its own answer. Controls have no budget and keep their name.
+
+    Args:
+        systems: One or several memory systems: objects, classes, or references such as `"last:n=20"`.
+        dataset: Conversations: an iterable, a name such as `"synthetic-memory"`, or a JSONL file.
+        reader: A system with `aprocess` that answers from what was retrieved; the `extract` script by default.
+        answerer: Who answers behind the taps of systems that ask models: `Forward`, `LocalModel` or `Scripted`.
+        model: The model that such systems ask.
+        embedding_model: The model that embeds for them.
+        api_key: Their key.
+        granularity: What one call of `ingest` brings: `turn`, `pair` or `session`; the same for all. Several are
+            measured beside each other.
+        budgets: Tokens that the reader gets of what was retrieved.
+        top_k: The most things that are retrieved; None leaves that to each system.
+        answers: `reader`, `own` or both.
+        max_conversations: Stop after so many.
+        types: Only questions of these types.
+        timeout: Seconds for one call of a memory system.
+        quiet: Seconds without a call at the tap after which a memory counts as written.
+        max_quiet: The most seconds that are waited for that.
+        seed: For generated datasets and for systems that take one.
+        data_dir: A folder with the records of public datasets.
+        evaluators: Judge every answer; None takes those of the dataset.
+        extra: Evaluators beside those.
+        metrics: None computes quality, quality by type, savings, dollars and latency.
+        tokenizer: Counts tokens; it should be the reader's.
+        prices: For dollars; None takes the table that ships with the package.
+        cache_dir: A folder in which answers are kept and found again.
+        store: An open store, instead of `cache_dir`.
+        reuse: False asks everything again.
+        baseline: `naive` by default, where it is among the systems.
+        config: Recorded in the result's `config`.
+        threshold: A score from here on passes.
+        score_field: The score that counts.
+        options: Everything else that `evaluate` takes: `progress`, `max_workers`, `limits`, `margin` and so on.
+
+    Raises:
+        UsageError: Something cannot be right, before anything was sent.
+        DataError: A conversation cannot be used.
+    """
+    granularities = [granularity] if isinstance(granularity, str) else list(granularity)
+    _check_choices(granularities, budgets, answers)
+    count = get_tokenizer(tokenizer)
+    opened, tag = open_conversations(dataset, n=max_conversations, seed=seed, data_dir=data_dir, types=types)
+    questions = Questions(opened, tag, count, max_conversations, types)
+    priced = prices or load_shipped_prices()
+    models = Models(answerer, model, embedding_model, api_key, priced, seed)
+    home = Path(store.directory) if store is not None else None if cache_dir is None else Path(cache_dir)
+    settings = [
+        HostSettings(each, timeout, quiet, max_quiet, home / "memory" if home else None, reuse)
+        for each in granularities
+    ]
+    hosts = build_hosts(systems, models, settings)
+    shared = reader if isinstance(reader, SharedReader) else SharedReader(reader or ExtractReader())
+    arms = [arm for host in hosts for arm in _make_arms(host, shared, budgets, top_k, answers, count)]
+    for host in hosts:
+        host.questions = questions
+    names = [each.name for each in arms]
+    if baseline is None and _BASELINE in names:
+        baseline = _BASELINE
+    field = score_field or "score"
+    if metrics is None:
+        metrics = _choose_metrics(field, DEFAULT_THRESHOLD if threshold is None else threshold)
+    about = {"budgets": list(budgets), "granularity": granularities, "top_k": top_k, "reader": shared.label}
+    return await aevaluate(
+        arms,
+        questions,
+        evaluators=Scorer(evaluators, extra, score_field=field),
+        metrics=metrics,
+        tokenizer=tokenizer,
+        prices=prices,
+        cache_dir=cache_dir,
+        store=store,
+        reuse=reuse,
+        baseline=baseline,
+        score_field=score_field,
+        threshold=threshold,
+        config={**(config or {}), "memory": about},
+        **options,
+    )
+
+
+def _check_choices(granularities: Sequence[str], budgets: Sequence[int], answers: Sequence[str]) -> None:
+    for each in granularities:
+        check_granularity(each)
+    if len(set(granularities)) < len(granularities):
+        raise UsageError("a granularity is given twice")
+    for budget in budgets:
+        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+            raise UsageError(f"a budget must be an integer of at least 1 (got {budget!r})")
+    unknown = [each for each in answers if each not in _ANSWERS]
+    if unknown or not answers:
+        raise UsageError(f"answers must be some of {', '.join(_ANSWERS)} (got {', '.join(map(str, answers))})")
+
+
+def _make_arms(
+    host: Host,
+    reader: SharedReader,
+    budgets: Sequence[int],
+    top_k: int | None,
+    answers: Sequence[str],
+    count: Tokenizer,
+) -> list[Arm]:
+    """List the ways in which one memory system is asked."""
+    arms: list[Arm] = []
+    if "retrieve" in host.members and ("reader" in answers or host.members.is_control):
+        if host.members.is_control:
+            return [ReadAnswer(host.name, host, reader, None, None, count)]
+        arms += [ReadAnswer(f"{host.name}@{budget}", host, reader, budget, top_k, count) for budget in budgets]
+    if "own" in answers or not arms:
+        arms.append(OwnAnswer(f"{host.name} (own query)", host))
+    return arms
+
+
+def _choose_metrics(field: str, threshold: float) -> list[Metric]:
+    return [
+        MeanScore(field),
+        PassRate(threshold, field),
+        ByType(field),
+        PromptSavings(),
+        UpstreamTokens(),
+        DollarCost(threshold, field),
+        Latency(),
+    ]

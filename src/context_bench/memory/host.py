@@ -1,0 +1,374 @@
+"""One memory system in a run: a conversation is written into it once, then its questions are asked.
+
+Questions are asked one at a time, in the order of the run. A conversation that cannot be written gives each of its
+questions that error, and the next conversation is tried. After the last question of a conversation a tenth of them
+is asked again: a memory that is changed by being asked is found out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from zlib import crc32
+
+from context_bench.errors import BadOutput, SystemFailure
+from context_bench.memory.batches import plan_steps
+from context_bench.memory.caller import Worker
+from context_bench.memory.conversations import Retrieved
+from context_bench.memory.members import Members
+from context_bench.memory.meter import Meter, Spending
+from context_bench.memory.questions import History, Questions
+from context_bench.store.keys import digest
+
+__all__ = ["Host", "HostSettings"]
+
+_ASK_AGAIN = 10
+"""One question of so many is asked again."""
+
+_LOOK = 0.02
+"""Seconds between two looks whether it is quiet."""
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """How every memory system of a run is treated.
+
+    Attributes:
+        granularity: What one call of `ingest` brings: a turn, a pair or a session.
+        timeout: Seconds for one call of the system.
+        quiet: Seconds without a call at the tap after which a memory counts as written.
+        max_quiet: The most seconds that are waited for that.
+        folder: Where it is kept which conversations are written, for systems that can restore them.
+        reuse: Whether what an earlier run wrote may be used.
+    """
+
+    granularity: str = "session"
+    timeout: float = 600.0
+    quiet: float = 5.0
+    max_quiet: float = 120.0
+    folder: Path | None = None
+    reuse: bool = True
+
+
+@dataclass
+class _Written:
+    """The conversation that is in the memory now.
+
+    Attributes:
+        history: Its turns.
+        failure: Why it could not be written.
+        facts: What writing it took.
+        store: What must not be kept and is: see `find_leftovers`.
+        asked: What was found for the questions that will be asked again.
+    """
+
+    history: History
+    failure: SystemFailure | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    store: dict[str, Any] | None = None
+    asked: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+
+
+class Host:
+    """Writes conversations into one memory system and asks it questions.
+
+    Args:
+        name: Of the system in this run.
+        members: The system.
+        fingerprint: What makes its answers differ; None where that is not known.
+        settings: How it is treated.
+        meter: The tap that it was pointed at; None when it was pointed at none.
+        asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        members: Members,
+        fingerprint: str | None,
+        settings: HostSettings,
+        meter: Meter | None = None,
+        *,
+        asks_nobody: bool = False,
+    ) -> None:
+        self.name, self.members, self.fingerprint, self.settings = name, members, fingerprint, settings
+        self.meter, self.asks_nobody = meter, asks_nobody
+        self.questions: Questions | None = None
+        self.turn = asyncio.Lock()
+        self._worker = Worker(name, settings.timeout)
+        self._written: _Written | None = None
+        self._users = 0
+        self._ingested: dict[str, int] = {}
+        self._again = {"asked": 0, "changed": 0, "failed": 0}
+        self._restored = 0
+
+    async def prepare(self) -> None:
+        """Open the tap; called once for each arm of the run."""
+        self._users += 1
+        if self._users == 1 and self.meter is not None:
+            await self.meter.start()
+
+    async def finish(self) -> None:
+        """Ask again what is left to be asked again, and close the tap with the last arm."""
+        self._users -= 1
+        if self._users > 0:
+            return
+        try:
+            async with self.turn:
+                await self._leave()
+        finally:
+            self._worker.close()
+            if self.meter is not None:
+                await self.meter.stop()
+
+    def report(self) -> dict[str, Any]:
+        """Report on the run beside its rows."""
+        written_twice = sum(count - 1 for count in self._ingested.values())
+        late = None if self.meter is None else self.meter.read("late")
+        return {
+            "granularity": self.settings.granularity,
+            "dates": "native" if self.members.takes_dates else "in the text",
+            "takes_user": self.members.takes_user,
+            "metered": self.meter is not None or self.asks_nobody,
+            "is_control": self.members.is_control,
+            "asked_again": dict(self._again),
+            "restored": self._restored,
+            "written_twice": written_twice,
+            "late": None if late is None else late.as_dict(),
+        }
+
+    # -- a conversation
+
+    async def enter(self, name: str) -> dict[str, Any]:
+        """See to it that a conversation is in the memory; returns what writing it took.
+
+        Raises:
+            SystemFailure: It could not be written.
+        """
+        assert self.questions is not None
+        if self._written is None or self._written.history.name != name:
+            await self._leave()
+            self._written = _Written(self.questions.find(name))
+            try:
+                await self._write(self._written)
+            except SystemFailure as failure:
+                self._written.failure = failure
+            finally:
+                self._set_phase("late")
+        if self._written.failure is not None:
+            raise SystemFailure(str(self._written.failure))
+        return self._written.facts
+
+    async def _write(self, written: _Written) -> None:
+        history = written.history
+        key = digest(self.fingerprint or "", self.name, self.settings.granularity, history.digest).hex()
+        self._set_phase("ingest")
+        if await self._restore(key, written):
+            return
+        self._forget_note(key)
+        self._ingested[history.name] = self._ingested.get(history.name, 0) + 1
+        await self._call("reset", "reset()")
+        started = perf_counter()
+        calls = await self._ingest(history)
+        ended = perf_counter()
+        searchable = await self._wait_until_quiet(ended)
+        written.facts = {
+            "turns": len(history.turns),
+            "writes": calls,
+            "seconds": ended - started,
+            "searchable_seconds": searchable - started,
+            "spent": self._take_costs("ingest"),
+            "background": self._take_costs("background"),
+            **await self._measure_memory(),
+        }
+        self._note_written(key, written.facts)
+
+    async def _ingest(self, history: History) -> int:
+        members, calls = self.members, 0
+        steps = plan_steps(
+            history.turns, self.settings.granularity, takes_dates=members.takes_dates, forgets="forget" in members
+        )
+        for kind, user, given in steps:
+            calls += 1
+            named = members.filter_arguments(kind, user=user)
+            await self._call(kind, f"{kind}() of conversation {history.name!r}", given, **named)
+        return calls
+
+    async def _wait_until_quiet(self, ended: float) -> float:
+        """Wait until what was ingested can be found: `flush()`, then no call at the tap for a while.
+
+        Returns:
+            The moment from which on nothing more happened.
+        """
+        self._set_phase("background")
+        if "flush" in self.members:
+            await self._call("flush", "flush()")
+            ended = perf_counter()
+        meter = self.meter
+        if meter is None or not (meter.has_calls("ingest") or meter.has_calls("background")):
+            return ended
+        deadline = perf_counter() + self.settings.max_quiet
+        while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
+            await asyncio.sleep(min(_LOOK, self.settings.quiet))
+        return max(ended, meter.last_call) if meter.has_calls("background") else ended
+
+    async def _measure_memory(self) -> dict[str, Any]:
+        storage = self.members.storage
+        facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
+        if "memories" in self.members:
+            held = await self._call("memories", "memories()")
+            if hasattr(held, "__len__"):
+                facts["memories"] = len(held)
+        return facts
+
+    async def _leave(self) -> None:
+        """Ask a tenth of the questions of a conversation again, before the memory is emptied."""
+        written, self._written = self._written, None
+        if written is None or written.failure is not None:
+            return
+        for question, (named, before) in written.asked.items():
+            self._set_phase("again")
+            try:
+                found = await self._retrieve(question, named)
+            except SystemFailure:
+                self._again["failed"] += 1
+            else:
+                self._again["asked"] += 1
+                self._again["changed"] += _spell(found) != before
+        if self.meter is not None:
+            self.meter.take("again")
+        self._set_phase("late")
+
+    # -- a question
+
+    async def retrieve(self, example: Mapping[str, Any], k: int | None, budget: int | None) -> list[Retrieved]:
+        """Ask what the memory finds for a question."""
+        about = example["memory"]
+        if "point_to" in self.members and self.members.is_control:
+            await self._call("point_to", "point_to()", about.get("evidence_ids") or [])
+        named = self.members.filter_arguments("retrieve", k=k, budget_tokens=budget, user=about.get("user"))
+        self._set_phase("query")
+        try:
+            found = await self._retrieve(example["question"], named)
+        finally:
+            self._set_phase("late")
+        written = self._written
+        if written is not None and not self.members.is_control and _is_asked_again(example, written):
+            written.asked.setdefault(example["question"], (named, _spell(found)))
+        return found
+
+    async def _retrieve(self, question: str, named: dict[str, Any]) -> list[Retrieved]:
+        return _check_retrieved(await self._call("retrieve", "retrieve()", question, **named), self.name)
+
+    async def query(self, example: Mapping[str, Any]) -> str:
+        """Ask for the system's own answer to a question."""
+        named = self.members.filter_arguments("query", user=example["memory"].get("user"))
+        self._set_phase("query")
+        try:
+            answer = await self._call("query", "query()", example["question"], **named)
+        finally:
+            self._set_phase("late")
+        if not isinstance(answer, str):
+            given = "None" if answer is None else f"a {type(answer).__name__}"
+            raise BadOutput(f"{self.name}: query() returned {given}; it must return a text")
+        return answer
+
+    def list_evidence(self) -> dict[str, Any]:
+        """List what evaluators must know of the memory beside the answer."""
+        store = None if self._written is None else self._written.store
+        return {"takes_user": self.members.takes_user, **({} if store is None else {"store": store})}
+
+    def take_query_costs(self) -> dict[str, Any] | None:
+        """Return what the last question cost at the tap."""
+        return self._take_costs("query")
+
+    # -- the system
+
+    async def _call(self, name: str, what: str, *arguments: Any, **named: Any) -> Any:
+        return await self._worker.call(what, self.members[name], *arguments, **named)
+
+    def _set_phase(self, phase: str) -> None:
+        if self.meter is not None:
+            self.meter.phase = phase
+
+    def _take_costs(self, phase: str) -> dict[str, Any] | None:
+        """Return the sums of a phase; None where no tap counts, since what was not measured is not 0."""
+        if self.meter is not None:
+            return self.meter.take(phase).as_dict()
+        return Spending().as_dict() if self.asks_nobody else None
+
+    # -- what outlives the process
+
+    async def _restore(self, key: str, written: _Written) -> bool:
+        """Ask a system that can whether it still has this conversation; only one that was written whole counts."""
+        if "restore" not in self.members or self.fingerprint is None:
+            return False
+        known = await self._call("restore", "restore()", key)
+        noted = self._read_note(key) if self.settings.reuse else None
+        if known is not True or noted is None:
+            return False
+        self._restored += 1
+        written.facts = noted
+        return True
+
+    def _read_note(self, key: str) -> dict[str, Any] | None:
+        if self.settings.folder is None:
+            return None
+        try:
+            noted = json.loads((self.settings.folder / f"{key}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return noted if isinstance(noted, dict) else None
+
+    def _forget_note(self, key: str) -> None:
+        """Take back that a conversation is written whole, before it is written anew."""
+        if self.settings.folder is not None:
+            (self.settings.folder / f"{key}.json").unlink(missing_ok=True)
+
+    def _note_written(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Note that a conversation is written whole, for a run that is killed and resumed."""
+        folder = self.settings.folder
+        if folder is None or "restore" not in self.members:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{key}.{os.getpid()}.part"
+        draft.write_text(json.dumps(facts), encoding="utf-8")
+        draft.replace(folder / f"{key}.json")
+
+
+def _check_retrieved(found: Any, name: str) -> list[Retrieved]:
+    """Refuse what is not a list of objects with a text; a text alone is one of them."""
+    if not isinstance(found, list | tuple):
+        given = "None" if found is None else f"a {type(found).__name__}"
+        raise BadOutput(f"{name}: retrieve() returned {given}; it must return a list of objects with 'text'")
+    checked: list[Retrieved] = []
+    for item in found:
+        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
+            raise BadOutput(f"{name}: retrieve() must return objects with 'text' (got a {type(item).__name__})")
+        kept: Retrieved = {"text": item["text"]}
+        if isinstance(item.get("ids"), list | tuple):
+            kept["ids"] = [str(each) for each in item["ids"]]
+        if isinstance(item.get("score"), int | float):
+            kept["score"] = float(item["score"])
+        checked.append(kept)
+    return checked
+
+
+def _spell(found: list[Retrieved]) -> str:
+    return "\n".join(item["text"] for item in found)
+
+
+def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:
+    """Choose a tenth of the questions by their ids, and the first of each conversation."""
+    return not written.asked or crc32(str(example["id"]).encode()) % _ASK_AGAIN == 0
+
+
+def _measure_disk(path: Path) -> int:
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return sum(each.stat().st_size for each in files)

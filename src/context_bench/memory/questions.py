@@ -1,0 +1,176 @@
+"""From conversations to the examples of a run: each question is one, and its conversation is kept at hand.
+
+An example carries no history: a conversation of a million tokens with a hundred questions is held and stored once. It
+carries the digest of the history, which makes it another example when a turn changes, and its length in tokens, which
+counts as the input of every system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from context_bench.errors import DataError
+from context_bench.memory.conversations import Question, Turn
+from context_bench.memory.rendering import Placed, index_turns, render_history
+from context_bench.store.keys import digest
+from context_bench.traits import DatasetTraits
+from context_bench.types import Example
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = ["History", "Questions"]
+
+_KEPT = 256
+"""Examples for which a conversation stays at hand after its last question was read: the engine reads ahead."""
+
+
+_PASSED_ON = ("answer", "answers", "instruction")
+_HIDDEN = ("forget", "secret")
+
+
+@dataclass
+class History:
+    """The turns of one conversation.
+
+    Attributes:
+        name: The id of the conversation.
+        turns: In order, each with an id of its own.
+        number: Which conversation of the dataset it is.
+        tokens: Of the whole history as a reader would get it.
+        hidden: Texts that must not be kept: what was to be forgotten, and secrets.
+    """
+
+    name: str
+    turns: list[Turn]
+    number: int
+    tokens: int
+    hidden: list[str]
+
+    @cached_property
+    def by_id(self) -> dict[str, Placed]:
+        """Each turn and its place, by its id."""
+        return index_turns(self.turns)
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that stands for the turns."""
+        return digest(orjson.dumps(self.turns, default=str)).hex()
+
+
+class Questions:
+    """The examples of a memory dataset, read lazily.
+
+    Args:
+        conversations: Any iterable of conversations.
+        tag: The dataset of conversations that do not name theirs.
+        count: Counts tokens.
+        limit: At most so many conversations.
+        types: Only questions of these types; None for all.
+    """
+
+    def __init__(
+        self,
+        conversations: Iterable[Mapping[str, Any]],
+        tag: str,
+        count: Tokenizer,
+        limit: int | None = None,
+        types: Collection[str] | None = None,
+    ) -> None:
+        self._conversations, self._tag, self._count, self._limit = conversations, tag, count, limit
+        self._types = None if types is None else frozenset(types)
+        self._histories: dict[str, tuple[History, int]] = {}
+
+    def find(self, name: str) -> History:
+        """Return the history of a conversation whose questions are being asked."""
+        return self._histories[name][0]
+
+    def __iter__(self) -> Iterator[Example]:
+        asked, seen_types = 0, set()
+        seen: set[str] = set()
+        for number, conversation in enumerate(islice(self._conversations, self._limit), 1):
+            name, turns, questions = _read_conversation(conversation, number)
+            if name in seen:
+                raise DataError(f"conversation {number}: duplicate id {name!r}; ids must be unique within a dataset")
+            seen.add(name)
+            seen_types |= {question.get("type") for question in questions}
+            questions = [each for each in questions if self._types is None or each.get("type") in self._types]
+            if not questions:
+                continue
+            history = History(name, turns, number, self._count(render_history(turns)), _list_hidden(conversation))
+            for question in questions:
+                asked += 1
+                self._histories[name] = history, asked
+                yield self._make_example(history, question, conversation)
+            for old in [each for each, (_, last) in self._histories.items() if last < asked - _KEPT]:
+                del self._histories[old]
+        if not asked and self._types is not None and seen_types:
+            known = ", ".join(sorted(str(each) for each in seen_types if each))
+            raise DataError(f"no question is of type {', '.join(sorted(self._types))}: there are {known or 'no types'}")
+
+    def __context_bench_traits__(self) -> DatasetTraits:
+        sample = "first" if self._limit is not None else "all"
+        return DatasetTraits(name_samples=lambda counts: dict.fromkeys(counts, sample))
+
+    def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
+        gold: dict[str, Any] = {key: question[key] for key in _PASSED_ON if key in question}  # type: ignore[literal-required]
+        about = {key: value for key, value in question.items() if key not in ("question", *_PASSED_ON)}
+        facts = {
+            "conversation": history.name,
+            "history_digest": history.digest,
+            "history_tokens": history.tokens,
+            "history_turns": len(history.turns),
+        }
+        return {
+            "id": f"{history.name}/{question['id']}",
+            "context": "",
+            "question": question["question"],
+            **gold,
+            "dataset": str(conversation.get("dataset") or self._tag),
+            "meta": {**(conversation.get("meta") or {}), "group": history.name, "type": question.get("type", "")},
+            "memory": {**about, **facts},
+        }
+
+
+def _read_conversation(conversation: Any, number: int) -> tuple[str, list[Turn], list[Question]]:
+    """Check a conversation; DataError says which one, and what is wrong with it."""
+    where = f"conversation {number}"
+    if not isinstance(conversation, Mapping):
+        raise DataError(f"{where}: it must be an object with 'id', 'turns' and 'questions'")
+    for key in ("id", "turns", "questions"):
+        if key not in conversation:
+            raise DataError(f"{where}: no {key!r}; every conversation needs 'id', 'turns' and 'questions'")
+    name = str(conversation["id"])
+    turns = [_read_turn(turn, place, where) for place, turn in enumerate(conversation["turns"], 1)]
+    questions = [_read_question(each, place, where) for place, each in enumerate(conversation["questions"], 1)]
+    for kind, items in (("turn", turns), ("question", questions)):
+        ids = [item["id"] for item in items]
+        if len(set(ids)) < len(ids):
+            twice = next(each for each in ids if ids.count(each) > 1)
+            raise DataError(f"{where} ({name}): two of its {kind}s have the id {twice!r}")
+    return name, turns, questions
+
+
+def _list_hidden(conversation: Mapping[str, Any]) -> list[str]:
+    """List what the questions of a conversation say must not be kept."""
+    probes = [each.get("probe") or {} for each in conversation["questions"]]
+    texts = (text for probe in probes if probe.get("kind") in _HIDDEN for text in probe.get("absent") or ())
+    return list(dict.fromkeys(map(str, texts)))
+
+
+def _read_turn(turn: Any, place: int, where: str) -> Turn:
+    if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str):
+        raise DataError(f"{where}, turn {place}: it must be an object with 'role' and 'content'")
+    read: Turn = {"role": "user", **turn, "id": str(turn.get("id", f"t{place}"))}  # type: ignore[typeddict-item]
+    return read
+
+
+def _read_question(question: Any, place: int, where: str) -> Question:
+    if not isinstance(question, Mapping) or not isinstance(question.get("question"), str):
+        raise DataError(f"{where}, question {place}: it must be an object with 'question'")
+    read: Question = {**question, "id": str(question.get("id", f"q{place}"))}  # type: ignore[typeddict-item]
+    return read

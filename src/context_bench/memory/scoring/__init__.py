@@ -1,0 +1,31 @@
+"""Scores of memory systems: what was retrieved, what was answered, and what is left in the store.
+
+All are ordinary evaluators. They read `original["memory"]`, the record of the question, and of the answer `retrieved`
+(before rendering), `context` (what the reader got), `response`, and `store` (see `store_check`).
+"""
+
+from __future__ import annotations
+
+from context_bench._lazy import lazy_names
+
+__all__ = [
+    "Abstention",
+    "LocomoScore",
+    "MemoryProbes",
+    "MemoryRetrieval",
+    "ProbeShares",
+    "find_excess_obedience",
+    "find_leftovers",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "abstention": ("Abstention",),
+        "evidence_ranking": ("MemoryRetrieval",),
+        "locomo_score": ("LocomoScore",),
+        "probes": ("MemoryProbes",),
+        "probe_shares": ("ProbeShares", "find_excess_obedience"),
+        "store_check": ("find_leftovers",),
+    },
+)

@@ -1,0 +1,39 @@
+"""Reads the record of a question, and the texts of an answer to it, for all evaluators of memory alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from context_bench.text.words import normalise
+
+__all__ = ["find_texts", "read_question", "read_retrieved", "read_shown_text"]
+
+
+def read_question(original: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the record of the question; None where the example is not one of a memory dataset."""
+    record = original.get("memory")
+    return record if isinstance(record, Mapping) else None
+
+
+def read_retrieved(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return what the memory found, best first; None where it answers by itself and does not say."""
+    found = processed.get("retrieved")
+    if not isinstance(found, list | tuple):
+        return None
+    return [item for item in found if isinstance(item, Mapping)]
+
+
+def read_shown_text(processed: Mapping[str, Any]) -> str | None:
+    """Return the text that the reader got: the rendered memories, else all that were found; None where nobody says."""
+    context = processed.get("context")
+    if isinstance(context, str):
+        return context
+    found = read_retrieved(processed)
+    return None if found is None else "\n".join(str(item.get("text") or "") for item in found)
+
+
+def find_texts(wanted: list[str], text: str) -> list[str]:
+    """List those of the wanted texts that occur in whole words; case, layout and punctuation do not matter."""
+    searched = normalise(text)
+    return [each for each in wanted if normalise(each) in searched]

@@ -1,0 +1,31 @@
+"""The memory systems that ship: baselines, controls, and two that let a model work on the history.
+
+None of them is a product. A memory system under test should beat `bm25`, and comes near `oracle` at best.
+"""
+
+from __future__ import annotations
+
+from context_bench._lazy import lazy_names
+
+_HOME = "context_bench.memory.systems"
+
+SYSTEMS: dict[str, str] = {
+    "naive": f"{_HOME}.whole_history:Naive",
+    "last": f"{_HOME}.whole_history:Last",
+    "closed-book": f"{_HOME}.whole_history:ClosedBook",
+    "oracle": f"{_HOME}.whole_history:Oracle",
+    "bm25": f"{_HOME}.word_search:BM25Memory",
+    "embedding": f"{_HOME}.vector_search:EmbeddingMemory",
+}
+"""The class of each system, by the name that `--system` takes."""
+
+__all__ = ["SYSTEMS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "Last", "Naive", "Oracle"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "whole_history": ("ClosedBook", "Last", "Naive", "Oracle"),
+        "word_search": ("BM25Memory",),
+        "vector_search": ("EmbeddingMemory",),
+    },
+)

@@ -1,0 +1,138 @@
+"""BM25 over the turns: stop words out, words stemmed. The honest baseline of every memory system.
+
+Postings are packed arrays, so that a history of millions of tokens needs memory for its index and its texts, and
+nothing else. A question reads the postings of its own words only.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.memory.conversations import Retrieved
+from context_bench.memory.systems.turn_store import TurnStore, cut_ranking, join_texts
+from context_bench.text.porter import stem_word
+from context_bench.text.words import split_words
+
+__all__ = ["BM25Memory", "WordIndex", "split_stems"]
+
+_STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
+between both but by can could d did do does doing don down during each few for from further had has
+have having he her here hers herself him himself his how i if in into is it its itself just ll m me
+more most my myself no nor not now o of off on once only or other our ours ourselves out over own re
+s same she should so some such t than that the their theirs them themselves then there these they
+this those through to too under until up ve very was we were what when where which while who whom
+why will with would you your yours yourself yourselves"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def split_stems(text: str) -> list[str]:
+    """Split a text into the stems of its words, without those that stand in every text."""
+    return [stem_word(word) for word in split_words(text) if word not in STOP_WORDS]
+
+
+class WordIndex:
+    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25.
+
+    Args:
+        k1: How soon repeated words stop to count.
+        b: How much long texts are held back, from 0 to 1.
+    """
+
+    def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
+        if not 0 <= b <= 1 or k1 < 0:
+            raise UsageError(f"b must lie between 0 and 1 and k1 must not be negative (got b={b}, k1={k1})")
+        self.k1, self.b = k1, b
+        self._postings: dict[str, array[int]] = {}
+        self._sizes = array("L")
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def add(self, text: str) -> None:
+        """Add a text, which gets the next place."""
+        stems = split_stems(text)
+        place = len(self._sizes)
+        for stem, often in Counter(stems).items():
+            # Places and counts alternate: one array for each word, four bytes for each number.
+            self._postings.setdefault(stem, array("I")).extend((place, often))
+        self._sizes.append(len(stems))
+        self._total += len(stems)
+
+    def rank(self, question: str) -> Iterator[tuple[int, float]]:
+        """Yield places and scores, best first, equals in their own order; texts without a word in common are left out.
+
+        A heap gives the best without sorting all.
+        """
+        heap = [(-score, place) for place, score in self._score(question).items()]
+        heapq.heapify(heap)
+        while heap:
+            score, place = heapq.heappop(heap)
+            yield place, -score
+
+    def _score(self, question: str) -> dict[int, float]:
+        scores: dict[int, float] = defaultdict(float)
+        size = len(self._sizes)
+        mean = self._total / size if size else 0.0
+        for stem in dict.fromkeys(split_stems(question)):
+            postings = self._postings.get(stem)
+            if postings is None:
+                continue
+            found = len(postings) // 2
+            weight = math.log(1 + (size - found + 0.5) / (found + 0.5))
+            for place, often in zip(postings[::2], postings[1::2]):
+                damping = self.k1 * (1 - self.b + self.b * self._sizes[place] / mean)
+                scores[place] += weight * (often * (self.k1 + 1) / (often + damping))
+        return scores
+
+
+class BM25Memory:
+    """Finds the turns that share words with the question, weighted by how rare they are.
+
+    Args:
+        k1: How soon repeated words stop to count.
+        b: How much long turns are held back, from 0 to 1.
+    """
+
+    is_control = False
+
+    def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
+        WordIndex(k1, b)  # a wrong setting is an error here, not at the first turn
+        self.k1, self.b = k1, b
+        self.name = "bm25"
+        self._users: dict[str, tuple[TurnStore, WordIndex]] = {}
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._users.clear()
+
+    def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
+        """Index each turn by itself, whatever comes together."""
+        store, index = self._open(user)
+        for turn in turns:
+            index.add(store.add(turn))
+
+    def retrieve(
+        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
+    ) -> list[Retrieved]:
+        """Return the best turns of the user, best first."""
+        store, index = self._open(user)
+        ranking = (store.read(place, score) for place, score in index.rank(question))
+        return cut_ranking(ranking, k, budget_tokens)
+
+    def query(self, question: str, user: str = "") -> str:
+        """Return what `retrieve` finds, as one text: there is no model that could answer."""
+        return join_texts(self.retrieve(question, user=user))
+
+    def memories(self) -> list[str]:
+        """List everything that is kept, of all users."""
+        return [text for store, _ in self._users.values() for text in store.list_texts()]
+
+    def _open(self, user: str) -> tuple[TurnStore, WordIndex]:
+        return self._users.setdefault(user, (TurnStore(), WordIndex(self.k1, self.b)))
