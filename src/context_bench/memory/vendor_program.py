@@ -79,7 +79,7 @@ class Memory(ABC):
 
 
 class Mem0(Memory):
-    """mem0 with its local vector store. It takes no dates, so they stand in the text."""
+    """mem0 with its local vector store."""
 
     package = "mem0ai"
 
@@ -183,7 +183,7 @@ class GraphitiMemory(Memory):
         added = self._loop.run_until_complete(
             self._graph.add_episode(
                 name=ids[0] if ids else "turns",
-                episode_body="\n".join(_render_turn(turn, dated=False) for turn in turns),
+                episode_body="\n".join(_render_turn(turn) for turn in turns),
                 source_description="chat",
                 reference_time=_read_moment(turns[0].get("timestamp")),
                 source=EpisodeType.message,
@@ -218,7 +218,7 @@ class GraphitiMemory(Memory):
 
 
 class LangMem(Memory):
-    """langmem with its store in memory. It takes no dates, so they stand in the text."""
+    """langmem with its store in memory."""
 
     package = "langmem"
 
@@ -260,7 +260,7 @@ class LangMem(Memory):
 
 
 class Cognee(Memory):
-    """cognee with its files in a directory. Turns are one document, with their dates in the text."""
+    """cognee with its files in a directory. Turns are one document."""
 
     package = "cognee"
 
@@ -294,7 +294,7 @@ class Cognee(Memory):
         self._loop.run_until_complete(self._cognee.prune.prune_system(metadata=True))
 
     def ingest(self, turns: list[Turn], user: str | None) -> None:
-        text = "\n".join(_render_turn(turn, dated=True) for turn in turns)
+        text = "\n".join(_render_turn(turn) for turn in turns)
         self._loop.run_until_complete(self._cognee.add(text, dataset_name=user or _NOBODY))
         self._loop.run_until_complete(self._cognee.cognify(datasets=[user or _NOBODY]))
 
@@ -310,14 +310,12 @@ _VENDORS: dict[str, type[Memory]] = {"mem0": Mem0, "graphiti": GraphitiMemory, "
 
 
 def _make_messages(turns: list[Turn]) -> list[dict[str, str]]:
-    return [{"role": turn.get("role") or "user", "content": _render_turn(turn, dated=True)} for turn in turns]
+    return [{"role": turn.get("role") or "user", "content": _render_turn(turn)} for turn in turns]
 
 
-def _render_turn(turn: Turn, *, dated: bool) -> str:
-    """Render a turn as text, with its date before it where the vendor takes no dates."""
-    date = f"[{turn['timestamp']}] " if dated and turn.get("timestamp") else ""
-    speaker = f"{turn['speaker']}: " if turn.get("speaker") else ""
-    return f"{date}{speaker}{turn.get('content', '')}"
+def _render_turn(turn: Turn) -> str:
+    """Render a turn as text. Where a vendor takes no dates the text has its date already."""
+    return f"{turn['speaker']}: {turn['content']}" if turn.get("speaker") else str(turn["content"])
 
 
 def _render_edge(edge: Any) -> str:

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import UnknownName, UsageError, printable
+from context_bench.errors import UsageError, printable
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.programs import find_program
+from context_bench.systems.openai_proxy import OpenAIProxy
 
-__all__ = ["VENDORS", "Vendor", "VendorFailed", "VendorMemory", "open_vendor"]
+__all__ = ["Cognee", "Graphiti", "LangMem", "ListingVendorMemory", "Mem0", "Vendor", "VendorFailed", "VendorMemory"]
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -42,29 +43,16 @@ class Vendor:
     Attributes:
         package: What is installed from the package registry.
         takes_dates: Whether it takes the time of a turn apart from its text.
-        lists_memories: Whether it can list what it extracted.
-        notes: What has to be known to read its numbers.
     """
 
     package: str
     takes_dates: bool
-    lists_memories: bool
-    notes: str
-
-
-VENDORS = {
-    "mem0": Vendor("mem0ai", False, True, "It only adds: an outdated fact stays beside the new one."),
-    "graphiti": Vendor("graphiti-core[kuzu]", True, True, "Facts carry the time for which they held."),
-    "langmem": Vendor("langmem", False, True, "It updates and deletes by tool calls; its store is lost at exit."),
-    "cognee": Vendor("cognee", False, False, "It returns pieces of the documents."),
-}
 
 
 class VendorMemory:
     """A vendor's memory system, started when it is first used.
 
     Args:
-        vendor: `mem0`, `graphiti`, `langmem` or `cognee`.
         base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
         api_key: For both.
         model: The model that extracts.
@@ -73,24 +61,26 @@ class VendorMemory:
         timeout: Seconds that one call may take.
     """
 
+    name: str
+    vendor: Vendor
+
     def __init__(
         self,
-        vendor: str,
-        *,
         base_url: str,
+        *,
         api_key: str = "none",
         model: str = "gpt-4o-mini",
         embedding_model: str = "text-embedding-3-small",
         k: int = 10,
         timeout: float = 600.0,
     ) -> None:
-        self.name = vendor
-        self.vendor = VENDORS[vendor]
         self.k = k
         self.timeout = timeout
-        self._python = _find_python(vendor, self.vendor.package)
+        self._python = _find_python(self.name, self.vendor.package)
+        server = base_url.rstrip("/").removesuffix("/v1")
+        self._answerer = OpenAIProxy(server, model=model, api_key=api_key)
         self._settings = {
-            "base_url": base_url.rstrip("/").removesuffix("/v1") + "/v1",
+            "base_url": f"{server}/v1",
             "api_key": api_key,
             "model": model,
             "embedding_model": embedding_model,
@@ -103,9 +93,24 @@ class VendorMemory:
         """Whether the vendor takes the time of a turn apart from its text."""
         return self.vendor.takes_dates
 
-    def describe(self) -> dict[str, Any]:
-        """Say which version runs; starts it."""
-        return {"package": self.vendor.package, "notes": self.vendor.notes, **self._open().about}
+    @property
+    def version(self) -> str | None:
+        """The version that is installed; None when that cannot be told."""
+        distribution = self.vendor.package.partition("[")[0].replace("-", "_")
+        home = Path(self._python).absolute().parent.parent
+        found = sorted(home.glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
+        return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes its answers differ; the address of the tap does not."""
+        models = f"{self._settings['model']}, {self._settings['embedding_model']}"
+        return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}"
+
+    @property
+    def storage(self) -> Path | None:
+        """The directory that it may keep its memory in, while it runs."""
+        return None if self._process is None else self._process.directory
 
     def reset(self) -> None:
         """Forget everything."""
@@ -120,6 +125,11 @@ class VendorMemory:
         found: list[dict[str, Any]] = self._ask("retrieve", question=question, k=k or self.k, user=user)
         return found
 
+    def query(self, question: str, user: str | None = None) -> str:
+        """Let the model answer from what was found: none of the vendors answers by itself."""
+        found = "\n".join(each["text"] for each in self.retrieve(question, user=user))
+        return str(self._answerer.process({"id": "query", "context": found, "question": question})["response"])
+
     def finish(self) -> None:
         """End its process and delete its files."""
         if self._process is not None:
@@ -127,12 +137,9 @@ class VendorMemory:
             self._process = None
 
     def _ask(self, method: str, **arguments: Any) -> Any:
-        return self._open().call({"do": method, **arguments}, self.timeout)
-
-    def _open(self) -> _Process:
         if self._process is None or not self._process.alive:
             self._process = _Process(self.name, self._python, self._settings, self.timeout)
-        return self._process
+        return self._process.call({"do": method, **arguments}, self.timeout)
 
 
 class ListingVendorMemory(VendorMemory):
@@ -144,11 +151,32 @@ class ListingVendorMemory(VendorMemory):
         return listed
 
 
-def open_vendor(vendor: str, **settings: Any) -> VendorMemory:
-    """Prepare the memory system of a vendor; the settings are those of VendorMemory."""
-    if vendor not in VENDORS:
-        raise UnknownName("memory vendor", vendor, VENDORS)
-    return (ListingVendorMemory if VENDORS[vendor].lists_memories else VendorMemory)(vendor, **settings)
+class Mem0(ListingVendorMemory):
+    """mem0, which only adds: an outdated fact stays beside the new one."""
+
+    name = "mem0"
+    vendor = Vendor("mem0ai", takes_dates=False)
+
+
+class Graphiti(ListingVendorMemory):
+    """graphiti, whose facts carry the time for which they held."""
+
+    name = "graphiti"
+    vendor = Vendor("graphiti-core[kuzu]", takes_dates=True)
+
+
+class LangMem(ListingVendorMemory):
+    """langmem, which updates and deletes by tool calls; its store is lost at exit."""
+
+    name = "langmem"
+    vendor = Vendor("langmem", takes_dates=False)
+
+
+class Cognee(VendorMemory):
+    """cognee, which returns pieces of documents."""
+
+    name = "cognee"
+    vendor = Vendor("cognee", takes_dates=False)
 
 
 class _Process:
@@ -156,20 +184,20 @@ class _Process:
 
     def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
         self._name = name
-        self._directory = tempfile.mkdtemp(prefix=f"context-bench-{name}-")
+        self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))
         environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
         self._child = start_child(
             [python, str(_PROGRAM), name],
             stderr=subprocess.PIPE,
             env=environment,
-            cwd=self._directory,
+            cwd=str(self.directory),
         )
         assert self._child.stderr is not None
         self._said = LastLines(self._child.stderr, _MOST_LINES)
-        self._end = weakref.finalize(self, _clean_up, self._child, self._directory)
+        self._end = weakref.finalize(self, _clean_up, self._child, self.directory)
         try:
-            self.about = self.call({"do": "open", "directory": self._directory, **settings}, seconds)
+            self.call({"do": "open", "directory": str(self.directory), **settings}, seconds)
         except BaseException:
             self.stop()
             raise
@@ -218,7 +246,7 @@ class _Process:
         self._end()
 
 
-def _clean_up(child: subprocess.Popen[bytes], directory: str) -> None:
+def _clean_up(child: subprocess.Popen[bytes], directory: Path) -> None:
     kill_group(child)
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
