@@ -16,8 +16,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?=
 WORKERS ?= 4
 VENDORS := kompact headroom
+MEMORY_VENDORS := mem0 graphiti langmem
 
-.PHONY: demo test check format docs coverage hooks dist bench vendors system wheel-test clean
+.PHONY: demo test check format docs coverage hooks dist bench vendors memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
@@ -54,6 +55,14 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
 
 vendors: $(VENDORS:%=.vendors/%/installed.stamp)
+
+# Memory systems of vendors, each in an environment of its own; cognee, the largest, by hand: MEMORY_VENDORS=cognee
+memory-vendors: $(MEMORY_VENDORS:%=.vendors/memory-%/installed.stamp)
+
+.vendors/memory-%/installed.stamp: tools/memory-vendors/%.txt
+	$(PYTHON) -m venv --clear .vendors/memory-$*
+	.vendors/memory-$*/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	@touch $@
 
 .vendors/%/installed.stamp: tools/vendors/%.txt
 	$(PYTHON) -m venv --clear .vendors/$*

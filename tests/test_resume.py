@@ -24,6 +24,7 @@ from context_bench.store import Store
 from context_bench.systems import Oracle, Passthrough, WithReader
 from numbered import asked, expected, facts, number_of, numbered, right, write
 from servers import Reply, Request, Server, completion, reply
+from timing import depends_on_time
 
 SLOW = bool(os.environ.get("CONTEXT_BENCH_SLOW"))
 
@@ -60,6 +61,7 @@ def after(delay: float) -> Callable[[Request], Reply]:
 # Death
 
 
+@depends_on_time("an answer is on disk within 50 ms of the clock on the wall")
 def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
     kills, count = (20, 2_000) if SLOW else (6, 480)
     chance = random.Random(count)

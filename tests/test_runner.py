@@ -16,6 +16,7 @@ from context_bench import OpenAIProxy, Scores, aevaluate, count_tokens, evaluate
 from context_bench.errors import DataError, ScoreClash, UsageError
 from context_bench.metrics import MeanScore
 from servers import Server, completion
+from timing import depends_on_time
 
 
 def words(text: str) -> int:
@@ -646,12 +647,14 @@ class Costly:
         return {"score": 1.0}
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_the_time_of_an_evaluator_is_no_latency_of_a_system() -> None:
     given = [example(number) for number in range(12)]
     rows = evaluate(Quick(), given, evaluators=[Costly()], max_workers=1, tokenizer=words).rows
     assert sorted(row.latency for row in rows)[6] < 0.012
 
 
+@depends_on_time("latency is what the clock on the wall says")
 def test_costly_evaluators_do_not_hold_up_replies_for_long() -> None:
     given = [example(number) for number in range(64)]
     rows = evaluate(Quick(), given, evaluators=[Costly()], max_workers=16, tokenizer=words).rows

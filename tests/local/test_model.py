@@ -18,6 +18,7 @@ from context_bench.local.model import LocalModel
 from context_bench.local.weights import SMALL
 from context_bench.tap.answering import Incoming, Outgoing
 from small_model import small_model
+from timing import depends_on_time
 
 CONTEXT = (
     "The garden has three apple trees. The bus to the harbour leaves at nine. The access code of the vault is 7391. "
@@ -82,6 +83,7 @@ def events(model: LocalModel, incoming: Incoming) -> tuple[list[Any], int]:
     return [json.loads(each) for each in data if each != "[DONE]"], len(came)
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_the_needle_is_found(model: LocalModel) -> None:
     status, reply = ask(model, request())
     assert status == 200
@@ -96,6 +98,7 @@ def test_without_the_needle_it_cannot_know(model: LocalModel) -> None:
     assert "7391" not in reply["choices"][0]["message"]["content"]
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_the_needle_in_a_stream(model: LocalModel) -> None:
     documents, count = events(model, request(stream=True))
     text = "".join(each["choices"][0]["delta"].get("content") or "" for each in documents)
@@ -104,6 +107,7 @@ def test_the_needle_in_a_stream(model: LocalModel) -> None:
     assert count > 3  # as it is made, and not at the end
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_the_needle_by_the_other_api(model: LocalModel) -> None:
     status, reply = ask(model, request(ANTHROPIC))
     assert status == 200
@@ -113,6 +117,7 @@ def test_the_needle_by_the_other_api(model: LocalModel) -> None:
     assert reply["usage"]["input_tokens"] > 50  # nothing comes from a cache
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_the_needle_in_a_stream_of_the_other_api(model: LocalModel) -> None:
     documents, count = events(model, request(ANTHROPIC, stream=True))
     assert [documents[0]["type"], documents[-1]["type"]] == ["message_start", "message_stop"]
@@ -121,6 +126,7 @@ def test_the_needle_in_a_stream_of_the_other_api(model: LocalModel) -> None:
     assert count > 3
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_both_apis_read_the_same_prompt(model: LocalModel) -> None:
     _, one = ask(model, request())
     _, other = ask(model, request(ANTHROPIC))
@@ -128,6 +134,7 @@ def test_both_apis_read_the_same_prompt(model: LocalModel) -> None:
     assert one["usage"]["prompt_tokens"] == other["usage"]["input_tokens"]
 
 
+@depends_on_time("the model has to read its prompt before its own server gives up waiting")
 def test_at_temperature_0_a_reply_depends_on_its_request_alone(model: LocalModel) -> None:
     story = request(content="Tell me about a dog.")
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from context_bench.store.fingerprints import fingerprint_of, origin
+from timing import depends_on_time
 
 CALLS = {
     "at the top": "import own_library\n\ndef system(example):\n    return own_library.cut(example['context'])\n",
@@ -225,6 +226,7 @@ print(time.perf_counter() - started)
 """
 
 
+@depends_on_time("that a key costs no time is a promise about the clock on the wall")
 def test_large_libraries_take_no_time(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     (tmp_path / "slow.py").write_text(SLOW)

@@ -9,10 +9,16 @@ from pathlib import Path
 __all__ = ["find_program"]
 
 
-def find_program(name: str) -> str | None:
-    """Find a program on the path, or where `make vendors` puts that of a vendor, which is looked for there first."""
-    places = [str((home / name / part).absolute()) for home in _list_homes() for part in ("bin", "Scripts")]
-    return shutil.which(name, path=os.pathsep.join(places)) or shutil.which(name)
+def find_program(name: str, *, home: str | None = None) -> str | None:
+    """Find a program on the path, or where `make vendors` puts that of a vendor, which is looked for there first.
+
+    Args:
+        name: Of the program.
+        home: The vendor's directory, where it is not named as the program is; the path is not searched then.
+    """
+    places = [str((place / (home or name) / part).absolute()) for place in _list_homes() for part in ("bin", "Scripts")]
+    found = shutil.which(name, path=os.pathsep.join(places))
+    return found if found or home else shutil.which(name)
 
 
 def _list_homes() -> list[Path]:

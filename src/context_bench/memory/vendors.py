@@ -1,0 +1,267 @@
+"""Vendors' memory systems, each in a process and an environment of its own.
+
+They read the environment when they are imported, leave threads behind and need versions that conflict, so none of them
+is imported here. Nothing else ever answers under a vendor's name: what cannot be started is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from context_bench.errors import UsageError, printable
+from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
+from context_bench.processes.programs import find_program
+from context_bench.systems.openai_proxy import OpenAIProxy
+
+__all__ = ["Cognee", "Graphiti", "LangMem", "ListingVendorMemory", "Mem0", "Vendor", "VendorFailed", "VendorMemory"]
+
+_PROGRAM = Path(__file__).with_name("vendor_program.py")
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
+_DIMENSIONS = 256
+_MOST_LINES = 20
+
+
+class VendorFailed(Exception):
+    """The vendor's own error, or the end of its process."""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """What is known of a vendor.
+
+    Attributes:
+        package: What is installed from the package registry.
+        takes_dates: Whether it takes the time of a turn apart from its text.
+    """
+
+    package: str
+    takes_dates: bool
+
+
+class VendorMemory:
+    """A vendor's memory system, started when it is first used.
+
+    Args:
+        base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
+        api_key: For both.
+        model: The model that extracts.
+        embedding_model: The embedder.
+        k: How many memories it retrieves when nobody says.
+        timeout: Seconds that one call may take.
+    """
+
+    name: str
+    vendor: Vendor
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str = "none",
+        model: str = "gpt-4o-mini",
+        embedding_model: str = "text-embedding-3-small",
+        k: int = 10,
+        timeout: float = 600.0,
+    ) -> None:
+        self.k = k
+        self.timeout = timeout
+        self._python = _find_python(self.name, self.vendor.package)
+        server = base_url.rstrip("/").removesuffix("/v1")
+        self._answerer = OpenAIProxy(server, model=model, api_key=api_key)
+        self._settings = {
+            "base_url": f"{server}/v1",
+            "api_key": api_key,
+            "model": model,
+            "embedding_model": embedding_model,
+            "dimensions": _DIMENSIONS,
+        }
+        self._process: _Process | None = None
+
+    @property
+    def takes_dates(self) -> bool:
+        """Whether the vendor takes the time of a turn apart from its text."""
+        return self.vendor.takes_dates
+
+    @property
+    def version(self) -> str | None:
+        """The version that is installed; None when that cannot be told."""
+        distribution = self.vendor.package.partition("[")[0].replace("-", "_")
+        home = Path(self._python).absolute().parent.parent
+        found = sorted(home.glob(f"lib/python*/*-packages/{distribution}-*.dist-info"))
+        return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+
+    @property
+    def fingerprint(self) -> str:
+        """What makes its answers differ; the address of the tap does not."""
+        models = f"{self._settings['model']}, {self._settings['embedding_model']}"
+        return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}"
+
+    @property
+    def storage(self) -> Path | None:
+        """The directory that it may keep its memory in, while it runs."""
+        return None if self._process is None else self._process.directory
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._ask("reset")
+
+    def ingest(self, turns: Sequence[dict[str, Any]], user: str | None = None) -> None:
+        """Write the turns in one call of the vendor's."""
+        self._ask("ingest", turns=list(turns), user=user)
+
+    def retrieve(self, question: str, k: int | None = None, user: str | None = None) -> list[dict[str, Any]]:
+        """Search its memories, best first."""
+        found: list[dict[str, Any]] = self._ask("retrieve", question=question, k=k or self.k, user=user)
+        return found
+
+    def query(self, question: str, user: str | None = None) -> str:
+        """Let the model answer from what was found: none of the vendors answers by itself."""
+        found = "\n".join(each["text"] for each in self.retrieve(question, user=user))
+        return str(self._answerer.process({"id": "query", "context": found, "question": question})["response"])
+
+    def finish(self) -> None:
+        """End its process and delete its files."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        if self._process is None or not self._process.alive:
+            self._process = _Process(self.name, self._python, self._settings, self.timeout)
+        return self._process.call({"do": method, **arguments}, self.timeout)
+
+
+class ListingVendorMemory(VendorMemory):
+    """A vendor's memory system that can list what it extracted."""
+
+    def memories(self, user: str | None = None) -> list[str]:
+        """List what it extracted."""
+        listed: list[str] = self._ask("memories", user=user)
+        return listed
+
+
+class Mem0(ListingVendorMemory):
+    """mem0, which only adds: an outdated fact stays beside the new one."""
+
+    name = "mem0"
+    vendor = Vendor("mem0ai", takes_dates=False)
+
+
+class Graphiti(ListingVendorMemory):
+    """graphiti, whose facts carry the time for which they held."""
+
+    name = "graphiti"
+    vendor = Vendor("graphiti-core[kuzu]", takes_dates=True)
+
+
+class LangMem(ListingVendorMemory):
+    """langmem, which updates and deletes by tool calls; its store is lost at exit."""
+
+    name = "langmem"
+    vendor = Vendor("langmem", takes_dates=False)
+
+
+class Cognee(VendorMemory):
+    """cognee, which returns pieces of documents."""
+
+    name = "cognee"
+    vendor = Vendor("cognee", takes_dates=False)
+
+
+class _Process:
+    """The child that a vendor runs in, and its directory."""
+
+    def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
+        self._name = name
+        self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))
+        environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+        environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
+        self._child = start_child(
+            [python, str(_PROGRAM), name],
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=str(self.directory),
+        )
+        assert self._child.stderr is not None
+        self._said = LastLines(self._child.stderr, _MOST_LINES)
+        self._end = weakref.finalize(self, _clean_up, self._child, self.directory)
+        try:
+            self.call({"do": "open", "directory": str(self.directory), **settings}, seconds)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    def call(self, request: dict[str, Any], seconds: float) -> Any:
+        """Send a request and wait for its reply.
+
+        One that is late ends the process: its reply would be taken for the next one's.
+        """
+        stdin, stdout = self._child.stdin, self._child.stdout
+        assert stdin is not None
+        assert stdout is not None
+        late = threading.Event()
+        timer = threading.Timer(seconds, self._end_late, [late])
+        timer.daemon = True
+        timer.start()
+        try:
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+            line = stdout.readline()
+        except OSError:
+            line = b""
+        finally:
+            timer.cancel()
+        if late.is_set():
+            raise VendorFailed(f"{self._name} did not answer {request['do']!r} within {seconds:g} s")
+        if not line:
+            self._said.wait(2.0)
+            last = self._said.lines[-1] if self._said.lines else "no message"
+            raise VendorFailed(f"{self._name}: its process {describe_exit(self._child.wait())} ({last})")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise VendorFailed(f"{self._name}: {printable(reply['error'])}")
+        return reply["value"]
+
+    def _end_late(self, late: threading.Event) -> None:
+        late.set()
+        kill_group(self._child)
+
+    def stop(self) -> None:
+        """End the process and delete its directory."""
+        self._end()
+
+
+def _clean_up(child: subprocess.Popen[bytes], directory: Path) -> None:
+    kill_group(child)
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was not written to a process that has gone
+                pipe.close()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _find_python(vendor: str, package: str) -> str:
+    """Find the interpreter of the vendor's environment."""
+    found = find_program("python", home=f"memory-{vendor}")
+    if found is None:
+        raise UsageError(
+            f"the memory system {vendor} is not installed: run `make memory-vendors` in a checkout of context-bench, "
+            f"or make an environment memory-{vendor} with {package} in it, in the directory that "
+            "CONTEXT_BENCH_VENDORS names"
+        )
+    return found

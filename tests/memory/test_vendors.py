@@ -1,0 +1,128 @@
+"""Vendors' real memory systems, each in an environment of its own, against a model that shares no code with the tap.
+
+`make memory-vendors` installs them. With CONTEXT_BENCH_REQUIRE_VENDORS set, as CI does, a missing one is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from context_bench.errors import UsageError
+from context_bench.memory.vendors import Graphiti, LangMem, ListingVendorMemory, Mem0, VendorFailed, VendorMemory
+from context_bench.processes.programs import find_program
+from servers import Server, free_port, hang
+from vendor_relay import relay
+
+TURNS = [
+    {"id": "D1:1", "role": "user", "speaker": "Ana", "content": "I drink green tea at seven.", "session": "1"},
+    {"id": "D1:2", "role": "assistant", "speaker": "Bob", "content": "I keep bees behind the barn.", "session": "1"},
+    {"id": "D2:1", "role": "user", "speaker": "Ana", "content": "My dog is called Rex.", "session": "2"},
+]
+DATED = [{**turn, "timestamp": f"2023-05-0{place}T13:56:00"} for place, turn in enumerate(TURNS, 1)]
+
+CALLS = {"mem0": 1, "langmem": 1}
+"""How often the model is asked for one turn, where that does not depend on what it extracts."""
+
+
+VENDORS: dict[str, type[VendorMemory]] = {"mem0": Mem0, "graphiti": Graphiti, "langmem": LangMem}
+"""Those that CI runs; cognee is too large."""
+
+
+def test_a_vendor_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_bench.processes.programs._list_homes", list)
+    with pytest.raises(UsageError, match="make memory-vendors"):
+        Mem0("http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module", params=VENDORS)
+def vendor(request: pytest.FixtureRequest) -> str:
+    """The name of a vendor that is installed."""
+    name: str = request.param
+    if find_program("python", home=f"memory-{name}") is None:
+        assert not os.environ.get("CONTEXT_BENCH_REQUIRE_VENDORS"), f"{name} is not installed: make memory-vendors"
+        pytest.skip(f"{name} is not installed: make memory-vendors")
+    return name
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with relay() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def memory(vendor: str, server: Server) -> Iterator[VendorMemory]:
+    memory = VENDORS[vendor](server.url)
+    yield memory
+    memory.finish()
+
+
+def count_asked(server: Server, path: str) -> int:
+    return sum(request.path.endswith(path) for request in server.requests)
+
+
+@pytest.mark.memory_vendors
+def test_it_remembers_what_it_was_told(vendor: str, memory: VendorMemory, server: Server) -> None:
+    memory.reset()
+    for turn in DATED:
+        before = count_asked(server, "/chat/completions")
+        memory.ingest([turn])
+        asked = count_asked(server, "/chat/completions") - before
+        assert asked >= 1
+        assert asked == CALLS.get(vendor, asked)
+    before = count_asked(server, "/chat/completions")
+    found = memory.retrieve("What is the dog of Ana called?", k=3)
+    assert count_asked(server, "/chat/completions") == before, "a search asks no model"
+    assert any("Rex" in each["text"] for each in found)
+    if vendor != "langmem":  # whose memories do not say where they come from
+        (ids,) = [each["ids"] for each in found if "Rex" in each["text"]][:1]
+        assert ids == ["D2:1"]
+    assert memory.query("What is the dog of Ana called?") == "Noted."
+    assert memory.version is not None
+    assert memory.version in memory.fingerprint
+    assert isinstance(memory, ListingVendorMemory)
+    listed = memory.memories()
+    assert any("bees" in text for text in listed)
+
+
+@pytest.mark.memory_vendors
+def test_one_user_s_memory_is_not_another_s(memory: VendorMemory) -> None:
+    memory.reset()
+    memory.ingest(DATED[:1], user="a")
+    memory.ingest(DATED[2:], user="b")
+    assert not any("Rex" in each["text"] for each in memory.retrieve("What is the dog called?", user="a"))
+    assert any("Rex" in each["text"] for each in memory.retrieve("What is the dog called?", user="b"))
+
+
+@pytest.mark.memory_vendors
+def test_after_a_reset_nothing_is_left(memory: VendorMemory) -> None:
+    memory.reset()
+    memory.ingest(DATED[2:])
+    memory.reset()
+    assert memory.retrieve("What is the dog called?") == []
+
+
+@pytest.mark.memory_vendors
+def test_a_dead_model_is_the_vendor_s_error(vendor: str) -> None:
+    memory = VENDORS[vendor](f"http://127.0.0.1:{free_port()}")
+    try:
+        with pytest.raises(VendorFailed, match=vendor):
+            memory.ingest(DATED[:1])
+    finally:
+        memory.finish()
+
+
+@pytest.mark.memory_vendors
+def test_a_call_that_takes_too_long_ends_it(vendor: str) -> None:
+    with Server(hang(30)) as slow:
+        memory = VENDORS[vendor](slow.url)
+        memory.reset()  # started: the limit is for the call alone
+        memory.timeout = 3.0
+        try:
+            with pytest.raises(VendorFailed, match="within 3 s"):
+                memory.ingest(DATED[:1])
+        finally:
+            memory.finish()
