@@ -19,7 +19,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONWARNINGS": "default", **more}
 
 
-def shell(*arguments: str, cwd: Path, timeout: float = 60.0, **options: Any) -> subprocess.CompletedProcess[str]:
+def shell(*arguments: str, cwd: Path, timeout: float = 240.0, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run `context-bench` with these arguments to its end."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), **options}
     command = [sys.executable, "-m", "context_bench", *arguments]

@@ -73,7 +73,7 @@ class Terminal:
         """Type."""
         os.write(self._master, keys.encode())
 
-    def finish(self, timeout: float = 60.0) -> int:
+    def finish(self, timeout: float = 240.0) -> int:
         """Read to the end and return the exit code."""
         end = time.monotonic() + timeout
         while self.read():

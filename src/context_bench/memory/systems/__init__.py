@@ -1,6 +1,7 @@
-"""The memory systems that ship: baselines, controls, and two that let a model work on the history.
+"""The memory systems that ship: baselines, controls, two that let a model work on the history, and
+vendors' systems in environments of their own.
 
-None of them is a product. A memory system under test should beat `bm25`, and comes near `oracle` at best.
+A memory system under test should beat `bm25`, and comes near `oracle` at best.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ SYSTEMS: dict[str, str] = {
     "hybrid": f"{_HOME}.rank_fusion:HybridMemory",
     "summary": f"{_HOME}.rolling_summary:SummaryMemory",
     "rlm": f"{_HOME}.recursive_reader:RecursiveMemory",
+    "cognee": "context_bench.memory.vendors:Cognee",
+    "graphiti": "context_bench.memory.vendors:Graphiti",
+    "langmem": "context_bench.memory.vendors:LangMem",
+    "mem0": "context_bench.memory.vendors:Mem0",
 }
 """The class of each system, by the name that `--system` takes."""
 
