@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from command import shell
 from context_bench.errors import UsageError
 from context_bench.memory.vendors import Graphiti, LangMem, ListingVendorMemory, Mem0, VendorFailed, VendorMemory
 from context_bench.processes.programs import find_program
@@ -126,3 +129,30 @@ def test_a_call_that_takes_too_long_ends_it(vendor: str) -> None:
                 memory.ingest(DATED[:1])
         finally:
             memory.finish()
+
+
+@pytest.mark.memory_vendors
+def test_the_tap_counts_what_an_independent_recorder_counts(vendor: str, tmp_path: Path) -> None:
+    question = "What is the dog of Ana called?"
+    asked = {"id": "q", "question": question, "answer": "Rex", "type": "single", "evidence_ids": ["D2:1"]}
+    (tmp_path / "talk.jsonl").write_text(json.dumps({"id": "c", "turns": DATED, "questions": [asked]}))
+    with relay() as recorder:
+        done = shell(
+            *("memory", "--system", vendor, "--dataset", "talk.jsonl", "--granularity", "turn", "--budget", "500"),
+            *("--tap-forward", recorder.url, "--answers", "reader", "--output", "json", "--flush-quiet", "1"),
+            cwd=tmp_path,
+        )
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["error"] is None
+    spent = row["metadata"]["memory"]["ingest"]["spent"]
+    chats, embeddings = [], []
+    for request in recorder.requests:
+        if request.path.endswith("/embeddings"):
+            texts = request.json["input"]
+            embeddings += [] if question in ([texts] if isinstance(texts, str) else texts) else [request]
+        elif question not in json.dumps(request.json["messages"]):  # the reader's
+            chats.append(request)
+    assert (spent["calls"], spent["embed_calls"]) == (len(chats), len(embeddings))
+    assert spent["prompt_tokens"] == 7 * len(chats)  # as the recorder billed them
+    assert spent["embed_tokens"] == 5 * len(embeddings)
