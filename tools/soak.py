@@ -38,6 +38,9 @@ RATE, WORKERS = 8.0, 16
 KILLED_RATE, KILLED_WORKERS, KILLED_COUNT = 25.0, 8, 250
 """Of the runs that are killed, and how many examples they have."""
 
+HUGE_REPLIES = 5
+"""How many replies of 20 MB the long run gets, evenly over its time."""
+
 WARM_UP = 0.25
 """Share of the time that does not count as flat or not: pools and caches fill, and the first huge reply comes."""
 
@@ -71,7 +74,8 @@ class Soak:
         adopt_orphans()
         self._write_data("long.jsonl", self.count)
         self._write_data("killed.jsonl", KILLED_COUNT)
-        model, judge = HostileModel(self.seed, RATE, self.until, huge=True), Judge()
+        huge_every = max(100, self.count // HUGE_REPLIES)
+        model, judge = HostileModel(self.seed, RATE, self.until, huge_every=huge_every), Judge()
         with serve(model.converse) as model_url, serve(judge.converse) as judge_url:
             arguments = ["--dataset", "long.jsonl", "--max-workers", str(WORKERS), "--no-rows", "--cache-dir", "long"]
             long = self._start([*arguments, "--out", "long.json"], model_url, judge_url, "long")

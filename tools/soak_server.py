@@ -30,7 +30,7 @@ __all__ = ["HostileModel", "Judge", "expect_answer", "expect_judge_score", "make
 CODE_EVERY = 10
 """One example in so many is a programming task."""
 
-HUGE_EVERY, HUGE_BYTES, BIG_BYTES = 3000, 20_000_000, 500_000
+HUGE_BYTES, BIG_BYTES = 20_000_000, 500_000
 
 QUIET_UNTIL = 5
 """The first examples are answered well: a run stops early when its first request says that all others will fail."""
@@ -132,12 +132,12 @@ class HostileModel(_Model):
         seed: Of the draws.
         rate: Good answers in a second.
         until: The moment (`time.monotonic`) from which on it answers at once and well.
-        huge: Whether some answers are so long that reading them takes seconds.
+        huge_every: One in so many answers is so long that reading it takes seconds; None has none of these.
     """
 
-    def __init__(self, seed: int, rate: float, until: float, *, huge: bool = False) -> None:
+    def __init__(self, seed: int, rate: float, until: float, *, huge_every: int | None = None) -> None:
         super().__init__()
-        self.seed, self.rate, self.until, self.huge = seed, rate, until, huge
+        self.seed, self.rate, self.until, self.huge_every = seed, rate, until, huge_every
         self._next = time.monotonic()
 
     async def answer(self, number: int, writer: asyncio.StreamWriter) -> bool:
@@ -175,7 +175,7 @@ class HostileModel(_Model):
             draw -= share
         if number % CODE_EVERY == CODE_EVERY - 1:
             return ""  # a program with padding is another program
-        if self.huge and number % HUGE_EVERY == 20:
+        if self.huge_every and number % self.huge_every == 20:
             return "huge"
         for kind, share in _ODDITIES.items():
             if draw < share:

@@ -6,6 +6,8 @@ A batch is read back from a real database as it stands there.
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -376,3 +378,37 @@ def test_all_of_it_or_nothing(database: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.OperationalError):
         write(database, batch)
     assert table(database, "rows") == table(database, "keys") == []
+
+
+_WRITE_LONG_EXAMPLES = """
+import ctypes, os, sys
+from functools import partial
+from pathlib import Path
+from context_bench.store.writer import Batch
+from context_bench.store.database import connect, transaction
+
+def measure_memory():
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+connection, identity = connect(Path(sys.argv[1])), 1 << 32
+for count in (1, *range(1, 36)):  # batches of any size
+    if count == 1:
+        before = measure_memory()
+    batch = Batch()
+    for _ in range(count):
+        batch.example(identity, b"%016d" % identity, os.urandom(50_000), False)
+        identity += 1
+    transaction(connection, partial(batch.write, connection))
+del batch
+print(measure_memory() - before, connection.execute("SELECT count(*) FROM examples").fetchone()[0])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc, and given back by glibc")
+def test_what_was_written_is_not_kept_by_the_statements_that_wrote_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _WRITE_LONG_EXAMPLES, str(tmp_path)]
+    grown, written = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert written == 631
+    assert grown < 10_000_000, "630 examples of 50 KB would be 31 MB"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 import context_bench.text.squad
@@ -51,3 +53,15 @@ def test_a_long_text_has_the_same_words_as_its_parts() -> None:
     text = " ".join(parts[i * i % 8] for i in range(150_000))
     assert len(text) > 400_000  # so that it is taken in pieces
     assert split_normalized(text) == [word for part in text.split(" ") for word in split_normalized(part)]
+
+
+def test_the_words_of_a_huge_text_take_little_more_room_than_the_text() -> None:
+    text = "Line 3.4 says nothing of use. " * 100_000
+    tracemalloc.start()
+    try:
+        words = context_bench.text.squad.split_normalized(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert words == ["line", "34", "says", "nothing", "of", "use"] * 100_000
+    assert peak < 4 * len(text), "a text of its own for each word took twelve times as much"

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -381,3 +382,60 @@ def test_a_tokenizer_of_ones_own_is_never_called_by_two_threads_at_once() -> Non
     for thread in threads:
         thread.join()
     assert most == 1
+
+
+@cache
+def _open_vocabulary(name: str) -> Any:
+    from splintr import Tokenizer
+
+    return Tokenizer.from_pretrained(name)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize(
+    "parts", [["don't ", "we'll", " a b", "  x", "\n y", "1234", "é", "语", "; ", "<", "|"], ["东京", "。"]]
+)
+def test_a_text_that_is_encoded_in_pieces_is_counted_exactly(name: str, parts: list[str]) -> None:
+    text = "".join(Random(11).choices(parts, k=500_000)).replace("<|", "< |")
+    assert len(text) > 1_000_000
+    assert count_tokens(text, name) == len(_open_vocabulary(name).encode_ordinary(text))
+
+
+@pytest.mark.parametrize("before", ["", "plain words, ", "a < b, ", "<a>", "<" * 63, "<b" * 64, "<" * 500, "| <"])
+@pytest.mark.parametrize("end", ["<|endoftext|>", "<|", "<", "|", "| endoftext |"])
+def test_marks_are_found_wherever_they_are(before: str, end: str) -> None:
+    for text in (before + end, before * 300 + end + before):
+        assert count_tokens(text) == len(_open_vocabulary("cl100k_base").encode_ordinary(text))
+
+
+_COUNT_IN_A_THREAD = """
+import ctypes, gc, threading
+from context_bench import count_tokens
+
+def measure_memory():
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def work():
+    count_tokens(text)
+    counted.set()
+    over.wait()
+
+text = "Line 3.4 says nothing of use. " * 400_000
+count_tokens("warm up " * 5_000)
+before, counted, over = measure_memory(), threading.Event(), threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+counted.wait()
+print(measure_memory() - before)
+over.set()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc, and given back by glibc")
+def test_a_thread_that_counted_a_huge_text_keeps_no_room_for_it() -> None:
+    done = subprocess.run([sys.executable, "-c", _COUNT_IN_A_THREAD], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 25_000_000, "twice the text: it took six times as much"

@@ -15,12 +15,13 @@ from concurrent.futures import Executor
 from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Caller, Outcome, call_several
+from context_bench.engine.free_memory import FreeMemory
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.judgement import Judgement
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Scorer
-from context_bench.engine.threads import Threads, call_beside, call_in_thread, return_memory
+from context_bench.engine.threads import Threads, call_beside, call_in_thread
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow
 from context_bench.types import System
@@ -34,9 +35,6 @@ Emit = Callable[[list[Done]], None]
 
 _LOOK_AGAIN = 0.1
 """Seconds at most until what quick systems returned is taken, while one of them takes its time."""
-
-_HUGE_TEXT = 1_000_000
-"""Characters of a reply after which memory is returned to the system, once nothing holds it any more."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
@@ -81,6 +79,7 @@ class Pipeline:
         self._slow_threads = Threads(cores, "context-bench-score")
         self._count_threads = Threads(cores, "context-bench-count")
         self._long_threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
+        self._memory = FreeMemory(self._long_threads)
         self._room = asyncio.Semaphore(8 * cores)
         self._later: set[asyncio.Task[None]] = set()
         self._work: asyncio.Future[None] | None = None
@@ -304,8 +303,7 @@ class Pipeline:
         if self._recorder is not None:
             self._recorder.keep_row(job, outcome, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
-        if len(outcome.processed.get("response") or "") >= _HUGE_TEXT:
-            asyncio.get_running_loop().call_later(1.0, self._long_threads.submit, return_memory)
+        self._memory.note_text(outcome.processed.get("response") or "")
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
         slow = self._scorer.wire(job.item).slow
@@ -324,6 +322,7 @@ class Pipeline:
             task.cancel()
         for threads in (self._slow_threads, self._count_threads, self._long_threads):
             threads.shutdown(cancel_futures=True)
+        self._memory.close()
 
 
 def _refuse(job: Job, outcome: Outcome, error: Exception) -> None:

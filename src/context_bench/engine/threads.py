@@ -7,7 +7,6 @@ event loop: so an exception comes out of the thread inside another one.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import queue
 import sys
 import threading
@@ -15,21 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "return_memory", "unwrap"]
+__all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrap"]
 
 T = TypeVar("T")
 
 _SWITCH_AFTER = 0.0005
 """Seconds for which a thread keeps the interpreter when another one wants it, and a long text is being worked on."""
-
-
-def return_memory() -> None:
-    """Return free memory to the system: the C library keeps much of what a text of many megabytes took."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # not the C library of GNU
-        return
-    trim(0)
 
 
 class Threads(Executor):

@@ -26,6 +26,8 @@ __all__ = ["Reply", "Transport"]
 
 MAX_BODY = 64 * 1024 * 1024
 CONNECT_SECONDS = 10.0
+_UPLOAD = 524_288
+"""Bytes that are handed to the kernel at once: a long context goes in one call, not in several of 64 KB."""
 
 _TIMEOUTS = {pycurl.E_OPERATION_TIMEDOUT}
 _TOO_LARGE = {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}
@@ -167,6 +169,7 @@ class _Handle:
         curl.setopt(pycurl.ACCEPT_ENCODING, "")
         curl.setopt(pycurl.NOPROXY, _no_proxy.hosts)
         curl.setopt(pycurl.TCP_NODELAY, 1)
+        curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD)
         curl.setopt(pycurl.MAXFILESIZE_LARGE, MAX_BODY)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.append)

@@ -136,7 +136,8 @@ ZSTD = 1
 _WORTH_COMPRESSING = 4_096
 """Bytes from which a content is compressed: less would save little, and cost time for each short example."""
 
-_LEVEL = 1
+_LEVEL, _MIN_MATCH, _HASH_LOG = 1, 7, 13
+"""Zstandard's first level, but repeats of six bytes are left alone: a tenth less time for 3 to 6% more bytes."""
 
 _HEADER = struct.Struct("<BI")
 _LENGTH = _HEADER.size
@@ -177,7 +178,8 @@ class _Codecs(threading.local):
     def __init__(self) -> None:
         import zstandard  # where it is needed, as it takes its time
 
-        self.compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        chosen = zstandard.ZstdCompressionParameters.from_level(_LEVEL, min_match=_MIN_MATCH, hash_log=_HASH_LOG)
+        self.compress = zstandard.ZstdCompressor(compression_params=chosen).compress
         self.decompress = zstandard.ZstdDecompressor().decompress
         self.error = zstandard.ZstdError
 

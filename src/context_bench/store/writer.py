@@ -24,6 +24,8 @@ _PAUSE = 0.02
 """Seconds in which a batch gathers."""
 
 _ROWS = 100
+_BYTES = 262_144
+"""The most rows of one statement, and about the most bytes: Python keeps statements with what they were given last."""
 
 KeyIds = list[tuple[bytes, int]]
 
@@ -62,16 +64,19 @@ class Batch:
         self._others: dict[str, list[tuple[Any, ...]]] = {}
         self._keys: dict[str, KeyIds] = {"example": [], "answer": [], "row": []}
         self._changes: list[tuple[str, Sequence[Any]]] = []
+        self._size = 0
 
     def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
         """An example, unless it is there; one that is known was when it was looked for."""
-        self._examples.append((identity, key, seal_one(body, identity, key)))
+        self._examples.append((identity, key, sealed := seal_one(body, identity, key)))
+        self._size += len(sealed)
         if not known:
             self._keys["example"].append((key, identity))
 
     def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
         """An answer, for which there may be a row soon."""
-        self._answers[identity] = seal_one(body, identity)
+        self._answers[identity] = sealed = seal_one(body, identity)
+        self._size += len(sealed)
         if key is not None:
             self._keys["answer"].append((key, identity))
 
@@ -135,10 +140,12 @@ class Batch:
             connection.execute(statement, values)
         for shift, copies in self._copies:
             _copy_rows(connection, shift, copies)
-        _insert(connection, "examples", self._examples, "INSERT", _MENDED)
-        _insert(connection, "responses", list(self._answers.items()))
+        count = len(self._examples) + len(self._answers) + len(self._rows)
+        together = max(1, min(_ROWS, _BYTES * count // max(1, self._size)))
+        _insert(connection, "examples", self._examples, "INSERT", _MENDED, together)
+        _insert(connection, "responses", list(self._answers.items()), together=together)
         connection.executemany(_KEEP_ANSWER, self._used)
-        _insert(connection, "rows", self._rows)
+        _insert(connection, "rows", self._rows, together=together)
         for table, rows in self._others.items():
             _insert(connection, table, rows)
         _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
@@ -180,10 +187,11 @@ def _insert(
     rows: Sequence[tuple[Any, ...]],
     verb: str = "INSERT OR REPLACE",
     otherwise: str = "",
+    together: int = _ROWS,
 ) -> None:
     """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
-    for start in range(0, len(rows), _ROWS):
-        part = rows[start : start + _ROWS]
+    for start in range(0, len(rows), together):
+        part = rows[start : start + together]
         row = "(" + ",".join("?" * len(part[0])) + ")"
         values = [value for each in part for value in each]
         connection.execute(f"{verb} INTO {table} VALUES {','.join([row] * len(part))} {otherwise}", values)

@@ -29,7 +29,8 @@ def split_normalized(text: str) -> list[str]:
     """Return the words of the normalised text."""
     if len(text) <= _PIECE:
         return _normalize_words(text)
-    return [word for piece in _cut(text) for word in _normalize_words(piece)]
+    known: dict[str, str] = {}  # each word once: those of a reply of megabytes would take ten times its room
+    return [known.setdefault(word, word) for piece in _cut(text) for word in _normalize_words(piece)]
 
 
 def _cut(text: str) -> Iterator[str]:

@@ -1,0 +1,58 @@
+"""Returns memory to the system after huge texts: the C library keeps much of what a text of many megabytes took.
+
+What held the text (a row on its way to the store, a record of the tap) lets go of it at moments of its own, so that one
+look is not enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from concurrent.futures import Executor
+
+__all__ = ["FreeMemory", "return_memory"]
+
+HUGE_TEXT = 1_000_000
+"""Characters of a text after which memory is returned, once nothing holds it any more."""
+
+_LOOKS = (1.0, 4.0, 12.0, 30.0)
+"""Seconds after a huge text at which memory is returned."""
+
+
+def return_memory() -> None:
+    """Return free memory to the system."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not the C library of GNU
+        return
+    trim(0)
+
+
+class FreeMemory:
+    """Returns memory some time after the last huge text, and at the end.
+
+    Args:
+        threads: Where it is done, as it takes milliseconds.
+    """
+
+    def __init__(self, threads: Executor) -> None:
+        self._threads = threads
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def note_text(self, text: str) -> None:
+        """Note a text that was worked on; of a huge one memory will be left."""
+        if len(text) >= HUGE_TEXT:
+            self._cancel()
+            loop = asyncio.get_running_loop()
+            self._timers = [loop.call_later(seconds, self._threads.submit, return_memory) for seconds in _LOOKS]
+
+    def _cancel(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Return what is left now; nothing is done later."""
+        if self._timers:
+            self._cancel()
+            self._timers = []
+            return_memory()
