@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"_lazy", "errors"},
     "text": set(),
     "registry": {"errors"},
-    "traits": set(),
+    "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
     # what checks a part as a run would use it
-    "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
+    "testing": BASE | TOKENS | {"datasets", "evaluators", "http", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}

@@ -37,9 +37,6 @@ EXEMPT_FUNCTIONS = {
         "a statistic, by the name that textbooks give it",
     ),
     "unpaired": "the unpaired difference of a comparison, beside `difference`",
-    "_waited": "engine.call",
-    "_judged": "engine.pipeline",
-    "_spelled": "store.keys",
 }
 
 

@@ -15,6 +15,7 @@ from context_bench.comparison import check_margin, choose_baseline
 from context_bench.datasets.open import gather_datasets
 from context_bench.datasets.sample import name_sample
 from context_bench.distribution import find_namesake
+from context_bench.engine.arguments import check_run_arguments
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
@@ -214,12 +215,10 @@ async def aevaluate(
     aa: bool = False,
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
+    given = dict(locals())
     if namesake := find_namesake():
         warnings.warn(namesake, stacklevel=2)
-    _check_integers(1, repeats=repeats, max_workers=max_workers)
-    _check_integers(0, max_examples=max_examples)
-    if isinstance(text_fields, str):
-        raise UsageError(f"text_fields must be a list of field names: write [{text_fields!r}]")
+    check_run_arguments(given)
     members = _build_systems(systems)
     examples, datasets = gather_datasets(dataset, max_examples)
     scorer = evaluators if isinstance(evaluators, Scorer) else Scorer(evaluators, score_field=score_field or "score")
@@ -353,9 +352,3 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
     if tokenizer is None:
         tokenizer = current_tokenizer()
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
-
-
-def _check_integers(least: int, **values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise UsageError(f"{name} must be an integer of at least {least} (got {value!r})")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
+from context_bench.cli.flag_types import page
 from context_bench.cli.flags import STORE, add_store
 from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import open_destination
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
-    add("--out", metavar="FILE", default="report.html", help="where the page goes (default: %(default)s)")
+    add("--out", type=page, metavar="FILE", default="report.html", help="where the page goes (default: %(default)s)")
     add_store(parser, reuse=False)
     options = parser.parse_args(arguments[1:])
     folder = options.cache_dir or STORE

@@ -6,7 +6,7 @@ import argparse
 from typing import Any, NoReturn
 
 from context_bench._version import __version__
-from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
+from context_bench.cli.flag_types import amount, count, error_limit, integer, number, page, positive, temperature
 from context_bench.cli.flags import (
     add_data,
     add_gate,
@@ -239,7 +239,7 @@ def _add_scoring(group: Any) -> None:
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     add(
         "--seed",
-        type=int,
+        type=integer,
         default=0,
         metavar="N",
         help="seed for generated data, samples and random systems (default: %(default)s)",
@@ -280,7 +280,9 @@ def _add_limits(group: Any) -> None:
 def _add_output(group: Any) -> None:
     add_report(group)
     add = group.add_argument
-    add("--report", metavar="FILE", help="also write the report to FILE (.html): one page that opens offline")
+    add(
+        "--report", type=page, metavar="FILE", help="also write the report to FILE (.html): one page that opens offline"
+    )
     add("--dry-run", action="store_true", help="show what would be sent and what it might cost; send nothing")
     add("--quiet", action="store_true", help="show no progress and no messages")
     add("--verbose", action="store_true", help="show requests, replies and tracebacks on stderr, without secrets")

@@ -15,7 +15,7 @@ from typing import Any
 
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, is_endpoint
-from context_bench.engine.finish import finish_parts
+from context_bench.engine.finish import finish_parts, prepare_parts
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Done, Pipeline
@@ -33,7 +33,7 @@ from context_bench.results import EvalRow
 from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
-from context_bench.traits import find_prepare, system_traits
+from context_bench.traits import system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
@@ -181,7 +181,7 @@ class Run:
                 parts = (*plan.systems, *plan.scorer.chosen)
                 try:
                     with _fewer_collections():
-                        await asyncio.gather(*(prepare() for prepare in map(find_prepare, parts) if prepare))
+                        await prepare_parts(parts)
                         self._prepared = True
                         one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
                         await pipeline.complete(

@@ -28,13 +28,15 @@ class Limits:
     errors: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        if self.max_errors is not None:
-            try:
-                valid = float(self.max_errors.removesuffix("%")) >= 0
-            except ValueError:
-                valid = False
-            if not valid:
-                raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
+        for name in ("max_cost", "max_total_tokens"):
+            value = getattr(self, name)
+            number = read_number(value)
+            if value is not None and (number is None or number < 0):
+                raise UsageError(f"{name} must be a number of at least 0 (got {value!r})")
+        if self.max_errors is not None and not _is_number_or_share(self.max_errors):
+            raise UsageError(
+                f"max_errors must be a number of errors ('20') or a share of the rows ('10%') (got {self.max_errors!r})"
+            )
 
     @property
     def given(self) -> bool:
@@ -79,3 +81,10 @@ class Limits:
 def read_number(value: object) -> float | None:
     """A number that a server or a system told, if it is one."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+
+
+def _is_number_or_share(text: object) -> bool:
+    try:
+        return isinstance(text, str) and float(text.removesuffix("%")) >= 0
+    except ValueError:
+        return False

@@ -294,7 +294,7 @@ class Pipeline:
             await self._room.acquire()
             task = asyncio.ensure_future(self._judge(job, outcome, long))
             self._later.add(task)
-            task.add_done_callback(self._judged)
+            task.add_done_callback(self._end_judging)
 
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
@@ -310,7 +310,8 @@ class Pipeline:
         slow = self._scorer.wire(job.item).slow
         return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
 
-    def _judged(self, task: asyncio.Task[None]) -> None:
+    def _end_judging(self, task: asyncio.Task[None]) -> None:
+        """Make room for the next answer that is judged beside; an error of our own ends the run."""
         self._later.discard(task)
         self._room.release()
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -16,7 +16,7 @@ from context_bench.errors import printable
 from context_bench.traits import system_traits
 from context_bench.types import System
 
-__all__ = ["Preflight"]
+__all__ = ["Preflight", "describe_stop"]
 
 _CHANCES = 3
 """Requests in a row that have to fail before a system is stopped that has answered in an earlier run."""
@@ -82,8 +82,14 @@ class Preflight:
         if reason is not None:
             self.stopped[name] = printable(reason)
             self._stop(system)
-            warnings.warn(f"{name} was stopped after its first request: {printable(reason)}", stacklevel=2)
+            warnings.warn(describe_stop(name, printable(reason)), stacklevel=2)
 
 
 def _can_explain(system: System) -> bool:
     return is_endpoint(system) and system_traits(system).stop_reason is not None
+
+
+def describe_stop(name: str, reason: str) -> str:
+    """Say that a system was stopped, and why; one that is called by the place of its server is named once."""
+    said = f"it{reason.removeprefix(name)}" if reason.startswith(f"{name} is ") else reason
+    return f"{name} was stopped after its first request: {said}"

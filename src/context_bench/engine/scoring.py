@@ -12,6 +12,7 @@ from context_bench.engine.threads import call_beside, call_in_thread, unwrap
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
 from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator, build_evaluators
+from context_bench.refs import check_awaitable
 from context_bench.registry import registry
 from context_bench.results import Scores
 from context_bench.store.fingerprints import fingerprint_of
@@ -342,7 +343,7 @@ async def _score_slowly(
     scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
     if scores is None:
         if scores_asynchronously(evaluator):
-            scores = await evaluator.ascore(example, processed)
+            scores = await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
         else:
             scores = await call_in_thread(threads, evaluator.score, example, processed)
         if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
@@ -351,10 +352,8 @@ async def _score_slowly(
 
 
 def _check_all(evaluators: Any) -> list[Evaluator]:
-    if not isinstance(evaluators, list | tuple):
-        evaluators = [evaluators]
     built: list[Evaluator] = []
-    for each in evaluators:
+    for each in evaluators if isinstance(evaluators, list | tuple) else [evaluators]:
         built += build_evaluators(each) if isinstance(each, str) else [adapt_evaluator(each)]
     return built
 
