@@ -137,7 +137,7 @@ class Caller:
         return outcome
 
     def _fail(self, outcome: Outcome, error: BaseException) -> None:
-        """Make an exception the outcome."""
+        """Write an exception into the outcome: its text, its times, and what the exception carries."""
         outcome.ended = outcome.ended or self._clock()
         outcome.started = outcome.started or outcome.ended
         outcome.error, outcome.cause = describe(error), error
@@ -150,7 +150,7 @@ class Caller:
 
 
 def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome]) -> None:
-    """Call systems of this process one after the other, as often as fits into a moment; once at least."""
+    """Make as many of the calls as fit into a millisecond, at least one, and append their outcomes."""
     end = time.perf_counter() + _MOMENT
     for caller, example in calls:
         outcomes.append(caller.call_here(example))
@@ -185,7 +185,7 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
 
 
 def _read_dict(raw: Any, system: System) -> Example:
-    """Return a dict of our own; a text is a new context."""
+    """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
     if isinstance(raw, str):
         raw = {"context": raw}
     elif isinstance(raw, Echo):
@@ -202,7 +202,7 @@ def _read_dict(raw: Any, system: System) -> Example:
 
 
 def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
-    """Return it with the context that its documents make."""
+    """Return what a system returned, with the context that its `documents` make, if it has any."""
     documents = processed.get("documents")
     if documents is None:
         return processed
@@ -222,7 +222,7 @@ def _check_texts(processed: Example, system: System) -> None:
 
 
 def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
-    """Return what a system says of its answer, less what is ours to say."""
+    """Return the metadata of an answer, without the fields that only the engine may set."""
     given = metadata if isinstance(metadata, Mapping) else {}
     said = {key: value for key, value in given.items() if own or key not in _OURS}
     return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said

@@ -49,7 +49,7 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
 
 
 async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
-    """Call it and say what went wrong; empty when nothing did."""
+    """Call `finish` and return what went wrong; an empty text when nothing did."""
     threads = Threads(1, "context-bench-finish")
     task = asyncio.ensure_future(_call(finish, threads))
     try:
@@ -68,7 +68,7 @@ async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
 
 
 async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | None:
-    """Call it, in a thread where it may block, and return what it raised: the event loop must not get that."""
+    """Call `finish`, in a thread if it is not asynchronous, and return what it raised, which must not end the loop."""
     try:
         ended = finish() if inspect.iscoroutinefunction(finish) else await call_in_thread(threads, finish)
         if inspect.isawaitable(ended):

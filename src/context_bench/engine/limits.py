@@ -14,7 +14,7 @@ __all__ = ["Limits", "read_number"]
 
 @dataclass
 class Limits:
-    """How much is enough. Errors are counted here as rows come in; tokens and money by the Budget, before they go.
+    """The limits of a run. Errors are counted here as rows come in; tokens and money by the Budget, before a request.
 
     Attributes:
         max_cost: Dollars, of what this run pays.
@@ -53,7 +53,7 @@ class Limits:
         return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
 
     def add(self, row: EvalRow, expected: int | None) -> str | None:
-        """Take a row in; the reason to stop, if there is one. `expected` is the number of rows of its system."""
+        """Count a row, and return the reason to stop, if any; `expected` is the number of rows of its system."""
         if row.error is None:
             return None
         self.errors[row.system] += 1
@@ -79,7 +79,7 @@ class Limits:
 
 
 def read_number(value: object) -> float | None:
-    """A number that a server or a system told, if it is one."""
+    """Return a value that a server or a system gave if it is a finite number, else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
 
 

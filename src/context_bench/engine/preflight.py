@@ -61,7 +61,7 @@ class Preflight:
             self._chances.setdefault(name, _CHANCES)
 
     async def lets(self, job: Job) -> bool:
-        """Run the job alone if nothing was asked of its system yet; whether it is still to be run."""
+        """Run the job alone if it is the first of its system; True if it must still be run."""
         name = job.system.name
         async with self.undecided[name]:
             if name not in self.undecided or self._over:
@@ -72,7 +72,7 @@ class Preflight:
             return False
 
     def _judge(self, system: System, outcome: Outcome) -> None:
-        """Stop a system, or let the rest of its jobs go; one that has answered before has more chances."""
+        """Stop a system whose first request failed for good, or release its jobs."""
         explain = system_traits(system).stop_reason
         name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
         self._chances[name] = left = self._chances.get(name, 1) - 1

@@ -25,7 +25,7 @@ _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE
 
 
 def digest(*parts: bytes | str) -> bytes:
-    """Sixteen bytes that stand for these parts, in this order."""
+    """Digest parts of any length, in this order, into sixteen bytes."""
     hasher = blake2b(digest_size=_SIZE)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part

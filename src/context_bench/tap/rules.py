@@ -49,7 +49,7 @@ class _Rule:
     answer: Answer
 
     def fits(self, texts: list[str]) -> bool:
-        """Whether it answers a prompt with these texts."""
+        """Whether the rule fits a prompt with these texts."""
         return self.left != 0 and (self.match is None or any(self.match.search(text) for text in texts))
 
 
@@ -60,7 +60,7 @@ class Rules:
         self._rules, self.source = rules, source
 
     def answer(self, document: Mapping[str, Any]) -> Answer:
-        """The answer of the first rule that fits."""
+        """Return the answer of the first rule that fits."""
         prompt = read_prompt(document)
         texts = prompt.texts() if prompt else []
         for rule in self._rules:
@@ -116,7 +116,7 @@ def _read_rule(item: Any, where: str) -> _Rule:
 
 
 def read_answer(item: Any, where: str) -> Answer:
-    """The answer in a rule, or in what a function returned."""
+    """Read the answer in a rule, or in what a function returned."""
     _check(item, where, _KINDS)
     status = item.get("status", 500 if "error" in item else 200)
     if not 200 <= status <= 599:
@@ -160,7 +160,7 @@ def _check(item: Any, where: str, kinds: Mapping[str, tuple[type, ...]]) -> None
 
 
 def _read_call(call: Any, number: int, where: str) -> ToolCall:
-    """A tool call in our form, or in OpenAI's."""
+    """Read a tool call in our form, or in OpenAI's."""
     inner = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise DataError(f"{where}: a tool call must have a name and arguments")
