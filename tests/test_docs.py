@@ -347,3 +347,9 @@ def test_the_parts_of_contributing_do_what_they_say(folder: Path) -> None:
     judge = namespace["KeepsNumbers"]()
     assert judge.score({"context": "a 1 b 2"}, {"response": "2 c"}) == {"numbers_kept": 0.5}
     assert judge.score({"context": "none"}, {"response": ""}) == {}
+
+
+@pytest.mark.parametrize("word", ["noise floor", "sweep", "plan", "gate", "look", "cluster", "margin", "verdict"])
+def test_the_glossary_explains_the_words_of_statistics(word: str) -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    assert len(re.findall(rf"^\| {word} \| \S.{{30,}} \|$", text, flags=re.MULTILINE)) == 1

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"_lazy", "errors"},
     "text": set(),
     "registry": {"errors"},
-    "traits": set(),
+    "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"results"},  # for annotations alone
@@ -87,7 +87,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what checks a part as a run would use it
     "testing": BASE
     | TOKENS
-    | {"datasets", "evaluators", "memory", "metrics", "reporters", "runner", "store", "systems"},
+    | {"datasets", "evaluators", "http", "memory", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from context_bench import types
 from context_bench.errors import MissingExtra
 from context_bench.registry import registry
 from context_bench.testing import (
@@ -16,6 +18,7 @@ from context_bench.testing import (
     check_reporter,
     check_system,
 )
+from context_bench.testing.contract import MEMBERS
 from parts import list_makeable, make_part
 
 
@@ -100,7 +103,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("process", {"process": _fail}, "a system must not fail on the example 'prose' (ValueError: broken)"),
     ("process", {"process": lambda *_: {}}, "a system must not fail on the example 'prose' (BadOutput"),
     ("process", {"process": None, "name": 3}, "a system must not raise in being taken as a system"),
-    ("process", {"fingerprint": 3}, "a system must have a text as its `fingerprint`"),
+    ("process", {"fingerprint": 3}, "a system must have a text or None as its `fingerprint` (got 3)"),
     (
         "process",
         {"reads_gold": False, "process": lambda _, example: {"context": str(example.get("answer"))}},
@@ -164,3 +167,141 @@ def test_a_broken_dataset(dataset: Any, sentence: str) -> None:
     with pytest.raises(ContractError) as caught:
         check_dataset(dataset)
     assert any(each.startswith(sentence) for each in caught.value.broken), caught.value.broken
+
+
+# --- optional members
+
+
+async def _prepare(_: Any) -> None:
+    return None
+
+
+def _plain(_: Any) -> None:
+    return None
+
+
+def _needs_more(_: Any, more: Any) -> None:
+    return None
+
+
+async def _prepare_more(_: Any, more: Any) -> None:
+    return None
+
+
+ILL_TYPED: list[tuple[str, str, Any, str]] = [
+    ("process", "fingerprint", 5, "a text or None as its `fingerprint` (got 5)"),
+    ("process", "reads_gold", "no", "True or False as its `reads_gold` (got 'no')"),
+    ("process", "sends_elsewhere", 1, "True or False as its `sends_elsewhere` (got 1)"),
+    ("process", "model", 4, "a text or None as its `model` (got 4)"),
+    ("process", "aprocess", "x", "a method as its `aprocess` (got 'x')"),
+    ("process", "process_conversation", 1, "a method as its `process_conversation` (got 1)"),
+    ("process", "aprocess_conversation", 1, "a method as its `aprocess_conversation` (got 1)"),
+    ("process", "prepare", _plain, "an `async def` method without arguments as its `prepare` (got a `def`)"),
+    (
+        "process",
+        "prepare",
+        _prepare_more,
+        "an `async def` method without arguments as its `prepare` (got an `async def` that needs arguments)",
+    ),
+    (
+        "process",
+        "finish",
+        _needs_more,
+        "a method without arguments as its `finish` (got a `def` that needs arguments)",
+    ),
+    ("process", "model", property(_fail), "a text or None as its `model` (it raised ValueError: broken)"),
+    ("score", "score_fields", "part", "a tuple of texts as its `score_fields` (got 'part')"),
+    ("score", "score_fields", (1,), "a tuple of texts as its `score_fields` (got (1,))"),
+    ("score", "slow", 1, "True or False as its `slow` (got 1)"),
+    ("score", "needs_answer", "yes", "True or False as its `needs_answer` (got 'yes')"),
+    ("score", "version", [1], "a number or a text as its `version` (got [1])"),
+    ("score", "fingerprint", 5, "a text or None as its `fingerprint` (got 5)"),
+    ("score", "prepare", _plain, "an `async def` method without arguments as its `prepare` (got a `def`)"),
+    ("score", "finish", "x", "a method without arguments as its `finish` (got 'x')"),
+    ("score", "ascore", 1, "a method as its `ascore` (got 1)"),
+    ("compute", "columns", ["part"], "a dict of keys and formats as its `columns` (got ['part'])"),
+    ("compute", "columns", {"part": 2}, "a dict of keys and formats as its `columns` (got {'part': 2})"),
+    ("compute", "threshold", "0.7", "a number or None as its `threshold` (got '0.7')"),
+    ("compute", "score_field", 5, "a text or None as its `score_field` (got 5)"),
+    ("compute", "by_dataset", "part", "a tuple of texts as its `by_dataset` (got 'part')"),
+    ("compute", "start", _needs_more, "a method without arguments as its `start` (got a `def` that needs arguments)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "rule"), ILL_TYPED, ids=[f"{each[1]}-{each[3]}" for each in ILL_TYPED]
+)
+def test_an_optional_member_of_another_type_is_named(kind: str, name: str, value: Any, rule: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        CHECKS[kind](type("Odd", (Part,), {name: value})())
+    found = [each for each in caught.value.broken if f"`{name}`" in each]
+    assert [each.partition(" must have ")[2] for each in found] == [rule]
+
+
+def test_optional_members_of_the_right_types_pass() -> None:
+    async def score(_: Any, original: Any, processed: Any) -> Any:
+        return {"part": 1.0}
+
+    ends = {"prepare": _prepare, "finish": _plain, "fingerprint": "1"}
+    check_system(type("S", (Part,), {**ends, "reads_gold": False, "sends_elsewhere": True, "model": "m"})())
+    members = {**ends, "score_fields": ("part",), "slow": True, "needs_answer": False, "version": 2, "ascore": score}
+    check_evaluator(type("E", (Part,), members)())
+    check_metric(type("M", (Part,), {"columns": {"part": ".2f"}, "threshold": 0.5, "score_field": "part"})())
+
+
+def test_the_members_that_are_checked_are_those_that_are_documented() -> None:
+    for protocol in (types.System, types.Dataset, types.Evaluator, types.Metric, types.Tally):
+        optional = (protocol.__doc__ or "").partition("Optional members:")[2]
+        documented = re.findall(r"^ {8}(\w+)(?:\(.*?\))?: ", optional, flags=re.MULTILINE)
+        assert list(MEMBERS[protocol.__name__]) == documented, protocol
+
+
+def test_a_tally_with_an_odd_member() -> None:
+    class Tally:
+        notes = "a sentence"
+
+        def add(self, row: Any) -> None:
+            return None
+
+        def result(self) -> dict[str, float]:
+            return {"part": 1.0}
+
+    with pytest.raises(ContractError, match="a metric must have a method without arguments as its `notes`"):
+        check_metric(type("M", (Part,), {"start": lambda _: Tally()})())
+
+
+def _ascore(value: Any) -> Any:
+    async def ascore(_: Any, original: Any, processed: Any) -> Any:
+        return value(original) if callable(value) else value
+
+    return ascore
+
+
+@pytest.mark.parametrize(
+    ("ascore", "sentence"),
+    [
+        (_ascore({"part": 0.5}), "an evaluator must give by ascore() what score() gives for the same answer"),
+        (_ascore(1.0), "an evaluator must return a dict of numbers (it returned float)"),
+        (_ascore({"part": float("inf")}), "an evaluator must return finite numbers (it returned {'part': inf})"),
+        (_ascore({"other": 1.0}), "an evaluator must declare every score in `score_fields` (missing: other)"),
+        (_ascore(_fail), "an evaluator must not raise in ascore() (it raised ValueError: broken)"),
+        (
+            _ascore(lambda original: original.clear() or {"part": 1.0}),
+            "an evaluator must leave the examples as they were",
+        ),
+        (
+            lambda *_: {"part": 1.0},
+            "an evaluator must not raise in ascore() (it raised BadOutput: ascore() of part must be `async def` "
+            "(it returned a dict, which cannot be awaited))",
+        ),
+    ],
+)
+def test_ascore_is_held_to_the_same(ascore: Any, sentence: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        check_evaluator(type("Odd", (Part,), {"ascore": ascore, "score_fields": ("part",)})())
+    assert sentence in caught.value.broken
+
+
+def test_a_system_whose_aprocess_is_not_awaitable() -> None:
+    with pytest.raises(ContractError, match=r"aprocess\(\) of part must be `async def` \(it returned a dict"):
+        check_system(type("Odd", (Part,), {"aprocess": lambda *_: {"context": ""}})())

@@ -37,9 +37,6 @@ EXEMPT_FUNCTIONS = {
         "a statistic, by the name that textbooks give it",
     ),
     "unpaired": "the unpaired difference of a comparison, beside `difference`",
-    "_waited": "engine.call",
-    "_judged": "engine.pipeline",
-    "_spelled": "store.keys",
 }
 
 
@@ -76,6 +73,16 @@ def find_riddles(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield docstring.lineno, str(docstring.value).splitlines()[0]
 
 
+def find_negated_values(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Find messages that say ", not {what was given}" in place of "must be ... (got {what was given})"."""
+    for node in ast.walk(tree):
+        raised = node.exc if isinstance(node, ast.Raise) else None
+        for text in ast.walk(raised) if raised is not None else ():
+            shown = re.sub(r"\s+", " ", ast.unparse(text)) if isinstance(text, ast.JoinedStr) else ""
+            if re.search(r", (?:and )?not \{", shown):
+                yield getattr(node, "lineno", 0), shown
+
+
 def find_participles(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Find the functions that are named by a participle; a property names a thing, and may be."""
     for node in ast.walk(tree):
@@ -89,6 +96,7 @@ def find_participles(tree: ast.AST) -> Iterator[tuple[int, str]]:
 Finder = Callable[[ast.AST], Iterator[tuple[int, str]]]
 RULES: dict[str, Finder] = {
     "messages": find_wrong_messages,
+    "values": find_negated_values,
     "docstrings": find_riddles,
     "functions": find_participles,
 }
@@ -119,6 +127,7 @@ def test_every_exception_is_still_there() -> None:
     [
         ('raise ValueError(f"{name} is no evaluator")', find_wrong_messages),
         ('raise ValueError("these are no numbers")', find_wrong_messages),
+        ('raise ValueError(f"a ratio is a share, not {ratio!r}")', find_negated_values),
         ('"""What it does."""', find_riddles),
         ('def f():\n    """Those who wait."""', find_riddles),
         ('class C:\n    value = 1\n    """The same for a value."""', find_riddles),
@@ -135,6 +144,7 @@ def test_each_rule_finds_what_it_is_for(source: str, finder: Finder) -> None:
     [
         ('raise ValueError("there is no such file, and it is no longer needed")', find_wrong_messages),
         ('"""This is no message."""', find_wrong_messages),
+        ('raise ValueError(f"a ratio must be a share (got {ratio!r})")', find_negated_values),
         ('"""Whether it is there."""', find_riddles),
         ("class C:\n    @property\n    def checked(self): ...\n    def feed(self): ...", find_participles),
     ],

@@ -141,10 +141,11 @@ class RequestFailed(SystemFailure):
 class ConnectionFailed(RequestFailed):
     """No connection could be made, or it was cut before the reply was complete.
 
-    `never_connected` tells the first from the second: nothing was sent.
+    `never_connected` tells the first from the second: nothing was sent. `reason` is the message without the place.
     """
 
     never_connected = False
+    reason = ""
 
 
 class LocalShortage(RequestFailed):

@@ -21,11 +21,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from context_bench.errors import UsageError, describe, suggest
+from context_bench.errors import BadOutput, UsageError, describe, suggest
 from context_bench.registry import registry
 from context_bench.traits import reference_traits
 
-__all__ = ["Ref", "call_with", "check_arguments", "check_parameters", "import_code", "parse", "resolve"]
+__all__ = [
+    "Ref",
+    "call_with",
+    "check_arguments",
+    "check_awaitable",
+    "check_parameters",
+    "check_plain",
+    "import_code",
+    "parse",
+    "resolve",
+]
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -217,3 +227,35 @@ def check_arguments(function: Any, count: int, rule: str) -> None:
         raise UsageError(f"{name}{inspect.signature(function)} cannot be called: {rule}") from None
     except ValueError:  # built in, with no signature to look at
         return
+
+
+def check_plain(part: Any, method: str, instead: str | None = None) -> None:
+    """Refuse a part whose method is `async def` though its result is used as it is.
+
+    Args:
+        part: A part, or a function that stands for one.
+        method: The name of the method.
+        instead: The name that an asynchronous method has, where there is one.
+
+    Raises:
+        UsageError: With the method, and what to do.
+    """
+    function = part if inspect.isroutine(part) else getattr(part, method, None)
+    if not inspect.iscoroutinefunction(function):
+        return
+    name = getattr(function, "__name__", type(part).__name__)
+    what = f"the function {name}()" if function is part else f"{method}() of a {type(part).__name__}"
+    advice = f": name it {instead}(), beside a plain {method}()" if instead else ""
+    raise UsageError(f"{what} must not be `async def`{advice}")
+
+
+def check_awaitable(made: Any, part: Any, method: str) -> Any:
+    """Return what an asynchronous method of a part gave, which is to be awaited.
+
+    Raises:
+        BadOutput: It cannot be awaited.
+    """
+    if inspect.isawaitable(made):
+        return made
+    given = "None" if made is None else f"a {type(made).__name__}"
+    raise BadOutput(f"{method}() of {part.name} must be `async def` (it returned {given}, which cannot be awaited)")

@@ -6,11 +6,11 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from context_bench.distribution import find_namesake
+from context_bench.engine.arguments import check_run_arguments
 from context_bench.engine.limits import Limits
 from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.run_settings import Settings, plan_run
@@ -217,11 +217,11 @@ async def aevaluate(
         margin=margin,
         aa=aa,
     )
+    check_run_arguments({**vars(settings), "cache_dir": cache_dir, "store": store, "reuse": reuse})
     if _are_memories(systems):
-        given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         # It stands above this module, and comes back here with systems that ask the memories.
         run = import_object("context_bench.memory.evaluation:aevaluate_memory")
-        return await run(**given, cache_dir=cache_dir, store=store, reuse=reuse)  # type: ignore[no-any-return]
+        return await run(**vars(settings), cache_dir=cache_dir, store=store, reuse=reuse)  # type: ignore[no-any-return]
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.errors import UsageError, describe
+
 __all__ = [
     "DatasetTraits",
     "MetricTraits",
@@ -35,6 +37,7 @@ __all__ = [
     "find_score_fields",
     "find_secrets",
     "find_threshold",
+    "has_plain_prepare",
     "is_endpoint",
     "is_slow",
     "is_versioned",
@@ -54,6 +57,7 @@ __all__ = [
 
 _METHOD = "__context_bench_traits__"
 _REFERENCE = "__context_bench_reference__"
+_ABSENT = object()
 
 
 # -- what our own parts tell
@@ -184,37 +188,49 @@ def find_parts(component: Any) -> Sequence[Any]:
     return found.parts if isinstance(found, SystemTraits) else ()
 
 
-# -- what any part may have: systems
+# -- what any part may have
+
+
+def _read_member(part: Any, name: str, default: Any) -> Any:
+    """Read an optional member of a part; a property that raises is a mistake that the author is told of."""
+    try:
+        return getattr(part, name, default)
+    except Exception as error:
+        kind = type(part).__name__
+        raise UsageError(f"`{name}` of a {kind} must be readable (it raised {describe(error)})") from error
+
+
+# -- systems
 
 
 def is_endpoint(system: Any) -> bool:
     """Whether a system has `aprocess`: it waits for somebody else, so that many calls can be in flight at once."""
-    return callable(getattr(system, "aprocess", None))
+    return callable(_read_member(system, "aprocess", None))
 
 
 def can_answer_turns(system: Any) -> bool:
     """Whether a system has `process_conversation`."""
-    return callable(getattr(system, "process_conversation", None))
+    return callable(_read_member(system, "process_conversation", None))
 
 
 def can_await_turns(system: Any) -> bool:
     """Whether a system has `aprocess_conversation`."""
-    return callable(getattr(system, "aprocess_conversation", None))
+    return callable(_read_member(system, "aprocess_conversation", None))
 
 
 def sends_elsewhere(system: Any) -> bool:
     """Whether a system says that it sends its prompt to a server and returns the answer alone."""
-    return getattr(system, "sends_elsewhere", False) is True
+    return _read_member(system, "sends_elsewhere", False) is True
 
 
 def may_read_gold(system: Any) -> bool:
     """Whether a system leaves open that its answers depend on the gold."""
-    return getattr(system, "reads_gold", True) is not False
+    return _read_member(system, "reads_gold", True) is not False
 
 
 def find_fingerprint(part: Any) -> Any:
     """Return the `fingerprint` of a part; () when it has none."""
-    return getattr(part, "fingerprint", ())
+    return _read_member(part, "fingerprint", ())
 
 
 def declares_fingerprint(kind: type) -> bool:
@@ -224,12 +240,12 @@ def declares_fingerprint(kind: type) -> bool:
 
 def is_versioned(part: Any) -> bool:
     """Whether a part is an evaluator with a `version`, which is then its cache key."""
-    return hasattr(part, "version") and hasattr(part, "score")
+    return _read_member(part, "version", _ABSENT) is not _ABSENT and hasattr(part, "score")
 
 
 def find_model(system: Any) -> str | None:
     """Return the name of the model that a system asks; anything but a text is the author's own."""
-    model = getattr(system, "model", None)
+    model = _read_member(system, "model", None)
     return model if isinstance(model, str) else None
 
 
@@ -244,6 +260,12 @@ def find_prepare(part: Any) -> Callable[[], Any] | None:
     return prepare if inspect.iscoroutinefunction(prepare) else None
 
 
+def has_plain_prepare(part: Any) -> bool:
+    """Whether a part has a `prepare` that would be called, if it were asynchronous."""
+    prepare = _find_action(part, "prepare")
+    return prepare is not None and not inspect.iscoroutinefunction(prepare)
+
+
 def find_finish(part: Any) -> Callable[[], Any] | None:
     """Return what a part does after the last example: `finish`, when it needs no arguments."""
     return _find_action(part, "finish")
@@ -251,7 +273,7 @@ def find_finish(part: Any) -> Callable[[], Any] | None:
 
 def _find_action(part: Any, name: str) -> Callable[[], Any] | None:
     """Return a method that can be called with nothing; one that needs more is for somebody else."""
-    found = getattr(part, name, None)
+    found = _read_member(part, name, None)
     if not callable(found):
         return None
     try:
@@ -268,7 +290,7 @@ def _find_action(part: Any, name: str) -> Callable[[], Any] | None:
 
 def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
     """Return the keys that an evaluator says it can emit; None when it does not say."""
-    fields = getattr(evaluator, "score_fields", None)
+    fields = _read_member(evaluator, "score_fields", None)
     if isinstance(fields, str):
         return (fields,)
     known = isinstance(fields, list | tuple | set | frozenset) and all(isinstance(key, str) for key in fields)
@@ -277,17 +299,17 @@ def find_score_fields(evaluator: Any) -> tuple[str, ...] | None:
 
 def scores_asynchronously(evaluator: Any) -> bool:
     """Whether an evaluator has `ascore`."""
-    return callable(getattr(evaluator, "ascore", None))
+    return callable(_read_member(evaluator, "ascore", None))
 
 
 def is_slow(evaluator: Any) -> bool:
     """Whether an evaluator takes so long that a system should not wait for it."""
-    return getattr(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
+    return _read_member(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
 
 
 def needs_answer(evaluator: Any) -> bool:
     """Whether an evaluator judges answers alone, and no contexts."""
-    return getattr(evaluator, "needs_answer", False) is True
+    return _read_member(evaluator, "needs_answer", False) is True
 
 
 # -- metrics and their tallies
@@ -300,14 +322,14 @@ def can_start(metric: Any) -> bool:
 
 def list_by_dataset(metric: Any) -> tuple[str, ...]:
     """Return the keys that a metric gives for each dataset too; none for a metric without `start`."""
-    keys = getattr(metric, "by_dataset", ())
+    keys = _read_member(metric, "by_dataset", ())
     known = isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys)
     return tuple(keys) if known and can_start(metric) else ()
 
 
 def find_columns(metric: Any) -> dict[str, str] | None:
     """Return the columns that a metric wants in the table, as key and format; None when it does not say."""
-    columns = getattr(metric, "columns", None)
+    columns = _read_member(metric, "columns", None)
     if not isinstance(columns, Mapping):
         return None
     known = all(isinstance(key, str) and isinstance(form, str) for key, form in columns.items())
@@ -316,13 +338,13 @@ def find_columns(metric: Any) -> dict[str, str] | None:
 
 def find_score_field(metric: Any) -> str | None:
     """Return the score that a metric is made of, where it says."""
-    field = getattr(metric, "score_field", None)
+    field = _read_member(metric, "score_field", None)
     return field if isinstance(field, str) else None
 
 
 def find_threshold(metric: Any) -> float | None:
     """Return the score from which on an example passes, where a metric says."""
-    threshold = getattr(metric, "threshold", None)
+    threshold = _read_member(metric, "threshold", None)
     known = isinstance(threshold, int | float) and not isinstance(threshold, bool)
     return threshold if known else None
 

@@ -58,3 +58,12 @@ def test_a_system_that_was_stopped_is_told_of_once(tmp_path: Path, quiet: bool) 
     (line,) = [line for line in done.stderr.splitlines() if "mine" in line]
     assert "mine was stopped after its first request" in line
     assert "check that the server runs" in line
+
+
+def test_a_server_that_is_down_is_named_once(tmp_path: Path) -> None:
+    flags = ["--proxy", "http://127.0.0.1:9", "--model", "m", "--dataset", "needle:length=400,n=3", "--no-store"]
+    done = shell(*flags, cwd=tmp_path)
+    (line,) = [line for line in done.stderr.splitlines() if "is down" in line]
+    assert line.count("127.0.0.1") == 1, line
+    (note,) = [line for line in done.stdout.splitlines() if "is down" in line]
+    assert note.count("127.0.0.1") == 1, note

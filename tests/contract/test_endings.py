@@ -280,3 +280,50 @@ def test_a_reporter_that_fails_loses_no_row(reporter: str, kept: bool, tmp_path:
         assert "context-bench runs export" in done.stderr
         done = called("runs", "export", "last", "--output", "json", cwd=tmp_path)
     assert len(json.loads(done.stdout)["rows"]) == 2
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["no store", "store"])
+def test_a_finish_that_cannot_even_be_read_is_a_warning(kept: bool, tmp_path: Path) -> None:
+    class Odd(Plain):
+        @property
+        def finish(self) -> Any:
+            raise RuntimeError("closed already")
+
+    with pytest.warns(UserWarning, match="plain did not end well: `finish` of a Odd must be readable") as told:
+        result = evaluate(Odd(), numbered(1, 2), progress=False, cache_dir=tmp_path if kept else None)
+    assert len(told) == 1
+    assert "RuntimeError: closed already" in str(told[0].message)
+    assert [row.error for row in result.rows] == [None, None]
+
+
+def test_a_prepare_that_is_not_asynchronous_is_not_called_and_says_so() -> None:
+    class Mine(Plain):
+        def prepare(self) -> None:
+            raise AssertionError
+
+    class Judge:
+        name = "judge"
+
+        def prepare(self) -> None:
+            raise AssertionError
+
+        def score(self, original: Any, processed: Any) -> dict[str, float]:
+            return {"judge": 1.0}
+
+    with pytest.warns(UserWarning, match="prepare\\(\\) of .* is not called") as told:
+        result = evaluate(Mine(), numbered(1, 2, 3), [Judge()], progress=False)
+    assert [str(each.message) for each in told] == [
+        "prepare() of plain is not called, as it is not `async def`",
+        "prepare() of judge is not called, as it is not `async def`",
+    ]
+    assert [row.error for row in result.rows] == [None] * 3
+
+
+@pytest.mark.parametrize("member", ["prepare", "model", "aprocess", "reads_gold", "sends_elsewhere"])
+def test_a_member_that_cannot_be_read_is_one_sentence_before_the_run(member: str, tmp_path: Path) -> None:
+    def read(_: Any) -> Any:
+        raise RuntimeError("not yet")
+
+    system = type("Odd", (Plain,), {member: property(read)})()
+    with pytest.raises(UsageError, match=f"`{member}` of a Odd must be readable .it raised RuntimeError: not yet"):
+        evaluate(system, numbered(1), progress=False, cache_dir=tmp_path)

@@ -154,7 +154,7 @@ class Length:
         {"score_fields": 5},
         {"ascore": None},
         {"parts": [object()]},
-        {"reason": _raises, "details": 3, "transient": True, "prepare": _raises, "label": 1},
+        {"reason": _raises, "details": 3, "transient": True, "label": 1},
     ],
     ids=lambda attributes: next(iter(attributes)),
 )
@@ -253,7 +253,7 @@ def _asks() -> Iterator[tuple[str, int, str, str]]:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
                 continue
             subject, name = node.args[:2]
-            if node.func.id in ("getattr", "hasattr") and isinstance(name, ast.Constant):
+            if node.func.id in ("getattr", "hasattr", "_read_member") and isinstance(name, ast.Constant):
                 yield path.relative_to(SOURCES).as_posix(), node.lineno, ast.unparse(subject), str(name.value)
 
 

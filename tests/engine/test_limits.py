@@ -63,7 +63,7 @@ def test_a_share_of_errors_needs_to_know_of_how_many() -> None:
 
 @pytest.mark.parametrize("text", ["", "%", "ten", "-1", "nan", "10%%", "-5%"])
 def test_limits_that_make_no_sense(text: str) -> None:
-    with pytest.raises(UsageError, match="neither a number of errors nor a percentage"):
+    with pytest.raises(UsageError, match="max_errors must be a number of errors"):
         Limits(max_errors=text)
 
 

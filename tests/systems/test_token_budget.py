@@ -31,13 +31,13 @@ def test_a_number_of_tokens_holds_for_every_text() -> None:
 
 @pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan"), float("inf"), "0.5", True])
 def test_a_wrong_ratio(ratio: Any) -> None:
-    with pytest.raises(UsageError, match="ratio is the share of tokens that is kept, from 0 to 1"):
+    with pytest.raises(UsageError, match="ratio must be the share of tokens that is kept, from 0 to 1"):
         Budget(ratio, None)
 
 
 @pytest.mark.parametrize("budget", [-1, float("nan"), "10", True, 10.5])
 def test_a_wrong_budget(budget: Any) -> None:
-    with pytest.raises(UsageError, match="budget is a number of tokens"):
+    with pytest.raises(UsageError, match="budget must be a number of tokens"):
         Budget(None, budget)
 
 

@@ -56,7 +56,7 @@ def test_head_and_tail_are_what_they_say() -> None:
 
 
 def test_a_wrong_stretch() -> None:
-    with pytest.raises(UsageError, match="keep is head, tail or middle, not 'top'"):
+    with pytest.raises(UsageError, match=r"keep must be head, tail or middle \(got 'top'\)"):
         Truncate(keep="top")
 
 

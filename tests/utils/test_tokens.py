@@ -167,7 +167,7 @@ def test_an_unknown_name_is_an_error_that_names_some_known(name: str) -> None:
 
 
 def test_what_is_neither_a_name_nor_callable_is_refused() -> None:
-    with pytest.raises(UsageError, match="a tokenizer is a name or a callable, not int"):
+    with pytest.raises(UsageError, match=r"a tokenizer must be a name or a callable \(got a int\)"):
         set_tokenizer(5)  # type: ignore[arg-type]
 
 

@@ -23,6 +23,8 @@ PROXY_WORKERS = 8
 
 def build_system_list(options: RunOptions) -> list[Any]:
     """Build the proxies in their order, then the other systems in theirs, then the controls."""
+    _parse_headers(options.header)  # refused also where no server would get them
+    _parse_extra_body(options.extra_body)
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
     if options.sweep and not options.start:

@@ -74,14 +74,14 @@ def _build_parser() -> Parser:
         help="a run (an id, the start of one, last, last~1) or a JSON file, with @SYSTEM behind it for one of its "
         "systems; the first is the baseline, and one alone has its systems compared",
     )
-    add("--baseline", metavar="NAME", help="the run that the others are held against; of one run, the system")
+    add("--baseline", metavar="NAME", help="run that the others are compared with; of one run, a system")
     add(
         "--margin",
         type=number,
         metavar="X",
         help="difference of scores that does not matter (default: that of the baseline's run)",
     )
-    add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to list (default: %(default)s)")
+    add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
     add_wide(parser)

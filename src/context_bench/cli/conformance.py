@@ -97,7 +97,7 @@ def _build_parser() -> Parser:
         default="openai",
         help="API that it speaks (default: %(default)s)",
     )
-    add("--model", metavar="NAME", help="model to ask for, where the proxy does not take any name")
+    add("--model", metavar="NAME", help="model to ask for, if the proxy takes only names that it knows")
     add("--check", action="append", default=[], metavar="NAME", help="run only this check (repeatable)")
     add("--list", action="store_true", help="list the checks and exit")
     add("--timeout", type=amount, default=30.0, metavar="S", help="seconds for one request (default: %(default)g)")

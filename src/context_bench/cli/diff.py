@@ -61,7 +61,7 @@ def _build_parser() -> Parser:
     add("--system", metavar="NAME", help="only this system (default: all of the run)")
     add("--dataset", metavar="TAG", help="only examples of this dataset")
     add("--repeat", type=count, metavar="K", help="only this repeat; the first is 0")
-    add("--full", action="store_true", help="show unchanged and long stretches whole")
+    add("--full", action="store_true", help="do not shorten unchanged or long passages")
     add(
         "--color",
         choices=("auto", "always", "never"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["amount", "condition", "count", "error_limit", "number", "positive", "temperature"]
+__all__ = ["amount", "condition", "count", "error_limit", "integer", "number", "page", "positive", "temperature"]
 
 
 def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:
@@ -14,8 +14,13 @@ def _number(text: str, least: float, kind: type[int] | type[float], what: str) -
         if not least <= value < float("inf"):
             raise ValueError
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be {what} (got {text or 'nothing'})") from None
+        raise argparse.ArgumentTypeError(f"must be {what} (got {text!r})") from None
     return value
+
+
+def integer(text: str) -> int:
+    """Read any integer."""
+    return int(_number(text, -1e300, int, "an integer"))
 
 
 def count(text: str) -> int:
@@ -46,6 +51,13 @@ def temperature(text: str) -> float | None:
 def error_limit(text: str) -> str:
     """Read `N` or `P%`."""
     _number(text.removesuffix("%"), 0, float, "a number of errors or a percentage")
+    return text
+
+
+def page(text: str) -> str:
+    """Read the name of an HTML file."""
+    if not text.lower().endswith((".html", ".htm")):
+        raise argparse.ArgumentTypeError(f"must end in .html, as it is written as an HTML page (got {text!r})")
     return text
 
 

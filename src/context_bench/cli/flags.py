@@ -70,10 +70,10 @@ def add_gate(group: Any) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help='exit with 1 if it is met, with 4 if too few examples tell: "score drops 0.02", "prompt_savings < 0.3", '
-        '"error_rate > 0.01", "verdict is worse" (repeatable)',
+        help='exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
+        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
     )
-    add("--junit", metavar="FILE", help="write what the conditions came to as JUnit XML")
+    add("--junit", metavar="FILE", help="write the outcome of each condition as JUnit XML")
     add(
         "--summary",
         metavar="FILE",
@@ -106,7 +106,7 @@ def add_import(group: Any) -> None:
 def add_judge(group: Any, *, required: bool = False) -> None:
     """Add the flags of the model that judges answers, for every command that scores."""
     add = group.add_argument
-    add("--judge-url", required=required, metavar="URL", help="server of a model that rates every answer: judge_score")
+    add("--judge-url", required=required, metavar="URL", help="server of a model that rates answers; adds judge_score")
     add("--judge-model", metavar="NAME", help="the model that judges (default: gpt-4)")
     add(
         "--judge-key-env",

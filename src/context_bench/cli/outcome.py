@@ -65,8 +65,10 @@ def _describe_first(row: Any) -> str:
 
 def tell_stops(result: Any, *, systems: bool = False) -> None:
     """Tell why the run stopped early; with `systems` also why single ones did, where no warning was shown."""
+    from context_bench.engine.preflight import describe_stop
+
     for name, reason in result.config.get("stopped_systems", {}).items() if systems else ():
-        say(f"{name} was stopped after its first request: {reason}")
+        say(describe_stop(name, reason))
     if result.config.get("stopped"):
         say(f"stopped early: {result.config['stopped']}")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NoReturn
 
 __all__ = ["Parser"]
@@ -41,11 +42,18 @@ class Parser(argparse.ArgumentParser):
         else:
             hook(self)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not one of the choices, in our form."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"must be {_list_choices(action.choices)} (got {value!r})")
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one sentence, and exit with 2."""
         from context_bench.cli.messages import say
         from context_bench.text.masking import mask_command
 
+        message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
+        message = re.sub(r"^argument (\S+): expected (?:one|at least one) argument$", r"\1 needs a value", message)
         say(f"{mask_command(message)}{self._suggest_flag(message)} (see {self.prog} --help)")
         self.exit(2)
 
@@ -58,3 +66,8 @@ class Parser(argparse.ArgumentParser):
             return ""
         near = get_close_matches(unknown[0], self._option_string_actions, n=1)
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def _list_choices(choices: Iterable[Any]) -> str:
+    *others, last = map(str, choices)
+    return f"{', '.join(others)} or {last}" if others else last

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
+from context_bench.cli.flag_types import page
 from context_bench.cli.flags import STORE, add_plots, add_store
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import open_destination
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="context-bench report", description=COMMANDS["report"])
     add = parser.add_argument
     add("run", metavar="RUN", nargs="+", help="an id, the start of one, last, or a result that was saved as .json")
-    add("--out", metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
+    add("--out", type=page, metavar="FILE", help="where the page goes (default: report.html, unless --plots is given)")
     add_plots(parser)
     add_store(parser, reuse=False)
     options = parser.parse_args(arguments[1:])

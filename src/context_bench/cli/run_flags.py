@@ -6,7 +6,7 @@ import argparse
 from typing import Any, NoReturn
 
 from context_bench._version import __version__
-from context_bench.cli.flag_types import amount, count, error_limit, number, positive, temperature
+from context_bench.cli.flag_types import amount, count, error_limit, integer, number, page, positive, temperature
 from context_bench.cli.flags import (
     add_answerers,
     add_data,
@@ -104,7 +104,7 @@ def _add_what(group: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="name of the k-th --proxy (default: host:port; repeatable)",
+        help="name of a --proxy, in their order (default: host:port; repeatable)",
     )
     add(
         "--system",
@@ -193,14 +193,15 @@ def _add_tap(group: Any) -> None:
         action="append",
         default=[],
         metavar="COMMAND",
-        help="command that starts the k-th proxy; {port} and the address of its {tap} are filled in (repeatable)",
+        help="command that starts a proxy, in the order of --proxy; {port} and {tap}, the address of its tap, are "
+        "filled in (repeatable)",
     )
     add(
         "--sweep",
         action="append",
         default=[],
         metavar="KEY=A|B",
-        help="start the proxy of a --start with {KEY} in it once for each value: one system with a knob, and its curve "
+        help="values for {KEY} in a --start: the proxy is started once for each, and the report draws their curve "
         "(repeatable)",
     )
     add(
@@ -229,17 +230,21 @@ def _add_scoring(group: Any) -> None:
     add(
         "--baseline",
         metavar="NAME",
-        help="system to hold the others against (default: direct, else passthrough, else the first)",
+        help="system that the others are compared with (default: direct, else passthrough, else the first)",
     )
-    add("--plan", metavar="FILE", help="a plan of `context-bench plan --lock`: the report says what deviates from it")
+    add(
+        "--plan",
+        metavar="FILE",
+        help="file of `context-bench plan --lock`; the report says where the run deviates from it",
+    )
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
-    add("--aa", action="store_true", help="run the baseline twice: what it differs from itself by is shown as noise")
+    add("--aa", action="store_true", help="run the baseline twice, and show the difference between the two as noise")
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     add(
         "--seed",
-        type=int,
+        type=integer,
         default=0,
         metavar="N",
         help="seed for generated data, samples and random systems (default: %(default)s)",
@@ -256,7 +261,7 @@ def _add_limits(group: Any) -> None:
     )
     add("--max-connections", type=positive, metavar="N", help="most requests in flight to each proxy")
     add("--max-rpm", type=amount, metavar="N", help="most requests a minute to each proxy")
-    add("--max-tpm", type=amount, metavar="N", help="most tokens a minute for each proxy, by its own count")
+    add("--max-tpm", type=amount, metavar="N", help="most tokens a minute for each proxy, by the count of its server")
     add(
         "--max-errors",
         type=error_limit,
@@ -273,14 +278,17 @@ def _add_limits(group: Any) -> None:
     add(
         "--no-preflight",
         action="store_true",
-        help="go on with a system whose first request fails as all others will (wrong key, model or path)",
+        help="keep sending to a system whose first request failed for a reason that all others share (wrong key, "
+        "model or path)",
     )
 
 
 def _add_output(group: Any) -> None:
     add_report(group)
     add = group.add_argument
-    add("--report", metavar="FILE", help="also write the report to FILE (.html): one page that opens offline")
+    add(
+        "--report", type=page, metavar="FILE", help="also write the report to FILE (.html): one page that opens offline"
+    )
     add_plots(group)
     add("--dry-run", action="store_true", help="show what would be sent and what it might cost; send nothing")
     add("--quiet", action="store_true", help="show no progress and no messages")

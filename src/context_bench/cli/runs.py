@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     add_store(listed, reuse=False)
     show = actions.add_parser("show", help="show how a run was made, and its table")
     export = actions.add_parser("export", help="write a run as json, csv, table or html")
-    requests = actions.add_parser("requests", help="print a tap's requests that no example owns, as JSON lines")
+    requests = actions.add_parser("requests", help="print a tap's requests that belong to no example, as JSON lines")
     remove = actions.add_parser("rm", help="remove runs, and answers that no other run uses")
     for action, many in ((show, False), (export, False), (requests, False), (remove, True)):
         action.add_argument("run", metavar="RUN", nargs="+" if many else None, help="an id, the start of one, or last")

@@ -1,4 +1,4 @@
-"""Checks of examples, made before an example costs anything.
+"""Checks that an example can be used, before anything is sent for it.
 
 Every example needs an `id` (text or whole number) that is unique within its dataset tag, and a `context` that is text;
 a conversation in `turns` needs no context beside it.

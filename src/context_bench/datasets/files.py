@@ -72,7 +72,7 @@ class FileDataset:
             yield example if example.get("dataset") else {**example, "dataset": self.dataset}
 
     def check(self) -> int:
-        """Read the whole file once and raise DataError on the first problem; the number of examples."""
+        """Read the whole file and return the number of examples; DataError on the first problem."""
         check, self.checked = ExampleCheck(), 0
         for line, example in self._read_examples():
             check(example, f"{self.path}, line {line}", self.dataset, _ADVICE)
@@ -117,13 +117,13 @@ class FileDataset:
 
 
 def _read_cells(source: BinaryIO, where: str, delimiter: str = ",") -> Numbered:
-    """An empty cell is a missing value, but for a context, which may be empty."""
+    """Read the cells of a row: an empty one is a missing value, but for a context, which may be empty."""
     for line, record in read_csv(source, where, delimiter=delimiter):
         yield line, {key: _read_cell(key, value) for key, value in record.items() if value or key == "context"}
 
 
 def _read_cell(name: str, text: str) -> Any:
-    """A cell that holds a JSON list or object stands for it, but for those that are text in any case."""
+    """Read a cell: JSON of a list or object as such, but for fields that are always text."""
     if name not in _TEXTS and text[:1] in ("[", "{"):
         try:
             return orjson.loads(text)

@@ -69,7 +69,7 @@ class Source:
         return source
 
     def check(self) -> None:
-        """Look through a file before anything is sent; other sources are checked as they are read."""
+        """Check all examples of a file before anything is sent; other sources are checked as they are read."""
         if self._file is not None:
             self.length = self._file.check()
 

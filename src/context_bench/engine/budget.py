@@ -92,7 +92,7 @@ class Budget:
         return False
 
     def stop(self) -> None:
-        """Admit nothing more; those who wait are told."""
+        """Admit nothing more; `reserve` returns False to those who wait."""
         self._stopped = True
         self._changed.set()
 
@@ -126,13 +126,13 @@ class Budget:
         self._changed.set()
 
     def _price(self, job: Job) -> Price | None:
-        """The price of what a system asks; None for one that asks nobody."""
+        """Find the price of the model that a system asks; None for a system that asks none."""
         if self._prices is None or not (is_endpoint(job.system) or asks_model(job.system)):
             return None
         return self._prices.of(find_model(job.system))
 
     def _estimate(self, job: Job, size: RequestSize) -> _Amount | None:
-        """The most that a request is expected to cost; None when nothing is known about its reply yet."""
+        """Estimate the most that a request may cost; None when nothing is known about its reply yet."""
         learned = self._learned.get(job.system.name, _Learned())
         replies = [each for each in (size.reply, learned.completion) if each is not None]
         if not replies:
@@ -158,7 +158,7 @@ class Budget:
         return True
 
     def _describe(self, need: _Amount | None) -> str:
-        """Why nothing more is sent. Nothing is in flight: the sum is final."""
+        """Say why nothing more is sent; called when nothing is in flight, so that the sum is final."""
         dollars, tokens = self._limits.max_cost, self._limits.max_total_tokens
         coming = need or _Amount()
         if dollars is not None and self.spent.dollars + coming.dollars >= dollars:

@@ -5,6 +5,7 @@ Whatever goes wrong becomes an `Outcome` with an error: a failing example is dat
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -15,6 +16,7 @@ from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_d
 from context_bench.engine.threads import call_in_thread
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, SystemFailure, describe
+from context_bench.refs import check_awaitable
 from context_bench.systems.conversation import has_open_turns, in_one
 from context_bench.systems.echo import Echo
 from context_bench.systems.prompts import with_context
@@ -101,15 +103,16 @@ class Caller:
             given = _copy_for_system(example)
             outcome.started = self._clock()
             if self._answers_turns and "turns" in given and has_open_turns(given):
-                raw = in_one(await system.aprocess_conversation(given["turns"]))
+                made = system.aprocess_conversation(given["turns"])
+                raw = in_one(await check_awaitable(made, system, "aprocess_conversation"))
             else:
-                raw = await system.aprocess(given)
+                raw = await check_awaitable(system.aprocess(given), system, "aprocess")
             outcome.ended = self._clock()
             _take(raw, system, self._own, example, outcome)
         # The one boundary: whatever a system raises is that row's error.
         except (Exception, SystemExit) as error:  # noqa: BLE001
             self._fail(outcome, error)
-        outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
         return outcome
 
     def call_here(self, example: Example) -> Outcome:
@@ -130,11 +133,11 @@ class Caller:
             raise
         except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
             self._fail(outcome, error)
-        outcome.latency = max(0.0, outcome.ended - outcome.started - _waited(outcome.metadata))
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
         return outcome
 
     def _fail(self, outcome: Outcome, error: BaseException) -> None:
-        """Make an exception the outcome."""
+        """Write an exception into the outcome: its text, its times, and what the exception carries."""
         outcome.ended = outcome.ended or self._clock()
         outcome.started = outcome.started or outcome.ended
         outcome.error, outcome.cause = describe(error), error
@@ -147,7 +150,7 @@ class Caller:
 
 
 def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome]) -> None:
-    """Call systems of this process one after the other, as often as fits into a moment; once at least."""
+    """Make as many of the calls as fit into a millisecond, at least one, and append their outcomes."""
     end = time.perf_counter() + _MOMENT
     for caller, example in calls:
         outcomes.append(caller.call_here(example))
@@ -161,7 +164,8 @@ def _copy_for_system(example: Example) -> Example:
     return given
 
 
-def _waited(metadata: Mapping[str, Any]) -> float:
+def _read_waited(metadata: Mapping[str, Any]) -> float:
+    """Read the seconds that our own client waited before it sent a request; 0 where none are told."""
     seconds = metadata.get("waited")
     return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
 
@@ -181,12 +185,14 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
 
 
 def _read_dict(raw: Any, system: System) -> Example:
-    """Return a dict of our own; a text is a new context."""
+    """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
     if isinstance(raw, str):
         raw = {"context": raw}
     elif isinstance(raw, Echo):
         raw = raw.answer()
     if type(raw) is not dict and not isinstance(raw, Mapping):
+        if inspect.iscoroutine(raw):
+            raw.close()  # else Python warns, at some later moment, that nobody awaited it
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
     if deep := find_deep_fields(raw):
@@ -196,7 +202,7 @@ def _read_dict(raw: Any, system: System) -> Example:
 
 
 def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
-    """Return it with the context that its documents make."""
+    """Return what a system returned, with the context that its `documents` make, if it has any."""
     documents = processed.get("documents")
     if documents is None:
         return processed
@@ -212,11 +218,11 @@ def _check_texts(processed: Example, system: System) -> None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
     for key, value in texts.items():
         if not isinstance(value, str):
-            raise BadOutput(f"{system.name}: {key!r} must be text, not {type(value).__name__}")
+            raise BadOutput(f"{system.name}: {key!r} must be a text (got a {type(value).__name__})")
 
 
 def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
-    """Return what a system says of its answer, less what is ours to say."""
+    """Return the metadata of an answer, without the fields that only the engine may set."""
     given = metadata if isinstance(metadata, Mapping) else {}
     said = {key: value for key, value in given.items() if own or key not in _OURS}
     return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said

@@ -16,7 +16,7 @@ __all__ = ["count_examples", "read_examples"]
 
 
 def read_examples(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
-    """Yield each example once it is known to be usable, with the instruction of its dataset."""
+    """Yield each example after it was checked, with the instruction of its dataset added."""
     check = ExampleCheck()
     instruction_of = cache(_find_instruction)
     for number, example in enumerate(islice(dataset, max_examples), 1):

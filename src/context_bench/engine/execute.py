@@ -15,7 +15,7 @@ from typing import Any
 
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, is_endpoint
-from context_bench.engine.finish import finish_parts
+from context_bench.engine.finish import finish_parts, prepare_parts
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.pipeline import Done, Pipeline
@@ -33,7 +33,7 @@ from context_bench.results import EvalRow
 from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
-from context_bench.traits import find_prepare, system_traits
+from context_bench.traits import system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
@@ -77,7 +77,7 @@ class Plan:
 
 
 class Run:
-    """Takes examples in, keeps what comes out.
+    """Runs every system on the examples, and keeps the rows.
 
     After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
     anything to be scored against), `returns` (what each system puts out), `seconds` of each system, `error` of the
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """From first start to last return, for each system."""
+        """The seconds from the first start to the last return, for each system."""
         return {each.name: self._span(each.name) for each in self._plan.systems}
 
     def _span(self, name: str) -> float:
@@ -143,7 +143,7 @@ class Run:
         return self._preflight.stopped if self._preflight is not None else {}
 
     def summarize(self, config: Mapping[str, Any]) -> Summary:
-        """Sum the rows up. At the end they are in their order: what came in first does not change a number."""
+        """Compute the summary. Rows are added in their order, so that which came in first changes no number."""
         rows = iter(self.rows if self._sums_up_at_end else ())
         while some := list(islice(rows, _SUMMED_TOGETHER)):
             self._summarizer.add(some)
@@ -181,7 +181,7 @@ class Run:
                 parts = (*plan.systems, *plan.scorer.chosen)
                 try:
                     with _fewer_collections():
-                        await asyncio.gather(*(prepare() for prepare in map(find_prepare, parts) if prepare))
+                        await prepare_parts(parts)
                         self._prepared = True
                         one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
                         await pipeline.complete(
@@ -253,7 +253,7 @@ class Run:
             self._budget.stop()
 
     def _interrupt(self) -> None:
-        """Ctrl-C: once to finish what is in flight, twice to stop now; before anything is in flight once is enough."""
+        """Handle Ctrl-C: one lets what is in flight finish, two stop now; before the first call one stops now."""
         if self.interrupted or not self._prepared:
             self.interrupted = True
             if self._task is not None:
@@ -266,7 +266,7 @@ class Run:
 
 
 def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
-    """One lane for each endpoint, and one for all systems whose work is done on this machine."""
+    """Make a lane for each endpoint, and one for all systems whose work is done on this machine."""
     lanes: list[Lane] = []
     here = Lane(max_workers or 1)
     for place, system in enumerate(systems):
@@ -281,7 +281,7 @@ def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Python looks for cycles less often meanwhile: a run makes many rows, and next to none of those."""
+    """Let Python collect cycles less often meanwhile: a run makes many rows, and next to no cycles."""
     usual = gc.get_threshold()
     patient = 0 < usual[0] < _COLLECT_AFTER
     if patient:
@@ -295,7 +295,7 @@ def _fewer_collections() -> Iterator[None]:
 
 @contextmanager
 def _interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM call `act` on the loop meanwhile; only in the main thread, and only over the usual handlers.
+    """Have Ctrl-C and SIGTERM call `act` meanwhile: in the main thread alone, and where nobody else handles them.
 
     Whoever sends SIGTERM kills soon after, as container runtimes do: what is in flight then gets seconds, and no more.
     """

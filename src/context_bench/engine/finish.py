@@ -1,21 +1,29 @@
-"""The end of a run for its parts: each is told, and whatever it does then, the rows are kept."""
+"""The start and the end of a run for its parts: each is told, and whatever it does at the end, the rows are kept."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from context_bench.engine.threads import Threads, call_in_thread, unwrap
-from context_bench.errors import describe
-from context_bench.traits import find_finish
+from context_bench.errors import UsageError, describe
+from context_bench.traits import find_finish, find_prepare, has_plain_prepare
 
-__all__ = ["MAX_FINISH_SECONDS", "finish_parts"]
+__all__ = ["MAX_FINISH_SECONDS", "finish_parts", "prepare_parts"]
 
 MAX_FINISH_SECONDS = 60.0
 """A part that needs longer is left alone: our own need at most about 15, to end a program that does not want to."""
+
+
+async def prepare_parts(parts: Sequence[Any]) -> None:
+    """Await `prepare()` of every part that has one, all at once; one that is not asynchronous is warned about."""
+    for part in filter(has_plain_prepare, parts):
+        warnings.warn(f"prepare() of {part.name} is not called, as it is not `async def`", stacklevel=2)
+    found = [prepare for prepare in map(find_prepare, parts) if prepare is not None]
+    await asyncio.gather(*(prepare() for prepare in found))
 
 
 async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> None:
@@ -27,11 +35,11 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
     limit = MAX_FINISH_SECONDS if seconds is None else seconds
     cancelled = False
     for part in parts:
-        finish = find_finish(part)
-        if finish is None:
-            continue
         try:
-            problem = await _finish_within(finish, limit)
+            finish = find_finish(part)
+            problem = "" if finish is None else await _finish_within(finish, limit)
+        except UsageError as unreadable:
+            problem = str(unreadable)
         except asyncio.CancelledError:
             cancelled, problem = True, "interrupted"
         if problem:
@@ -41,7 +49,7 @@ async def finish_parts(parts: Iterable[Any], seconds: float | None = None) -> No
 
 
 async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
-    """Call it and say what went wrong; empty when nothing did."""
+    """Call `finish` and return what went wrong; an empty text when nothing did."""
     threads = Threads(1, "context-bench-finish")
     task = asyncio.ensure_future(_call(finish, threads))
     try:
@@ -60,7 +68,7 @@ async def _finish_within(finish: Callable[[], Any], seconds: float) -> str:
 
 
 async def _call(finish: Callable[[], Any], threads: Threads) -> BaseException | None:
-    """Call it, in a thread where it may block, and return what it raised: the event loop must not get that."""
+    """Call `finish`, in a thread if it is not asynchronous, and return what it raised, which must not end the loop."""
     try:
         ended = finish() if inspect.iscoroutinefunction(finish) else await call_in_thread(threads, finish)
         if inspect.isawaitable(ended):

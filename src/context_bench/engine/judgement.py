@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from context_bench.engine.threads import call_in_thread, unwrap
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import ScoreClash, UsageError, describe
+from context_bench.refs import check_awaitable
 from context_bench.results import Scores
 from context_bench.traits import scores_asynchronously
 from context_bench.types import Evaluator, Example
@@ -92,7 +93,7 @@ async def _score_slowly(
     scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
     if scores is None:
         if scores_asynchronously(evaluator):
-            scores = await evaluator.ascore(example, processed)
+            scores = await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
         else:
             scores = await call_in_thread(threads, evaluator.score, example, processed)
         if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):

@@ -14,7 +14,7 @@ __all__ = ["Limits", "read_number"]
 
 @dataclass
 class Limits:
-    """How much is enough. Errors are counted here as rows come in; tokens and money by the Budget, before they go.
+    """The limits of a run. Errors are counted here as rows come in; tokens and money by the Budget, before a request.
 
     Attributes:
         max_cost: Dollars, of what this run pays.
@@ -28,13 +28,15 @@ class Limits:
     errors: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        if self.max_errors is not None:
-            try:
-                valid = float(self.max_errors.removesuffix("%")) >= 0
-            except ValueError:
-                valid = False
-            if not valid:
-                raise UsageError(f"{self.max_errors!r} is neither a number of errors nor a percentage")
+        for name in ("max_cost", "max_total_tokens"):
+            value = getattr(self, name)
+            number = read_number(value)
+            if value is not None and (number is None or number < 0):
+                raise UsageError(f"{name} must be a number of at least 0 (got {value!r})")
+        if self.max_errors is not None and not _is_number_or_share(self.max_errors):
+            raise UsageError(
+                f"max_errors must be a number of errors ('20') or a share of the rows ('10%') (got {self.max_errors!r})"
+            )
 
     @property
     def given(self) -> bool:
@@ -51,7 +53,7 @@ class Limits:
         return Limits(self.max_cost, self.max_total_tokens, self.max_errors)
 
     def add(self, row: EvalRow, expected: int | None) -> str | None:
-        """Take a row in; the reason to stop, if there is one. `expected` is the number of rows of its system."""
+        """Count a row, and return the reason to stop, if any; `expected` is the number of rows of its system."""
         if row.error is None:
             return None
         self.errors[row.system] += 1
@@ -77,5 +79,12 @@ class Limits:
 
 
 def read_number(value: object) -> float | None:
-    """A number that a server or a system told, if it is one."""
+    """Return a value that a server or a system gave if it is a finite number, else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+
+
+def _is_number_or_share(text: object) -> bool:
+    try:
+        return isinstance(text, str) and float(text.removesuffix("%")) >= 0
+    except ValueError:
+        return False

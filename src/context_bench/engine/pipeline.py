@@ -86,7 +86,7 @@ class Pipeline:
         self._failure: BaseException | None = None
 
     async def complete(self, work: Awaitable[None]) -> None:
-        """See the work on all jobs through, until everything is a row; the first failure ends it."""
+        """Await the work on all jobs and the rows that are still being made; the first failure of our own ends it."""
         self._work = asyncio.ensure_future(work)
         try:
             await self._work
@@ -105,7 +105,7 @@ class Pipeline:
             self._work.cancel()
 
     def screen(self, jobs: list[Job]) -> list[Job]:
-        """The jobs that are left to do; of the others the row is known, and taken over."""
+        """Return the jobs that must be done; the rows of the others are in the store, and are emitted from there."""
         recorder = self._recorder
         if recorder is None or not self._looks_up:
             return jobs
@@ -207,13 +207,13 @@ class Pipeline:
         return caller
 
     def _count(self, item: Item) -> None:
-        """Do what a long example takes beside its call: count its tokens, and work out its digests for the store."""
+        """Start counting the tokens and the digests of a long example in a thread, while its system is called."""
         self._maker.count_input(item)
         if self._recorder is not None:
             self._recorder.digest(item)
 
     async def _take(self, job: Job, outcome: Outcome) -> None:
-        """Complete an answer: with its batch, now, or in a thread."""
+        """Make the row of an answer: with its batch, at once, or in a thread."""
         counting = job.item.counting
         if counting is not None and not counting.done():
             await asyncio.wrap_future(counting)
@@ -259,7 +259,7 @@ class Pipeline:
             raise failure
 
     def _keep(self, recorder: Recorder, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
-        """Put a row down with its answer, and return it; an answer that cannot be is an error of that row alone."""
+        """Store a row with its answer, and return the row; an answer that cannot be stored makes it an error."""
         try:
             recorder.keep_row(job, outcome, row, final=final and outcome.error is None)
         except (TypeError, ValueError, RecursionError) as error:
@@ -271,7 +271,7 @@ class Pipeline:
         return row
 
     def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
-        """Put an answer down before it is judged; False for one that cannot be."""
+        """Store an answer before it is judged; False if it cannot be stored."""
         if self._recorder is None or outcome.error is not None:
             return True
         try:
@@ -294,7 +294,7 @@ class Pipeline:
             await self._room.acquire()
             task = asyncio.ensure_future(self._judge(job, outcome, long))
             self._later.add(task)
-            task.add_done_callback(self._judged)
+            task.add_done_callback(self._end_judging)
 
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
@@ -309,7 +309,8 @@ class Pipeline:
         slow = self._scorer.wire(job.item).slow
         return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
 
-    def _judged(self, task: asyncio.Task[None]) -> None:
+    def _end_judging(self, task: asyncio.Task[None]) -> None:
+        """Make room for the next answer that is judged beside; an error of our own ends the run."""
         self._later.discard(task)
         self._room.release()
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -16,7 +16,7 @@ from context_bench.errors import printable
 from context_bench.traits import system_traits
 from context_bench.types import System
 
-__all__ = ["Preflight"]
+__all__ = ["Preflight", "describe_stop"]
 
 _CHANCES = 3
 """Requests in a row that have to fail before a system is stopped that has answered in an earlier run."""
@@ -61,7 +61,7 @@ class Preflight:
             self._chances.setdefault(name, _CHANCES)
 
     async def lets(self, job: Job) -> bool:
-        """Run the job alone if nothing was asked of its system yet; whether it is still to be run."""
+        """Run the job alone if it is the first of its system; True if it must still be run."""
         name = job.system.name
         async with self.undecided[name]:
             if name not in self.undecided or self._over:
@@ -72,7 +72,7 @@ class Preflight:
             return False
 
     def _judge(self, system: System, outcome: Outcome) -> None:
-        """Stop a system, or let the rest of its jobs go; one that has answered before has more chances."""
+        """Stop a system whose first request failed for good, or release its jobs."""
         explain = system_traits(system).stop_reason
         name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
         self._chances[name] = left = self._chances.get(name, 1) - 1
@@ -82,8 +82,14 @@ class Preflight:
         if reason is not None:
             self.stopped[name] = printable(reason)
             self._stop(system)
-            warnings.warn(f"{name} was stopped after its first request: {printable(reason)}", stacklevel=2)
+            warnings.warn(describe_stop(name, printable(reason)), stacklevel=2)
 
 
 def _can_explain(system: System) -> bool:
     return is_endpoint(system) and system_traits(system).stop_reason is not None
+
+
+def describe_stop(name: str, reason: str) -> str:
+    """Say that a system was stopped, and why; one that is called by the place of its server is named once."""
+    said = f"it{reason.removeprefix(name)}" if reason.startswith(f"{name} is ") else reason
+    return f"{name} was stopped after its first request: {said}"

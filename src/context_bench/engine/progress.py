@@ -110,7 +110,7 @@ class Progress:
         return parts
 
     def close(self) -> None:
-        """Take the line away, so that the result stands alone."""
+        """Erase the line, so that the result stands alone."""
         self._line.close()
 
 

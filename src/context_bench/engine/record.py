@@ -67,7 +67,7 @@ async def record_run(
 
 
 def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str, result: EvalResult) -> None:
-    """Write down what a tap saw and nobody can be said to have sent, and close the record of the run."""
+    """Store the requests at a tap that belong to no example, and close the record of the run."""
     place = 0
     for system in systems:
         list_unmatched = system_traits(system).list_unmatched

@@ -48,18 +48,18 @@ class Recorder:
             store.index_rows()
 
     def announce(self, systems: Sequence[System]) -> None:
-        """Say which systems cannot be recognised again, so that their answers are not reused."""
+        """Warn of systems without a cache key, whose answers are not reused."""
         for system in systems:
             if self._system_key(system)[0] is None and self.reuse:
                 _warn_not_reused("answers", system.name)
 
     def digest(self, item: Item) -> None:
-        """Work out what stands for an example in keys; of a long one that takes its time, which a thread may spend."""
+        """Compute the digests of an example for its keys; of a long one in a thread, as that takes its time."""
         if item.digests is None:
             item.digests = example_digests(item.example)
 
     def keys_of(self, job: Job) -> Keys:
-        """The keys of a job, worked out when they are first needed."""
+        """Return the keys of a job, computed when they are first needed."""
         if job.keys is None:
             job.keys = self._make_keys(job)
         return job.keys
@@ -73,7 +73,7 @@ class Recorder:
         return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(item))
 
     def _system_key(self, system: System) -> tuple[bytes | None, bool]:
-        """The key of a system, None when there is none, and whether the gold is part of what it is asked."""
+        """Return the key of a system, None without one, and whether the gold is part of its keys."""
         if system.name not in self._systems:
             fingerprint = fingerprint_of(system)
             known = None if fingerprint is None else digest(system.name, fingerprint, self._tag)
@@ -93,7 +93,7 @@ class Recorder:
         return self._rows[wiring]
 
     def find_rows(self, jobs: Sequence[Job]) -> list[EvalRow | None]:
-        """The finished row of each job, when nothing that it depends on has changed."""
+        """Find the stored row of each job; None where there is none, or something that it depends on has changed."""
         for job in jobs:  # all of them first: the same step many times in a row costs half as much
             self.digest(job.item)
         rows: list[EvalRow | None] = []
@@ -107,7 +107,7 @@ class Recorder:
         return rows
 
     def find_answer(self, job: Job) -> Outcome | None:
-        """The answer, when the system would be asked the same thing again."""
+        """Find the stored answer of a job; None where the system has not been asked the same thing."""
         keys = self.keys_of(job)
         found = self.store.find_answer(keys.answer, job.item.example) if keys.answer else None
         if found is None:
@@ -122,13 +122,13 @@ class Recorder:
         )
 
     def keep_answer(self, job: Job, outcome: Outcome) -> None:
-        """Put an answer down, unless it is there already."""
+        """Store an answer, unless it is there already."""
         keys = self.keys_of(job)
         if keys.response is None:
             keys.response = self.store.put_answer(self.run, job.order, keys.answer, job.item.example, outcome)
 
     def keep_row(self, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> None:
-        """Put a row down, with its answer unless that is there already, and its example unless that is.
+        """Store a row, with its answer and its example unless they are there already.
 
         A row that is not final (an error, an unreachable judge) is kept for this run alone.
         """
@@ -141,7 +141,7 @@ class Recorder:
         )
 
     def copy_row(self, job: Job) -> None:
-        """Put a row down that was found as it is: it is part of this run too."""
+        """Store a row that was found in an earlier run as a row of this one too."""
         keys = self.keys_of(job)
         assert keys.row is not None
         self.store.copy_row(self.run, job.order, keys.row, keys.whole, job.item.example)
@@ -178,7 +178,7 @@ class Fingerprints:
         self._known: dict[int, tuple[Any, str | None]] = {}
 
     def of(self, component: Any) -> str | None:
-        """The fingerprint, as it was when it was first asked for."""
+        """Return the fingerprint of a component, as it was when it was first asked for."""
         if id(component) not in self._known:
             self._known[id(component)] = (component, fingerprint_of(component))
         return self._known[id(component)][1]
@@ -206,7 +206,7 @@ class ScoreMemory:
         return None if found is None else Scores(found["scores"], reason=found["reason"], details=found["details"])
 
     def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None:
-        """Remember what it said now."""
+        """Store the scores that the evaluator gave now."""
         key = self._key(evaluator)
         if key:
             own = scores if isinstance(scores, Scores) else Scores(scores)

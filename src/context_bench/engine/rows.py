@@ -52,7 +52,7 @@ class RowMaker:
         self._ignored: set[str] = set()
 
     def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
-        """The row of a job."""
+        """Make the row of a job from its outcome and its scores."""
         example, processed = job.item.example, outcome.processed
         metadata = {**outcome.metadata, **judgement.details}
         if "meta" in example:
@@ -101,7 +101,7 @@ class RowMaker:
         )
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
-        """Put in which document or conversation the example shares with others, or that it is answered again."""
+        """Add `cluster`: the document or conversation that examples share, or the id of an example that is repeated."""
         example = job.item.example
         field, meta = self._find_cluster_field(job.item.tag), example.get("meta")
         cluster = meta.get(field) if isinstance(meta, Mapping) else None
@@ -111,7 +111,7 @@ class RowMaker:
             metadata["cluster"] = cluster
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
-        """Tokens that the reader was sent, and what it would have been sent for the example as it came."""
+        """Count the tokens that the reader was sent, and those that it would be sent for the unchanged example."""
         list_requests = system_traits(job.system).list_requests
         if list_requests is None:  # a stored answer of a system that has no reader any more
             return None, None
@@ -139,7 +139,7 @@ class RowMaker:
             warnings.warn(message, stacklevel=2)
 
     def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
-        """Put the cost in by the prices of this run, whatever an earlier one was priced by.
+        """Set the cost of a row by the prices of this run, also where an earlier run had others.
 
         What failed has cost what its usage says, if that is known.
 

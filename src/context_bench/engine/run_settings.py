@@ -77,7 +77,6 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
         UsageError: Something cannot be right.
         DataError: A dataset that can check itself found an example that cannot be used.
     """
-    _check_settings(settings)
     systems = _build_systems(settings.systems)
     examples, datasets = gather_datasets(settings.dataset, settings.max_examples)
     scorer = _make_scorer(settings)
@@ -90,14 +89,6 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
     metrics = _check_metrics(metrics, keep_rows=settings.keep_rows)
     plan = _make_plan(settings, systems, scorer, metrics, examples)
     return plan, _describe_run(settings, plan), read_examples(examples, settings.max_examples)
-
-
-def _check_settings(settings: Settings) -> None:
-    """Refuse what cannot be right whatever the systems and the data are."""
-    _check_integers(1, repeats=settings.repeats, max_workers=settings.max_workers)
-    _check_integers(0, max_examples=settings.max_examples)
-    if isinstance(settings.text_fields, str):
-        raise UsageError(f"text_fields must be a list of field names: write [{settings.text_fields!r}]")
 
 
 def _make_scorer(settings: Settings) -> Scorer:
@@ -234,9 +225,3 @@ def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
     if tokenizer is None:
         tokenizer = current_tokenizer()
     return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)
-
-
-def _check_integers(least: int, **values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise UsageError(f"{name} must be an integer of at least {least} (got {value!r})")

@@ -91,7 +91,7 @@ class Feed:
         self._moved.set()
 
     async def next(self, lane: Lane) -> Job | None:
-        """The next job of a lane; None when there is none any more."""
+        """Return the next job of a lane, waiting for it if need be; None when there are no more."""
         while (job := self.next_at_once(lane)) is None:
             if not lane.systems:
                 return None
@@ -105,7 +105,7 @@ class Feed:
         return job
 
     def next_at_once(self, lane: Lane) -> Job | None:
-        """The next job of a lane, if it does not have to wait for it."""
+        """Return the next job of a lane if there is one now, else None."""
         if not lane.pending and lane.systems and not self._must_wait(lane):
             self._fill(lane)
         return lane.pending.popleft() if lane.pending else None
@@ -125,7 +125,7 @@ class Feed:
         return lane.position - self._first >= self._ahead and not self._ended
 
     def _fill(self, lane: Lane) -> None:
-        """Bring the jobs of the next few examples into a lane."""
+        """Add the jobs of the next few examples to a lane."""
         index = lane.position - self._first
         stride = max(self._stride, lane.quota // (len(lane.systems) * self._repeats))
         if index >= len(self._held) and not self._ended:
@@ -160,7 +160,7 @@ class Feed:
             self._moved.set()
 
     def _forget_finished(self) -> None:
-        """Forget the examples that all lanes have had."""
+        """Drop the examples that all lanes have handed out."""
         slowest = min([lane.position for lane in self._lanes])
         if slowest > self._first:
             for _ in range(min(slowest - self._first, len(self._held))):

@@ -132,7 +132,7 @@ class StatusLine:
             self._drawn = ""
 
     def close(self) -> None:
-        """End it: a terminal's line is taken away, so that the result stands alone."""
+        """Stop drawing; the line of a terminal is erased, so that the result stands alone."""
         ticker, self._ticker = self._ticker, None
         self._ended.set()
         if ticker is not None and ticker is not threading.current_thread():

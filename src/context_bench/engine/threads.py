@@ -1,4 +1,4 @@
-"""Somebody else's function in a thread, whatever it raises.
+"""Calls of functions in threads, which carry out whatever exception the function raises.
 
 A future hangs for ever on StopIteration, takes a CancelledError for its own, and hands SystemExit to the
 event loop: so an exception comes out of the thread inside another one.
@@ -80,7 +80,7 @@ async def call_in_thread(threads: Executor, function: Callable[..., Any], *argum
 
 
 class _QuickSwitches:
-    """While somebody is inside, threads hand the interpreter over sooner.
+    """Makes threads hand the interpreter over sooner while anybody is inside the `with` block.
 
     The thread that listens to servers needs it often, and briefly; one that works on a long text would keep it for 5 ms
     each time. It is not so all the time, as switches cost something too.
@@ -129,5 +129,5 @@ def _call_guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
 
 
 def unwrap(error: BaseException) -> BaseException:
-    """The exception that was meant."""
+    """Return the exception inside a Raised; any other exception as it is."""
     return error.error if isinstance(error, Raised) else error

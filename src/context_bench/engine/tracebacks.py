@@ -18,14 +18,14 @@ _LONGEST = 200
 
 
 def find_bug(error: BaseException | None) -> BaseException | None:
-    """The exception of a user's own code behind an error; None for one that we raise on purpose."""
+    """Find the exception of a user's own code behind an error; None for errors that we raise on purpose."""
     while isinstance(error, ContextBenchError):
         error = error.__cause__
     return error
 
 
 def list_frames(error: BaseException | None) -> list[str]:
-    """The frames of a user's code that an exception passed, the innermost last: `file:line in function: code`."""
+    """List the frames of a user's code in a traceback, the innermost last: `file:line in function: code`."""
     bug = find_bug(error)
     if bug is None:
         return []
@@ -40,7 +40,7 @@ def list_frames(error: BaseException | None) -> list[str]:
 
 
 def open_debugger(error: BaseException) -> None:
-    """Look at the innermost frame of a user's code, as `python -m pdb` does after an exception."""
+    """Open the debugger at the innermost frame of a user's code, as `python -m pdb` does after an exception."""
     import pdb
 
     place: TracebackType | None = error.__traceback__

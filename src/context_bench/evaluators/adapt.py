@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.refs import call_with, check_arguments, parse, resolve
-from context_bench.traits import SystemTraits
+from context_bench.refs import call_with, check_arguments, check_plain, parse, resolve
+from context_bench.traits import SystemTraits, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
 __all__ = ["FunctionEvaluator", "adapt_evaluator", "build_evaluators"]
@@ -50,8 +50,11 @@ def adapt_evaluator(evaluator: Any) -> Evaluator:
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
     if isinstance(evaluator, Evaluator):
+        if not scores_asynchronously(evaluator):
+            check_plain(evaluator, "score", "ascore")
         return evaluator
     if callable(evaluator):
+        check_plain(evaluator, "__call__")
         check_arguments(evaluator, 2, "an evaluator must take two arguments, the original and the processed example")
         return FunctionEvaluator(evaluator)
     kind = type(evaluator).__name__

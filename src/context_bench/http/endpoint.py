@@ -121,7 +121,7 @@ class Endpoint:
         await self._look
 
     async def _find_out(self) -> None:
-        last: RequestFailed | None = None
+        reason = ""
         for pause in (0.0, 0.2, 0.8):
             await asyncio.sleep(pause)
             try:
@@ -129,11 +129,11 @@ class Endpoint:
             except LocalShortage:
                 return  # it says nothing of the server: requests wait for connections, and will find out
             except RequestFailed as error:
-                last = error
+                reason = error.reason if isinstance(error, ConnectionFailed) else str(error)
                 continue
             self._gate.reopen()
             return
-        self._gate.close(f"{self.place} is down: {last}")
+        self._gate.close(f"{self.place} is down: {reason}")
 
     async def post(self, path: str, body: Any, parse: Parse | None = None) -> Exchange:
         """Send `body` as JSON until there is a usable reply, as the policy allows.
@@ -223,7 +223,7 @@ class Endpoint:
 
     def _make_retry(self, error: RequestFailed) -> _Retry:
         if isinstance(error, ConnectionFailed):
-            self._gate.unreachable(str(error))
+            self._gate.unreachable(error.reason or str(error))
         return _Retry(error)
 
     async def _read(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:

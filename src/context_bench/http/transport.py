@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -130,7 +131,7 @@ class Transport:
             await multi.add_handle(curl, timeout)
         except pycurl.error as error:
             place = _mask_place(url)
-            raise _shortage(curl, place) or _unreachable(f"{place}: {error.args[1]}") from None
+            raise _shortage(curl, place) or _disconnect(place, str(error.args[1])) from None
         finally:
             _drop(curl, multi)
 
@@ -229,7 +230,7 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
     code, message = error.args[0], str(error.args[1])
     place = _mask_place(url)
     if code in _TIMEOUTS and not handle.connected:
-        return _unreachable(f"{place}: no connection within {min(timeout, CONNECT_SECONDS):g} s")
+        return _disconnect(place, f"no connection within {min(timeout, CONNECT_SECONDS):g} s")
     if code in _TIMEOUTS:
         heard = f" ({handle.size} bytes of the reply had come)" if handle.size else ""
         return TimedOut(f"no complete answer from {place} within {timeout:g} s{heard}")
@@ -237,12 +238,18 @@ def _failure(error: pycurl.error, url: str, timeout: float, handle: _Handle) -> 
         return RequestFailed(f"the reply of {place} is larger than {MAX_BODY // 2**20} MB")
     if shortage := _shortage(handle.curl, place):
         return shortage
-    return ConnectionFailed(f"{place}: {message}") if handle.connected else _unreachable(f"{place}: {message}")
+    return _disconnect(place, message, connected=handle.connected)
 
 
-def _unreachable(problem: str) -> ConnectionFailed:
-    error = ConnectionFailed(problem)
-    error.never_connected = True
+_CURL_PLACE = re.compile(r"^(?:Failed to connect to|Connection to) .*? after \d+ ms: ")
+"""How libcurl names the place again, before it says what went wrong."""
+
+
+def _disconnect(place: str, message: str, *, connected: bool = False) -> ConnectionFailed:
+    """Make the error of a connection that was not made, or was cut."""
+    reason = _CURL_PLACE.sub("", message)
+    error = ConnectionFailed(f"{place}: {reason}")
+    error.never_connected, error.reason = not connected, reason
     return error
 
 

@@ -70,7 +70,9 @@ class Settings:
                 f"a context of {context} tokens is too small for a conversation: give {_LEAST_CONTEXT} or more"
             )
         if weights.most_context and context > weights.most_context:
-            raise UsageError(f"{weights.name} can read {weights.most_context} tokens, and not {context}")
+            raise UsageError(
+                f"context must be at most {weights.most_context} tokens for {weights.name} (got {context})"
+            )
         if threads > _cores():
             raise UsageError(f"{threads} threads would wait for one another: there are {_cores()} cores to use")
         return cls(str(weights.ready(say)), weights.name, context, threads, **more)

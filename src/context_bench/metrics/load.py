@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.refs import Ref, call_with, check_plain, parse, resolve
 from context_bench.types import Metric
 
 __all__ = ["adapt_metrics", "build_metrics"]
@@ -22,6 +22,7 @@ def build_metrics(text: str) -> Iterator[Metric]:
         metric = _build(ref, resolve("metric", ref))
         if not isinstance(metric, Metric):
             raise UsageError(f"{ref.text!r} is not a metric: it needs .name and .compute(rows)")
+        check_plain(metric, "compute")
         yield metric
 
 
@@ -40,6 +41,7 @@ def adapt_metrics(given: Any) -> list[Metric]:
         if isinstance(each, str):
             metrics += build_metrics(each)
         elif isinstance(each, Metric) and not isinstance(each, type):
+            check_plain(each, "compute")
             metrics.append(each)
         else:
             kind = each.__name__ if isinstance(each, type) else type(each).__name__

@@ -7,10 +7,12 @@ priced by the bills that a tap saw, by the usage that came back, or by an estima
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from context_bench.errors import UsageError
 from context_bench.utils.tokens import read_token_count, read_token_counts
 
 if TYPE_CHECKING:
@@ -40,6 +42,14 @@ class Price:
     cache_write_5m: float | None = None
     cache_write_1h: float | None = None
     tiers: tuple[Tier, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached_input", "cache_write_5m", "cache_write_1h"):
+            value = getattr(self, name)
+            if value is None and name not in ("input", "output"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise UsageError(f"{name} must be a number of dollars of at least 0 (got {value!r})")
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
         """Compute the dollars of a request by its usage; None when the server reported none.

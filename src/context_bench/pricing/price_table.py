@@ -51,6 +51,11 @@ class Prices:
     """
 
     def __init__(self, prices: Mapping[str, Price], *, source: str = "", date: str = "") -> None:
+        if not isinstance(prices, Mapping):
+            raise UsageError(f"prices must be a dict of names and Price (got {prices!r})")
+        for model, price in prices.items():
+            if not isinstance(price, Price):
+                raise UsageError(f"the price of {model!r} must be a Price (got {price!r})")
         self._prices, self.source, self.date = dict(prices), source, date
         self._found: dict[str | None, Match | None] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.refs import Ref, call_with, check_arguments, parse, resolve
+from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
 from context_bench.results import EvalResult
 from context_bench.types import Reporter
 
@@ -58,8 +58,10 @@ def _add_known(kind: type, ref: Ref, known: Mapping[str, Any]) -> Ref:
 def adapt_reporter(reporter: Any) -> Reporter:
     """Accept a reporter as it is, or a function of a result; anything else is an error that says what is missing."""
     if isinstance(reporter, Reporter) and not isinstance(reporter, type):
+        check_plain(reporter, "render")
         return reporter
     if callable(reporter):
+        check_plain(reporter, "__call__")
         check_arguments(reporter, 1, "a reporter must take one argument, the result")
         return FunctionReporter(reporter)
     raise UsageError(f"{type(reporter).__name__} is not a reporter: pass an object with .name and .render(result)")

@@ -62,7 +62,7 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
 
 
 def _is_up_to_date(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether nothing has to be done first; seen at one moment, since another process may be at it."""
+    """Whether the tables need no migration; read in one transaction, as another process may be migrating them."""
     connection.execute("BEGIN")
     try:
         check_version(connection, path)
@@ -80,12 +80,12 @@ def _open(address: str) -> sqlite3.Connection:
 
 
 def _decode(text: bytes) -> str:
-    """Text whatever became of it: one damaged text must not end the reading of others."""
+    """Decode a column as text, also one that is damaged: it must not end the reading of others."""
     return text.decode("utf-8", "replace")
 
 
 def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy that goes with its connection; SQLite keeps a large one in a file of its own."""
+    """Copy a database into a temporary one, which is gone when its connection is closed."""
     copy = _open("")
     try:
         connection.backup(copy)
@@ -97,7 +97,7 @@ def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _address(path: Path, readonly: bool) -> str:
-    """The file as SQLite is told it: to look at a store, nothing has to be written beside it."""
+    """Return the address of the file for SQLite; read-only, it writes nothing beside it."""
     address = path.absolute().as_uri()
     if not readonly:
         return address
@@ -106,7 +106,7 @@ def _address(path: Path, readonly: bool) -> str:
 
 
 def _make_shareable(connection: sqlite3.Connection) -> None:
-    """Readers and a writer at once. SQLite itself does not wait here for others who do the same."""
+    """Switch to WAL, so that many can read while one writes; SQLite itself does not wait for others who do this too."""
     give_up = time.monotonic() + _PATIENCE / 1000
     while True:
         try:
@@ -132,7 +132,7 @@ def transaction(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """One sentence for whatever SQLite or the file system says."""
+    """Turn an error of SQLite or of the file system into one sentence."""
     text, number = " ".join(str(error).split()), getattr(error, "errno", None)
     if "is full" in text or number == errno.ENOSPC:
         return StoreError(f"the disk with {path} is full: free some space, then go on with --resume")

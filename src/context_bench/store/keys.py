@@ -25,7 +25,7 @@ _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE
 
 
 def digest(*parts: bytes | str) -> bytes:
-    """Sixteen bytes that stand for these parts, in this order."""
+    """Digest parts of any length, in this order, into sixteen bytes."""
     hasher = blake2b(digest_size=_SIZE)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -82,12 +82,13 @@ def _json(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except TypeError:  # lone surrogates, very large integers, objects: by their repr, which tells them apart
-        return orjson.dumps(_spelled(value), option=_OPTIONS)
+        return orjson.dumps(_spell(value), option=_OPTIONS)
 
 
-def _spelled(value: Any) -> Any:
+def _spell(value: Any) -> Any:
+    """Write every key and value as ASCII text, in the structure that they have."""
     if isinstance(value, Mapping):
-        return {ascii(key): _spelled(item) for key, item in value.items()}
+        return {ascii(key): _spell(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_spelled(item) for item in value]
+        return [_spell(item) for item in value]
     return value if isinstance(value, bool | None) else ascii(value)

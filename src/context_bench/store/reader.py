@@ -43,7 +43,7 @@ class Damage:
         self._told: set[str] = set()
 
     def tell(self, what: str, then: str) -> None:
-        """Say what is damaged, and what becomes of it; after a few only that there are more."""
+        """Warn of a damaged record, and say what becomes of it; after a few only that there are more."""
         if what in self._told or len(self._told) > _MOST_WARNINGS:
             return
         self._told.add(what)
@@ -54,7 +54,7 @@ class Damage:
 
 
 class Reader:
-    """A store that is looked at.
+    """Reads runs, rows and requests from a store.
 
     Args:
         directory: Where it lives.
@@ -80,12 +80,12 @@ class Reader:
         return found
 
     def _name(self, kind: str, identity: int) -> str:
-        """How a record is called in a warning."""
+        """Name a record for a warning."""
         found = self._one("SELECT id FROM runs WHERE number = ?", run_of(identity))
         return f"{kind} {place_of(identity)} of run {found[0] if found else run_of(identity)}"
 
     def runs(self) -> list[RunInfo]:
-        """All runs, the newest first."""
+        """List all runs, the newest first."""
         with self._explain_failures():
             found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
         for run in found:
@@ -94,7 +94,7 @@ class Reader:
         return found
 
     def run(self, name: str) -> RunInfo:
-        """A run by its id, the start of one, `last`, or `last~1` for the one before that."""
+        """Find a run by its id, the start of one, `last`, or `last~1` for the one before that."""
         runs = self.runs()
         if (back := _LAST.fullmatch(name)) and int(back[1] or 0) < len(runs):
             return runs[int(back[1] or 0)]
@@ -106,12 +106,12 @@ class Reader:
         return matching[0]
 
     def run_rows(self, run: RunInfo) -> Iterator[EvalRow]:
-        """The rows of a run, in order."""
+        """Yield the rows of a run, in order."""
         for record in self.run_records(run):
             yield record.row
 
     def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
-        """The rows of a run with their example and answer, in order; what is damaged or missing is told."""
+        """Yield the rows of a run with their example and answer, in order; warns of what is damaged or missing."""
         _refuse_damaged(run, self.directory / FILE_NAME)
         query = (
             f"SELECT rows.id, rows.again, rows.body, rows.response, {ANSWER}, rows.example, "
@@ -151,7 +151,7 @@ class Reader:
                     self._damage.tell(self._name("row", identity), _LEFT_OUT)
 
     def _read_example(self, row: int, identity: int, key: Any, body: Any) -> dict[str, Any] | None:
-        """The example of a row; None when it is lost or damaged."""
+        """Read the example of a row; None when it is lost or damaged."""
         if body is None and not identity:
             return None  # an old store, in which it was not kept
         try:
@@ -162,7 +162,7 @@ class Reader:
             return None
 
     def run_requests(self, run: RunInfo) -> Iterator[dict[str, Any]]:
-        """The requests that were kept with `put_request`, in order."""
+        """Yield the requests that were stored by `put_request`, in order."""
         query = "SELECT id, body FROM requests WHERE id >= ? AND id < ? ORDER BY id"
         with self._explain_failures():
             for identity, body in self._reader.execute(query, places_of(run.number)):

@@ -38,37 +38,37 @@ _parts = attrgetter(*_BEFORE, *_AFTER)
 
 
 def identity_of(run: int, place: int) -> int:
-    """The id of what a run makes at a place: what later runs make has higher ones."""
+    """Return the id of what a run makes at a place: ids of later runs are higher."""
     return run << PLACES | place
 
 
 def run_of(identity: int) -> int:
-    """The number of the run that made something."""
+    """Return the number of the run that an id is from."""
     return identity >> PLACES
 
 
 def place_of(identity: int) -> int:
-    """The place of something in the run that made it."""
+    """Return the place in its run that an id is from."""
     return identity & ((1 << PLACES) - 1)
 
 
 def places_of(run: int) -> tuple[int, int]:
-    """The first id of a run, and that of the next."""
+    """Return the first id of a run, and the first of the next run."""
     return identity_of(run, 0), identity_of(run + 1, 0)
 
 
 def pack_keys(known: Iterable[tuple[bytes, int]]) -> bytes:
-    """Keys of sixteen bytes, each with the id of what is found under it, as one piece."""
+    """Pack keys of sixteen bytes, each with the id of what is found under it, into one block."""
     return b"".join([_KEY.pack(key, identity) for key, identity in known])
 
 
 def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """The inverse of `pack_keys`."""
+    """Yield each key and its id from a block of `pack_keys`."""
     return _KEY.iter_unpack(body)
 
 
 def to_bytes(value: Any) -> bytes:
-    """JSON, whatever the value holds."""
+    """Write a value as JSON, also one that orjson does not take."""
     try:
         return bytes(memoryview(orjson.dumps(value)))  # a copy: what orjson gives keeps room for 4 KB and more
     except TypeError:
@@ -76,7 +76,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def pack_processed(processed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """Pack what a system returned, less what it left as it was; a response that is its context is kept once."""
+    """Pack what a system returned, without the fields of the example that it did not change."""
     same = [key for key, value in processed.items() if key in example and _equal(example[key], value)]
     changed = {key: value for key, value in processed.items() if key not in same} if same else dict(processed)
     if "response" not in changed or changed["response"] != processed.get("context"):
@@ -92,7 +92,7 @@ def pack_answer(
     returns: str,
     example: Mapping[str, Any],
 ) -> bytes:
-    """An answer, less what is in its example already."""
+    """Pack an answer, without the fields that are in its example already."""
     packed = pack_processed(processed, example)
     return to_bytes({"processed": packed, "metadata": metadata, "latency": latency, "returns": returns})
 
@@ -105,7 +105,7 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `pack_processed`."""
+    """Return what a system returned, from what `pack_processed` gave."""
     processed = {key: example[key] for key in packed["same"] if key in example}
     processed.update(packed["changed"])
     if "response" in packed:
@@ -114,12 +114,12 @@ def unpack_processed(packed: Mapping[str, Any], example: Mapping[str, Any]) -> d
 
 
 def pack_row(row: EvalRow) -> bytes:
-    """A row without its response, which is kept with the answer."""
+    """Pack a row without its response, which is stored with the answer."""
     return to_bytes(_parts(row))
 
 
 def unpack_row(parts: list[Any], response: str) -> EvalRow:
-    """The inverse of `pack_row`, from what JSON makes of that."""
+    """Make the row again, from the JSON list of `pack_row` and its response."""
     whole = [*parts[: len(_BEFORE)], response, *parts[len(_BEFORE) :]]
     return EvalRow(*whole)
 
@@ -190,7 +190,7 @@ def _codecs() -> _Codecs:
 
 
 def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
-    """Make a record with this content, of something that `about` stands for; digests do not get smaller."""
+    """Make a record: checksum over `about` (what it belongs to) and content, which is compressed if that is smaller."""
     if compress and len(content) >= _WORTH_COMPRESSING:
         compressed = _codecs().compress(content)
         if len(compressed) < len(content):
@@ -218,7 +218,7 @@ def _sum_compressed(about: bytes) -> int:
 
 
 def unseal(record: Any, about: bytes) -> bytes:
-    """Return the content of a record; Damaged when it is not what was sealed for the same thing."""
+    """Return the content of a record; Damaged when its checksum or what it belongs to is another."""
     try:
         codec, found = _read_header(record)
         content: bytes = record[_LENGTH:]
@@ -240,7 +240,7 @@ def _decompress(content: bytes) -> bytes:
 
 
 def load(record: Any, about: bytes) -> Any:
-    """The JSON in a record; Damaged when there is none."""
+    """Read the JSON in a record; Damaged when there is none."""
     try:
         return orjson.loads(unseal(record, about))
     except orjson.JSONDecodeError:
@@ -248,7 +248,7 @@ def load(record: Any, about: bytes) -> Any:
 
 
 def sum_values(*values: int | str | bytes | None) -> int:
-    """A checksum of the columns of a table."""
+    """Compute a checksum of the columns of a table."""
     return crc32(
         repr([each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in values]).encode()
     )

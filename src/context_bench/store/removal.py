@@ -1,4 +1,4 @@
-"""How a run is taken out of the store while others live on what it made."""
+"""Removes a run from the store, but keeps the answers and examples that other runs use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["remove_run"]
 
 
 def remove_run(connection: sqlite3.Connection, run: int) -> None:
-    """Forget a run by its number, and what it made and no other run uses."""
+    """Remove a run by its number, with what it made and no other run uses."""
     own, places = "id >= ? AND id < ?", places_of(run)
     # What a run that is under way, or was killed, has put down may have no row yet.
     orphaned = f"id >> {PLACES} NOT IN (SELECT number FROM runs)"
@@ -31,7 +31,7 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
 
 
 def _remove_keys(connection: sqlite3.Connection) -> None:
-    """Forget the keys of runs that are gone, but those of the answers and examples that stay."""
+    """Remove the keys of removed runs, but those of the answers and examples that stay."""
     gone = "run NOT IN (SELECT number FROM runs)"
     found = connection.execute(f"SELECT run, kind, body FROM keys WHERE {gone} ORDER BY id").fetchall()
     connection.execute(f"DELETE FROM keys WHERE {gone}")

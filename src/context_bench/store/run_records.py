@@ -79,7 +79,7 @@ def run_id(created: str, number: int) -> str:
 
 
 def insert_run(connection: sqlite3.Connection, created: str, config: bytes) -> int:
-    """Put down that a run has begun; its number."""
+    """Insert a run that has begun, and return its number."""
     values = (created, "running", config, b"{}", b"{}", None)
     number = connection.execute("INSERT INTO runs VALUES (NULL, '', ?, ?, ?, ?, ?, ?, 0)", values).lastrowid or 0
     name = run_id(created, number)
@@ -89,7 +89,7 @@ def insert_run(connection: sqlite3.Connection, created: str, config: bytes) -> i
 
 
 def update_run(run: RunInfo, status: str, result: EvalResult, row_count: int) -> tuple[str, list[Any]]:
-    """The statement that puts down how a run ended, and its values."""
+    """Make the SQL statement, with its values, that records how a run ended."""
     # Not strict JSON: a cost may be infinite.
     numbers = [json.dumps(each, default=float).encode() for each in (result.summary, result.timing)]
     values: list[Any] = [
@@ -104,7 +104,7 @@ def update_run(run: RunInfo, status: str, result: EvalResult, row_count: int) ->
 
 
 def read_run(number: int, *values: Any) -> RunInfo:
-    """A run from its columns; with the status DAMAGED when they are not as they were written."""
+    """Read a run from its columns; with the status DAMAGED when their checksum is wrong."""
     *columns, checksum = values
     try:
         if sum_values(number, *columns) != checksum:
@@ -117,7 +117,7 @@ def read_run(number: int, *values: Any) -> RunInfo:
 
 
 def unpack_answer(record: Any, identity: int, example: Mapping[str, Any]) -> StoredAnswer:
-    """An answer from its record; Damaged when it is not as it was written."""
+    """Read an answer from its record; Damaged when its checksum is wrong."""
     return _to_answer(load(record, about_one(identity)), example)
 
 
@@ -130,7 +130,7 @@ def _to_answer(content: Any, example: Mapping[str, Any]) -> StoredAnswer:
 
 
 def find_response(content: Any, example: Mapping[str, Any]) -> str:
-    """The response in what a record of an answer holds."""
+    """Find the response in the content of an answer's record."""
     packed = content["processed"]
     response: str | None = packed["changed"].get("response")
     return unpack_processed(packed, example)["response"] if response is None else response
@@ -139,7 +139,7 @@ def find_response(content: Any, example: Mapping[str, Any]) -> str:
 def unpack_record(
     row: Any, response: int | None, record: Any, example_id: int, key: bytes | None, example: Mapping[str, Any] | None
 ) -> RunRecord:
-    """A row of a run with its answer; Damaged when it cannot be shown as it was.
+    """Read a row of a run with its answer; Damaged when either is.
 
     Without its example (None) it can be, unless the response was part of that.
     """

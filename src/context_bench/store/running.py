@@ -1,4 +1,4 @@
-"""Who runs: a run that is under way holds a lock, which ends with its process, however that ends."""
+"""Locks of runs that are under way: each ends with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunningMark:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """The run has come to its end."""
+        """Release the lock at the end of the run."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._path)

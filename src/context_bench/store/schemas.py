@@ -50,7 +50,7 @@ random places for each of them. `again` is a row's id once more: rows are copied
 
 
 def _find_layout(connection: sqlite3.Connection) -> str:
-    """Which version made the tables: "" for none; two of them changed within one schema."""
+    """Find the version that made the tables, "" for none; two of them changed within one schema."""
     query = "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'"
     columns: dict[str, set[str]] = {}
     for table, column in connection.execute(query):
@@ -120,7 +120,7 @@ _SEALS: tuple[tuple[str, int, Callable[..., bytes]], ...] = (
 
 
 def _execute_all(connection: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: `executescript` would end the transaction."""
+    """Execute statements one by one, as `executescript` would end the transaction."""
     for statement in script.split(";"):
         connection.execute(statement)
 
@@ -166,7 +166,7 @@ def _from_1a(connection: sqlite3.Connection) -> None:
 
 
 def _rewrite_summary(summary: bytes) -> bytes:
-    """A summary in which a number that JSON has not was written as null: a cost was infinite, others not there."""
+    """Rewrite a summary of an old store, where infinity and NaN were both written as null."""
     try:
         systems = orjson.loads(summary)
         for numbers in systems.values():
@@ -178,7 +178,7 @@ def _rewrite_summary(summary: bytes) -> bytes:
 
 
 def _rewrite_answer(body: bytes, example: bytes | None) -> bytes:
-    """An answer in which a response that is the context was listed among what stayed the same."""
+    """Rewrite an answer of an old store, where a response equal to the context was listed as unchanged."""
     try:
         record = orjson.loads(body)
         packed = record["processed"]

@@ -68,7 +68,7 @@ class Answer(Protocol):
 
 
 class Store(Reader):
-    """One directory with one database; any number of threads and processes.
+    """A folder with one database, for any number of threads and processes.
 
     A record that is damaged is named in a warning, and is as good as not there. `failure` says why nothing more can be
     written, if so.
@@ -150,7 +150,7 @@ class Store(Reader):
         return known
 
     def find_answer(self, key: bytes, example: Mapping[str, Any]) -> tuple[int, StoredAnswer, bytes] | None:
-        """The newest answer under a response key: its id, itself, and its record."""
+        """Find the newest answer under a response key: its id, the answer, and its record."""
         identity = self._answer_ids.get(key)
         if identity is None:
             return None
@@ -168,7 +168,7 @@ class Store(Reader):
             return None
 
     def find_rows(self, wanted: Sequence[tuple[bytes | None, Mapping[str, Any]]]) -> list[FoundRow | None]:
-        """For each row key and example the newest finished row, and the answer in it."""
+        """Find the newest finished row of each key, with the id and record of its answer; None where there is none."""
         ids = [self._row_ids.get(key) if key else None for key, _ in wanted]
         known = self._read_rows([identity for identity in ids if identity is not None])
         self._found = {}
@@ -192,7 +192,7 @@ class Store(Reader):
         return response, row, record
 
     def _read_rows(self, ids: list[int]) -> dict[int, tuple[Any, ...]]:
-        """The columns of each row, and its answer; not of one whose answer is gone."""
+        """Read the columns of each row, and its answer; rows whose answer is gone are left out."""
         rows: dict[int, tuple[Any, ...]] = {}
         for start in range(0, len(ids), _MANY):
             some = ids[start : start + _MANY]
@@ -217,7 +217,7 @@ class Store(Reader):
     # -- putting down
 
     def example_id(self, run: RunInfo, place: int, key: bytes) -> int:
-        """The id of an example: that under which it was found, or a new one."""
+        """Return the id of an example: the one in the store, or a new one."""
         return self._example_ids.get(key) or identity_of(run.number, place)
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
@@ -227,7 +227,7 @@ class Store(Reader):
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
     ) -> int:
-        """Keep the answer of a run at a place; without a key it is not looked for again. Its id."""
+        """Store the answer of a run at a place, and return its id; without a key it is never found again."""
         body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
         self._put(Batch.answer, identity, key, body)
@@ -273,7 +273,7 @@ class Store(Reader):
         return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
-        """Keep what an evaluator said."""
+        """Store the scores of an evaluator."""
         self._put(Batch.other, "scores", key, seal(to_bytes(scores), key))
 
     def put_row(
@@ -286,7 +286,7 @@ class Store(Reader):
         row: EvalRow,
         record: bytes | None = None,
     ) -> None:
-        """Keep the row of a run at a place; without a key it is not looked for again.
+        """Store the row of a run at a place; without a key it is never found again.
 
         `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
         """
@@ -307,7 +307,7 @@ class Store(Reader):
         self._count_row(run)
 
     def flush_copies(self) -> None:
-        """Write down what `copy_row` has gathered."""
+        """Queue the copies that `copy_row` has gathered."""
         if self._copied:
             copies, self._copied = self._copied, []
             self._put(Batch.copy, self._shift, copies)
@@ -341,7 +341,7 @@ class Store(Reader):
         self._at_once(partial(remove_run, run=run.number))
 
     def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Change something and wait until it is done."""
+        """Run `work` in a transaction of its own, and wait until it is committed."""
         connection = connect(self.directory)
         try:
             with self._explain_failures():

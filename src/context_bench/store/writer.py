@@ -49,7 +49,7 @@ class Copy(NamedTuple):
 
 
 class Batch:
-    """Gathers rows of tables, so that one statement takes many of them.
+    """The writes between two commits, gathered so that one statement inserts many rows.
 
     An answer waits here for its row, which mostly follows at once: both are then written as one. Without a key
     nothing is looked for again.
@@ -67,14 +67,14 @@ class Batch:
         self._size = 0
 
     def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
-        """An example, unless it is there; one that is known was when it was looked for."""
+        """Add an example, unless it is there; `known` says that it was there when it was looked for."""
         self._examples.append((identity, key, sealed := seal_one(body, identity, key)))
         self._size += len(sealed)
         if not known:
             self._keys["example"].append((key, identity))
 
     def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
-        """An answer, for which there may be a row soon."""
+        """Add an answer, whose row may follow."""
         self._answers[identity] = sealed = seal_one(body, identity)
         self._size += len(sealed)
         if key is not None:
@@ -89,7 +89,7 @@ class Batch:
         body: bytes,
         record: bytes | None = None,
     ) -> None:
-        """A row, together with its answer if that came just before it.
+        """Add a row, together with its answer if that was added just before.
 
         `record` is an answer that was found in the store: it is kept if it has been removed since.
         """
@@ -112,7 +112,7 @@ class Batch:
         record: bytes | None,
         new_example: tuple[bytes, bytes, bool] | None,
     ) -> None:
-        """A row with its answer and its example, each unless it is there: `new_example` has key, content and `known`.
+        """Add a row with its answer and its example; `new_example` is its key, content and `known`, None if stored.
 
         The example comes after the row: who removes runs meanwhile sees that it is used.
         """
@@ -123,19 +123,19 @@ class Batch:
             self.example(example, *new_example)
 
     def copy(self, shift: int, copies: Sequence[Copy]) -> None:
-        """Rows of earlier runs as rows of this one, each `shift` further on."""
+        """Add rows of earlier runs as rows of this one, with ids that are higher by `shift`."""
         self._copies.append((shift, copies))
 
     def other(self, table: str, *values: Any) -> None:
-        """A row of any other table, in place of one with the same key."""
+        """Add a row of any other table; it replaces one with the same key."""
         self._others.setdefault(table, []).append(values)
 
     def change(self, statement: str, *values: Any) -> None:
-        """Any other statement."""
+        """Add any other statement, which is executed first."""
         self._changes.append((statement, values))
 
     def write(self, connection: sqlite3.Connection) -> None:
-        """Everything, within the transaction that is open."""
+        """Write everything, within the transaction that is open."""
         for statement, values in self._changes:
             connection.execute(statement, values)
         for shift, copies in self._copies:
@@ -152,7 +152,7 @@ class Batch:
 
 
 def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
-    """Copy rows by one statement; those removed since they were found are written anew, with what they need."""
+    """Copy rows by one statement; those removed meanwhile are written anew, with their answers and examples."""
     marks = ",".join("?" * len(copies))
     old = [each.found[0] for each in copies]
     statement = (
@@ -174,7 +174,7 @@ def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy
 
 
 def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
-    """Pack the keys of each run into one piece; mostly there is one run."""
+    """Make the rows of the table of keys: one block for each run, of which there is mostly one."""
     runs: dict[int, KeyIds] = {}
     for each in keys:
         runs.setdefault(each[1] >> PLACES, []).append(each)
@@ -189,7 +189,7 @@ def _insert(
     otherwise: str = "",
     together: int = _ROWS,
 ) -> None:
-    """Many rows in one statement: each statement hands the interpreter's lock over and back, each row need not."""
+    """Insert many rows by one statement: each statement hands the interpreter's lock over and back."""
     for start in range(0, len(rows), together):
         part = rows[start : start + together]
         row = "(" + ",".join("?" * len(part[0])) + ")"
@@ -198,7 +198,7 @@ def _insert(
 
 
 class Writer:
-    """Gathers what is put down and commits it in batches.
+    """Gathers writes and commits them in batches, in a thread of its own.
 
     The first failure (a full disk, say) is kept in `failure`, and `on_failure` is told; what was committed before it
     stays.

@@ -9,8 +9,8 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
-from context_bench.refs import check_arguments
-from context_bench.traits import SystemTraits, may_read_gold, system_traits
+from context_bench.refs import check_arguments, check_plain
+from context_bench.traits import SystemTraits, is_endpoint, may_read_gold, system_traits
 from context_bench.types import Example, MemorySystem, System
 
 __all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "rename_system"]
@@ -78,6 +78,9 @@ def adapt(system: Any) -> System:
     if isinstance(system, System):
         if not isinstance(system.name, str) or not system.name:
             raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
+        if not is_endpoint(system):
+            check_plain(system, "process", "aprocess")
+            check_plain(system, "process_conversation", "aprocess_conversation")
         return system
     if callable(system):
         check_arguments(system, 1, "a system must take one argument, the example")

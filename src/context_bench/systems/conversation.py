@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from context_bench.errors import BadOutput, SystemFailure
+from context_bench.refs import check_awaitable
 from context_bench.systems.prompts import Message, is_open, open_turns
 from context_bench.traits import can_await_turns
 from context_bench.types import Example
@@ -30,12 +31,12 @@ def ask(system: Any, example: Example) -> Awaitable[Any]:
     """Ask an asynchronous system: one reply, or one for each open turn if it can do that."""
     if has_open_turns(example) and can_await_turns(system):
         return _ask_each(system, example["turns"])
-    reply: Awaitable[Any] = system.aprocess(example)
+    reply: Awaitable[Any] = check_awaitable(system.aprocess(example), system, "aprocess")
     return reply
 
 
 async def _ask_each(system: Any, turns: Sequence[Message]) -> Example:
-    return in_one(await system.aprocess_conversation(turns))
+    return in_one(await check_awaitable(system.aprocess_conversation(turns), system, "aprocess_conversation"))
 
 
 async def answer_turns(reply_to: Callable[[Example], Awaitable[Example]], turns: Sequence[Message]) -> list[Message]:

@@ -15,9 +15,9 @@ class Budget:
         if ratio is not None and budget is not None:
             raise UsageError("give a ratio or a budget, not both")
         if ratio is not None and not (_is_number(ratio) and 0 <= ratio <= 1):
-            raise UsageError(f"ratio is the share of tokens that is kept, from 0 to 1, not {ratio!r}")
+            raise UsageError(f"ratio must be the share of tokens that is kept, from 0 to 1 (got {ratio!r})")
         if budget is not None and not (_is_number(budget) and budget >= 0 and float(budget).is_integer()):
-            raise UsageError(f"budget is a number of tokens, not {budget!r}")
+            raise UsageError(f"budget must be a number of tokens (got {budget!r})")
         self.ratio = default_ratio if ratio is None and budget is None else ratio
         self.budget = None if budget is None else int(budget)
 

@@ -27,7 +27,7 @@ class Truncate:
 
     def __init__(self, ratio: float | None = None, budget: int | None = None, keep: str = "head") -> None:
         if keep not in _KEEPS:
-            raise UsageError(f"keep is {', '.join(_KEEPS[:-1])} or {_KEEPS[-1]}, not {keep!r}")
+            raise UsageError(f"keep must be {', '.join(_KEEPS[:-1])} or {_KEEPS[-1]} (got {keep!r})")
         self.budget = Budget(ratio, budget)
         self.keep = keep
         self.name = "truncate"

@@ -32,7 +32,7 @@ def find_refusal(headers: Mapping[str, str], own: str, names: Collection[str]) -
 
 
 def _bare_host(text: str) -> str:
-    """The name or address of a Host header, without its port."""
+    """Return the name or address of a Host header, without its port."""
     text = text.strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]

@@ -22,7 +22,7 @@ _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """The host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 is any free one."""
+    """Read the host and the port of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; port 0 is any free one."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or any(char in host for char in "/@ ?#"):
         raise UsageError(f"{text!r} is not an address to listen on: write :PORT or HOST:PORT, such as :9100")
@@ -38,7 +38,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def url_of(host: str, port: int) -> str:
-    """The URL of a server that listens there, as this machine reaches it."""
+    """Return the URL by which this machine reaches a server that listens there."""
     host = _EVERYWHERE.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -71,7 +71,7 @@ def _find_first_outgoing_port() -> int:
 
 
 def port_of(url: str) -> int:
-    """The port of a proxy's URL."""
+    """Return the port of a proxy's URL."""
     try:
         return urlsplit(url).port or 80
     except ValueError:

@@ -157,14 +157,14 @@ class Shared:
         return find_label(self._answerer)
 
     async def open(self) -> None:
-        """One more tap."""
+        """Count one more tap; the first opens the answerer."""
         async with self._turn:
             if self._users == 0:
                 await self._answerer.open()
             self._users += 1
 
     async def close(self) -> None:
-        """One tap less."""
+        """Count one tap less; the last closes the answerer."""
         async with self._turn:
             self._users -= 1
             if self._users == 0:

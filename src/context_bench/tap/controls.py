@@ -20,7 +20,7 @@ CONTROLS: dict[str, Any] = {"floor": ClosedBook, "ceiling": Oracle, "direct": Pa
 
 
 class Control:
-    """Asks the model one of the prompts that a proxy is held against.
+    """Asks the model without the proxy, for one of the prompts that a proxy is compared with.
 
     Args:
         name: One of CONTROLS.

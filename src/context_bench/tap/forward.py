@@ -148,7 +148,7 @@ class _Chunks:
 
 
 def _make_payload(request: Incoming) -> bytes | BytesIO | None:
-    """The body to send; a large one in pieces, as one write would hold up everybody else."""
+    """Return the body to send; a large one in pieces, as one write would hold up every other request."""
     if not request.body and request.method != "POST":
         return None
     body = remove_marks(request.body)
@@ -197,7 +197,7 @@ def _filter_request_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filter_reply_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Headers of a reply, repeated ones as often as they came; the body has no encoding any more."""
+    """Return the headers of a reply that are passed on; the body is decoded by then, so its encoding is left out."""
     from multidict import CIMultiDict
 
     dropped = _HOP_BY_HOP | {"content-length"} | _list_named(headers.get("Connection"))
@@ -207,7 +207,7 @@ def _filter_reply_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _list_named(connection: str | None) -> set[str]:
-    """Headers that a Connection header declares to be meant for the next hop alone."""
+    """List the headers that a Connection header declares to be for the next hop alone."""
     return {name.strip().lower() for name in (connection or "").split(",")}
 
 
@@ -217,13 +217,13 @@ def _is_streamed(response: ClientResponse) -> bool:
 
 
 def _may_be_large(response: ClientResponse) -> bool:
-    """Whether it is to be passed on as it comes, so that the tap can limit what is held of it."""
+    """Whether a reply may be so large that it is passed on as it comes, and not held as a whole."""
     size = response.content_length
     return size is None or size > _PIECE or "Content-Encoding" in response.headers
 
 
 def _find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a server; none for this machine."""
+    """Find the proxy that the environment names for a server; None for this machine."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None

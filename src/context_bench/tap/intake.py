@@ -76,7 +76,7 @@ class Share:
         self._budget, self._held = budget, 0
 
     async def take(self, size: int) -> None:
-        """Hold so much more."""
+        """Take so many more bytes of the budget."""
         if self._budget.free >= size:
             self._budget.free -= size
         else:
@@ -84,13 +84,13 @@ class Share:
         self._held += size
 
     def give_back(self, keep: int = 0) -> None:
-        """Hold no more than this."""
+        """Give bytes back to the budget, down to this many."""
         self._held, spare = keep, self._held - keep
         self._budget.give_back(spare)
 
     @property
     def growing(self) -> asyncio.Lock:
-        """Held by the one body that may grow beyond what it has taken: two might wait for each other."""
+        """The lock of the one body that may grow beyond what it has taken, as two might wait for each other."""
         return self._budget.growing
 
 

@@ -63,17 +63,17 @@ class Ticket:
 
     @cached_property
     def texts(self) -> set[str]:
-        """Its texts, by which a call that repeats them is recognised."""
+        """The texts of the request, by which a call that repeats them is recognised."""
         return _list_texts(self.prompt)
 
     @cached_property
     def phrases(self) -> set[Phrase]:
-        """Its phrases, by which a call with changed texts is recognised."""
+        """The phrases of the request, by which a call with changed texts is recognised."""
         return find_phrases(self.prompt.texts() if self.prompt else ())
 
 
 class _Index(Generic[T]):
-    """Which tickets have a text or a phrase; a call is looked up in it, not held against every ticket."""
+    """Maps texts and phrases to the tickets that have them, so that a call is not compared with every ticket."""
 
     def __init__(self, read: Callable[[Ticket], set[T]]) -> None:
         self._read = read
@@ -166,7 +166,7 @@ class Matcher:
         return found or [*self._open.values(), Ticket(None, recorded=True)]
 
     def _find_by_texts(self, prompt: Prompt) -> list[Ticket]:
-        """Find the one request that has all texts of a call as they are, one of them alone: most calls are such."""
+        """Find the one request that has all texts of a call unchanged, and one of them that no other request has."""
         self._texts.update(self._list_known())
         owners = [self._texts.find_owners(text) for text in _list_texts(prompt)]
         if not any(len(each) == 1 for each in owners):

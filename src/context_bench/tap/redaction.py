@@ -30,7 +30,7 @@ _LEAST = 8
 
 
 class Redactor:
-    """The secrets of one request."""
+    """Masks the secrets of one request in whatever is kept of it."""
 
     __slots__ = ("_known", "_values")
 
@@ -46,20 +46,20 @@ class Redactor:
         return f"Redactor({len(self._values)} secrets)"
 
     def text(self, data: bytes) -> str:
-        """A body as it may be kept."""
+        """Mask the secrets in a body."""
         text = self.line(data.decode("utf-8", "replace"))
         if not any(is_secret_name(found[1]) for found in _NAME.finditer(text)):
             return text
         return _mask_fields(text)
 
     def line(self, text: str) -> str:
-        """A path or the value of a header as it may be kept."""
+        """Mask the secrets in a path, or in the value of a header."""
         for value in self._values:
             text = text.replace(value, MASK)
         return text
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Headers as they may be kept."""
+        """Mask the secrets in headers."""
         return {
             name: MASK if may_name_secret(name) or value in self._known else self.line(value)
             for name, value in headers.items()
@@ -67,7 +67,7 @@ class Redactor:
 
 
 def _mask_fields(text: str) -> str:
-    """A body without the keys in its fields; in what a model reads, a field of such a name is data, and stays."""
+    """Mask the values of key-like fields in a body, but not in what a model reads: there such a field is data."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:  # a stream, whose tokens have names too
@@ -85,7 +85,7 @@ def _mask_field(found: re.Match[str]) -> str:
 
 
 def _list_forms(value: str) -> Iterator[str]:
-    """A value as it may be repeated: whole, without its scheme (`Bearer KEY`), one of several cookies."""
+    """List the forms of a secret that may come back: whole, without its scheme (`Bearer KEY`), one of the cookies."""
     yield value
     for part in re.split("[;,]", value):
         part = part.strip()
@@ -98,5 +98,5 @@ def _list_forms(value: str) -> Iterator[str]:
 
 
 def _add_escaped(forms: Iterable[str]) -> set[str]:
-    """Texts, and how they stand in JSON."""
+    """Return the texts, and each as JSON escapes it."""
     return {each for form in forms for each in (form, json.dumps(form)[1:-1], form.replace("/", "\\/"))}

@@ -66,7 +66,7 @@ class Rules:
         self._rules, self.source = rules, source
 
     def answer(self, document: Mapping[str, Any]) -> Answer:
-        """The answer of the first rule that fits."""
+        """Return the answer of the first rule that fits."""
         prompt = read_prompt(document)
         texts = prompt.texts() if prompt else []
         schema = name_schema(document)
@@ -125,7 +125,7 @@ def _read_rule(item: Any, where: str) -> _Rule:
 
 
 def read_answer(item: Any, where: str) -> Answer:
-    """The answer in a rule, or in what a function returned."""
+    """Read the answer in a rule, or in what a function returned."""
     _check(item, where, _KINDS)
     status = item.get("status", 500 if "error" in item else 200)
     if not 200 <= status <= 599:
@@ -169,7 +169,7 @@ def _check(item: Any, where: str, kinds: Mapping[str, tuple[type, ...]]) -> None
 
 
 def _read_call(call: Any, number: int, where: str) -> ToolCall:
-    """A tool call in our form, or in OpenAI's."""
+    """Read a tool call in our form, or in OpenAI's."""
     inner = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise DataError(f"{where}: a tool call must have a name and arguments")

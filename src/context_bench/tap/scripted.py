@@ -113,7 +113,7 @@ class Scripted:
 
 
 def _answer_echo(document: dict[str, Any]) -> Answer:
-    """The text of the last message of the user that has any."""
+    """Answer with the text of the user's last message that has any."""
     for message in reversed(document["messages"]):
         if isinstance(message, dict) and message.get("role") == "user":
             text = read_text(message.get("content"))

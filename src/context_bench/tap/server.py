@@ -216,7 +216,7 @@ def _explain(error: OSError, host: str, port: int) -> str:
 
 
 async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamResponse:
-    """Say why a request is not taken; the rest of it is not waited for."""
+    """Answer a request that is refused with the reason, without reading the rest of it."""
     from aiohttp import web
 
     reply = build_error(refused.status, str(refused), find_dialect(request.path))
@@ -269,7 +269,7 @@ async def _stream(
     redactor: Redactor,
     share: Share,
 ) -> web.StreamResponse:
-    """Send a body chunk by chunk; whatever breaks it off breaks off the reply too, never ends it."""
+    """Send a body chunk by chunk; if it breaks off, the reply is cut, and not ended as if it were whole."""
     from aiohttp import web
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
@@ -300,7 +300,7 @@ async def _stream(
 
 
 def _cut(request: web.Request) -> None:
-    """Close the connection without ending the reply."""
+    """Close the connection without ending the reply, so that the client sees that it is not whole."""
     transport = request.transport
     if transport is None:
         return

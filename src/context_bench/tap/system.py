@@ -222,7 +222,7 @@ class Tapped:
 
 
 async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
-    """Wait for an answer; an error gets what the tap saw of all requests of the example: they were paid for."""
+    """Await an answer; add what the tap saw of the example to an error, since those requests were paid for."""
     with gather_exchanges() as seen:
         try:
             return await answer

@@ -44,7 +44,7 @@ _gathered: ContextVar[list[dict[str, Any]] | None] = ContextVar("exchanges of th
 
 @contextmanager
 def gather_exchanges() -> Iterator[list[dict[str, Any]]]:
-    """A list that gets the record of each exchange of this task: an example that fails late was paid for early on."""
+    """Collect the exchanges of this task in a list, also those of an example that fails in the end."""
     gathered: list[dict[str, Any]] = []
     token = _gathered.set(gathered)
     try:
@@ -118,7 +118,7 @@ class WatchedEndpoint:
         return exchange
 
     def _begin(self, sending: _Sending) -> None:
-        """Note that a request is in flight: it is alone there, or none of them is."""
+        """Note that a request is in flight; where there are several, none of them is `alone`."""
         others = self._in_flight - {sending}
         for each in (*others, sending) if others else ():
             each.alone = False
@@ -160,7 +160,7 @@ class WatchedEndpoint:
         ).as_dict(since)
 
     def _record_failure(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
-        """Record a request that came to nothing: all that its attempts set off."""
+        """Record a request that failed, with all calls that its attempts caused."""
         calls = [call for ticket in tickets for call in ticket.calls]
         unmatched = _find_unmatched(tickets)
         return Seen(
@@ -175,7 +175,7 @@ class WatchedEndpoint:
 
 
 def _find_unmatched(tickets: Iterable[Ticket]) -> list[Call]:
-    """Find the calls that may belong to a request and cannot be told."""
+    """Find the calls that may belong to a request, but cannot be matched to it alone."""
     return list({id(call): call for ticket in tickets for call in ticket.unmatched}.values())
 
 

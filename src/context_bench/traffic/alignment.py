@@ -37,7 +37,7 @@ def align(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[Span, Span, 
 
 
 def _find_runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    """Find what is the same, as long as it goes on. Pieces that only one side has can be left out of the search."""
+    """Find the runs of equal pieces; pieces that only one side has are left out of the search."""
     there, here = set(new), set(old)
     places = [place for place, piece in enumerate(old) if piece in there]
     others = [place for place, piece in enumerate(new) if piece in here]
@@ -79,7 +79,7 @@ def _count_common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _match_all(old: Sequence[str], new: Sequence[str]) -> list[Match]:
-    """Find as many as there can be."""
+    """Find as many equal pieces as possible, in order; for short stretches."""
     blocks = Indel.editops(old, new).as_matching_blocks()
     return [(block.a, block.b, block.size) for block in blocks if block.size]
 

@@ -149,7 +149,7 @@ def _add_lost(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) 
 
 
 def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
-    """Add what all calls come to."""
+    """Add the facts of all calls together: tokens read and written, savings, bills."""
     answered = [(exchange, call) for exchange in exchanges for call in exchange.answered_calls]
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in answered)
     facts.written_tokens = _count_written((call for _, call in answered), count)
@@ -196,7 +196,7 @@ def _add_times(facts: RowFacts, exchanges: Sequence[Exchange]) -> None:
 
 
 def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
-    """Add what depends on which calls gave the answers."""
+    """Add the facts that depend on which calls gave the answers."""
     answers = find_answers(exchanges)
     if isinstance(answers, str):
         facts.answer_unknown = None if any(exchange.silent for exchange in exchanges) else answers

@@ -120,7 +120,7 @@ def get_tokenizer(tokenizer: str | Tokenizer | None = None) -> Tokenizer:
 def _adapt_tokenizer(tokenizer: Callable[[str], Any]) -> Tokenizer:
     """Accept both kinds of callable that people have: one that counts, and one that encodes."""
     if not callable(tokenizer):
-        raise UsageError(f"a tokenizer is a name or a callable, not {type(tokenizer).__name__}")
+        raise UsageError(f"a tokenizer must be a name or a callable (got a {type(tokenizer).__name__})")
     seen = tokenizer("a")
     turn = threading.Lock()  # long texts are counted in threads, and not everybody's tokenizer can be shared by them
 
@@ -132,7 +132,7 @@ def _adapt_tokenizer(tokenizer: Callable[[str], Any]) -> Tokenizer:
         return lambda text: int(encode(text))
     # The length of a mapping, as tokenizers of models return, is its number of fields.
     if isinstance(seen, str | Mapping) or not isinstance(seen, Sized):
-        raise UsageError(f"a tokenizer returns a number or a list of tokens, not {type(seen).__name__}")
+        raise UsageError(f"a tokenizer must return a number or a list of tokens (it returned a {type(seen).__name__})")
     return lambda text: len(encode(text))
 
 

@@ -77,7 +77,7 @@ def _fetch(
 
 
 def _write(target: Path, records: Iterable[Any], on_record: Callable[[], None]) -> None:
-    """Write all of it or nothing: a download that breaks off leaves no file that looks complete."""
+    """Write a file as a whole or not at all: a download that breaks off leaves no file that looks complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".part")
     with unfinished.open("w", encoding="utf-8") as out:

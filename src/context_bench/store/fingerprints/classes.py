@@ -40,7 +40,7 @@ _CONTENTS: tuple[tuple[type, Any], ...] = (
 
 
 def list_members(kind: type) -> Iterator[tuple[str, Any]]:
-    """The members of a class that may change what it does, by name; generated ones by what they are made from."""
+    """List the members of a class that may change what it does, by name; generated ones by what they are made from."""
     if issubclass(kind, enum.Enum):
         yield "(members)", [(name, member.value) for name, member in kind.__members__.items()]
     if dataclasses.is_dataclass(kind):
@@ -57,7 +57,7 @@ def list_members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _describe_field(field: Any) -> tuple[Any, ...]:
-    """A field of a dataclass: what it is when nothing is given, and whether it can be."""
+    """Describe a field of a dataclass: its default, and whether it has one."""
     missing = dataclasses.MISSING
     values = [None if each is missing else (each,) for each in (field.default, field.default_factory)]
     return (field.name, *values, field.init, field.kw_only)
@@ -97,7 +97,7 @@ def _is_slot(member: Any) -> bool:
 
 
 def find_state(value: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of an object, those in slots included."""
+    """Return the attributes of an object, those in slots included."""
     yield from getattr(value, "__dict__", {}).items()
     for kind in type(value).__mro__:
         for name, member in vars(kind).items():

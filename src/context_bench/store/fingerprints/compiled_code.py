@@ -53,7 +53,7 @@ class Uses:
 
 
 def describe_code(code: CodeType) -> tuple[Any, ...]:
-    """The code without its place: no file, no line, no module."""
+    """Describe code without its place: the same function in another file or line is described the same."""
     return (
         *(code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
         *(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
@@ -74,7 +74,7 @@ def _describe_constant(value: Any) -> Any:
 
 @lru_cache(maxsize=2048)
 def find_uses(code: CodeType) -> Uses:
-    """The names, attributes and imports of code."""
+    """Find the names, attributes and imports that code uses."""
     loads: set[tuple[str, tuple[str, ...], bool, str | None]] = set()
     imports: list[Import] = []
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOISE]
@@ -104,7 +104,7 @@ def _follow_attributes(steps: list[dis.Instruction], place: int) -> tuple[tuple[
 
 
 def _find_text(steps: list[dis.Instruction]) -> str | None:
-    """The text in a call `f("text", ...)` whose arguments are all plain names or values."""
+    """Find the text in a call `f("text", ...)` whose arguments are all plain names or values."""
     for count, step in enumerate(steps):
         if step.opname in _CALLS:
             text = steps[0].argval if count and steps[0].opname == "LOAD_CONST" else None

@@ -81,7 +81,7 @@ def fingerprint_of(component: Any) -> str | None:
 
 
 def _find_declared(component: Any) -> Any:
-    """The component's own `fingerprint`; () when it has none."""
+    """Return the component's own `fingerprint`; () when it has none."""
     parts = find_parts(component)
     if parts and is_ours(type(component)) and not declares_fingerprint(type(component)):  # one of our wrappers
         found = [fingerprint_of(part) for part in parts]
@@ -105,7 +105,7 @@ class Describer:
         self._reached: dict[str, None] = {}
 
     def describe_component(self, component: Any) -> str:
-        """One digest for a component, all that it reaches, and what the modules around do when they are imported."""
+        """Compute one digest of a component, all that it reaches, and what its modules do when they are imported."""
         own = self.describe(component)
         effects: list[str] = []
         for name in self._list_reached():
@@ -113,14 +113,14 @@ class Describer:
         return digest(repr(own), *sorted(effects)).hex()
 
     def _list_reached(self) -> Iterator[str]:
-        """The user's modules, those included that are found on the way."""
+        """List the user's modules, those included that are found on the way."""
         done = 0
         while done < len(self._reached):
             yield list(self._reached)[done]
             done += 1
 
     def describe(self, value: Any) -> Any:
-        """A value as a text or a digest; Unknown when it has no such form."""
+        """Describe a value by a text or a digest; Unknown when that cannot be done."""
         if type(value) in _PLAIN:
             return (type(value).__name__, repr(value))
         if id(value) not in self._known:
@@ -189,7 +189,7 @@ class Describer:
         return ("instance", self.describe(kind), self.describe(read_content(value)), self.describe(state))
 
     def _describe_foreign(self, value: Any) -> Any:
-        """An object of a class that is not the user's: a few kinds tell all of themselves, the others nothing."""
+        """Describe an object of a library's class; Unknown for all but a few kinds, which show their content."""
         kind = type(value)
         if name := _find_own_name(value):
             return (*_name(kind), name)
@@ -283,13 +283,13 @@ class Describer:
         return self.describe(value)
 
     def _describe_missing(self, owner: ModuleType) -> Any:
-        """An attribute that a module makes when it is asked for."""
+        """Describe an attribute that a module makes when it is asked for."""
         if find_module_home(owner.__name__) != USER:
             return _name(owner)
         return self.describe(vars(owner).get("__getattr__"))
 
     def _describe_loaded(self, loader: Any, text: str | None, space: dict[str, Any]) -> Any:
-        """Code that is brought in by a text; Unknown unless the text is written there."""
+        """Describe code that is imported by a name in a text; Unknown unless the text is a literal."""
         if text is None or loader is sys.modules:
             raise Unknown
         if loader in (builtins.eval, builtins.exec):
@@ -303,7 +303,7 @@ class Describer:
         return self._files.describe_module(text)
 
     def _describe_namespace(self, space: Mapping[str, Any]) -> Any:
-        """All that a module holds."""
+        """Describe everything that a module holds."""
         self._reach(str(space.get("__name__")))
         named = [name for name in sorted(space) if not name.startswith("__") or name == "__getattr__"]
         return ("module", [(name, self.describe(space[name])) for name in named])
@@ -316,7 +316,7 @@ class Describer:
         return (*_name(value), *self._find_extension(str(value.__module__)))
 
     def _find_extension(self, module: str) -> Iterator[str]:
-        """The digest of a compiled module of the user's own."""
+        """Compute the digest of a compiled module of the user's own."""
         path = getattr(sys.modules.get(module), "__file__", None)
         if path and find_home(path) == USER and not path.endswith(".py"):
             yield hash_file(path)
@@ -339,7 +339,7 @@ _MISSING = object()
 
 
 def _name(thing: Any) -> tuple[str, ...]:
-    """Something of a library, by its name and the library's version."""
+    """Describe an object of a library by its name and the library's version."""
     if isinstance(thing, ModuleType):
         return ("library", *describe_library(thing.__name__), name_in_keys(thing.__name__))
     module = str(getattr(thing, "__module__", None) or "builtins")
@@ -347,7 +347,7 @@ def _name(thing: Any) -> tuple[str, ...]:
 
 
 def _find_own_name(value: Any) -> str | None:
-    """The name by which a library itself knows an object: one of its callables, or the only one of its kind."""
+    """Find the name by which a library itself knows an object: one of its callables, or the only one of its kind."""
     if is_own_attribute(value):
         return str(value.__qualname__)
     kind, name = type(value), getattr(value, "__name__", None)
@@ -360,7 +360,7 @@ def _find_own_name(value: Any) -> str | None:
 
 
 def _shallow(value: Any) -> tuple[str, str]:
-    """An order for the members of a set that is the same in every process."""
+    """Return a sort key for a member of a set that is the same in every process."""
     plain = type(value) in _PLAIN
     return type(value).__name__, repr(value) if plain else str(getattr(value, "__qualname__", ""))
 

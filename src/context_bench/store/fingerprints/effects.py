@@ -23,7 +23,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def find_effects(name: str, reached: dict[str, None]) -> Iterator[tuple[CodeType, dict[str, Any]]]:
-    """The statements of a loaded module that do something, with the code and the plain values that they may name.
+    """Find the statements of a loaded module that do something, with the code and plain values that they may name.
 
     The modules of the user's that it imports are added to `reached`.
     """
@@ -52,7 +52,7 @@ def find_effects(name: str, reached: dict[str, None]) -> Iterator[tuple[CodeType
 
 
 def _find_code(module: ModuleType) -> dict[str, Any]:
-    """The functions, classes and modules that a module names; other values may be new each time, as a clock's are."""
+    """Find the functions, classes and modules that a module names; other values may be new each time."""
     return {name: each for name, each in vars(module).items() if isinstance(each, FunctionType | type | ModuleType)}
 
 
@@ -61,7 +61,7 @@ def _is_main(statement: ast.stmt) -> bool:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A statement and what is in it, but for the bodies of functions and classes."""
+    """Yield a statement and the nodes in it, but for the bodies of functions and classes."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _SCOPES):
@@ -69,7 +69,7 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _find_imported(node: ast.AST, package: str) -> Iterator[str]:
-    """The user's modules that a statement imports, and that are loaded."""
+    """Find the loaded modules of the user's that a statement imports."""
     names: list[str] = []
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]

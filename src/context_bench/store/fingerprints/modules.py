@@ -60,7 +60,7 @@ class ModuleFiles:
         self._known: dict[str, str] = {}
 
     def describe_import(self, statement: Import, package: str) -> list[str]:
-        """Everything that an import statement brings in, the packages around it included."""
+        """Describe everything that an import statement brings in, the packages around it included."""
         try:
             name = importlib.util.resolve_name("." * statement.level + statement.name, package or None)
         except ImportError:
@@ -76,7 +76,7 @@ class ModuleFiles:
         return found
 
     def describe_module(self, name: str) -> str:
-        """A module by its file; a library by its version; one that is not there by its absence."""
+        """Describe a module by its file, a library by its version, and a missing one by its absence."""
         if name not in self._known:
             self._known[name] = "itself"
             try:
@@ -112,7 +112,7 @@ class ModuleFiles:
         return ("module", describe_code(code), imports, named, replaced)
 
     def _find_replaced(self, module: ModuleType, tree: ast.Module, code: CodeType) -> Iterator[tuple[str, Any]]:
-        """Functions and plain values of a loaded module that are not what its file says."""
+        """Find functions and plain values of a loaded module that differ from its file."""
         compiled = {each.co_name: each for each in code.co_consts if isinstance(each, CodeType)}
         for name, value in read_literals(tree):
             if name in vars(module) and self._describe(vars(module)[name]) != self._describe(value):
@@ -128,7 +128,7 @@ class ModuleFiles:
 
 
 def read_literals(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """Names that a module sets once, to a value that is written there."""
+    """Read the names that a module sets once, to a literal value."""
     stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -159,7 +159,7 @@ def _loads_module(load: Load) -> bool:
 
 
 def parse_source(path: str) -> ast.Module:
-    """The syntax tree of a file; Unknown when it cannot be read."""
+    """Parse a file; Unknown when it cannot be read."""
     try:
         with open(path, "rb") as file:
             return ast.parse(file.read())
@@ -168,7 +168,7 @@ def parse_source(path: str) -> ast.Module:
 
 
 def parse_text(text: str) -> str:
-    """Source without its comments and layout."""
+    """Parse source text, which drops its comments and layout."""
     try:
         return ast.dump(ast.parse(textwrap.dedent(text)))
     except SyntaxError:
@@ -176,7 +176,7 @@ def parse_text(text: str) -> str:
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:
-    """Where a module would come from; unlike `importlib.util.find_spec` this imports no package on the way."""
+    """Find where a module would come from; unlike `importlib.util.find_spec` this imports no package on the way."""
     loaded: importlib.machinery.ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
         return loaded

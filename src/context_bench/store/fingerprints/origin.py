@@ -27,7 +27,7 @@ USER, LIBRARY, PYTHON, OURS = "user", "library", "python", "ours"
 
 
 def _list_prefixes(*folders: str) -> tuple[str, ...]:
-    """The folders as prefixes of paths, also by their real names where they are linked."""
+    """List the folders as prefixes of paths, also by their real names where they are linked."""
     return tuple({each + os.sep for folder in folders for each in (folder, os.path.realpath(folder))})
 
 
@@ -113,7 +113,7 @@ def describe_library(module: str, path: str | None = None) -> tuple[str, ...]:
 
 @cache
 def _find_versions(site: str, top: str) -> tuple[str, ...]:
-    """The versions of the distributions in a folder that a package comes from; without any, a digest of its files."""
+    """Find the versions of the distributions that a package comes from; without any, a digest of its files."""
     records = _list_records(site)
     named = [path for path in records if _project_name(path) == _normalize(top) and top in _list_packages(path)]
     owners = named or [path for path in records if top in _list_packages(path)]
@@ -138,7 +138,7 @@ def _project_name(path: str) -> str:
 
 @cache
 def _list_packages(path: str) -> frozenset[str]:
-    """The names that a distribution brings along, from the lists that its installer left."""
+    """List the packages of a distribution, from the lists that its installer left."""
     try:
         named = Path(path, "top_level.txt").read_text(encoding="utf-8", errors="replace").split()
     except OSError:
@@ -152,7 +152,7 @@ def _list_packages(path: str) -> frozenset[str]:
 
 
 def _describe_distribution(path: str) -> str:
-    """Name and version; what was installed from a folder or an address may change under the same version."""
+    """Return name and version; of one that was installed from a folder or an address, a digest of its list of files."""
     name = os.path.basename(path)
     if path.endswith(".egg-info"):
         return f"{name} {_read_version(Path(path, 'PKG-INFO') if os.path.isdir(path) else Path(path))}"
@@ -167,7 +167,7 @@ def _read_version(path: Path) -> str:
 
 
 def hash_file(path: str | os.PathLike[str]) -> str:
-    """A digest of a file's content."""
+    """Compute a digest of a file's content."""
     return blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
 
 
@@ -179,7 +179,7 @@ def _hash_files(site: Path, top: str) -> str:
 
 
 def _find_files(site: Path, top: str) -> Iterator[Path]:
-    """The code of a package that has no metadata."""
+    """Find the code files of a package that has no metadata."""
     for path in site.glob(f"{top}*"):
         if path.is_dir() and path.name == top:
             yield from (each for each in path.rglob("*") if each.suffix in (".py", ".so", ".pyd"))

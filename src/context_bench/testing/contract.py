@@ -1,0 +1,184 @@
+"""The rules that a part breaks, gathered while a check uses it; and the types of its optional members."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from context_bench.errors import MissingExtra, describe
+
+__all__ = ["MEMBERS", "ContractError", "Rules"]
+
+
+class ContractError(AssertionError):
+    """A part breaks its contract; `broken` has a sentence for each rule."""
+
+    def __init__(self, broken: Sequence[str]) -> None:
+        super().__init__("\n".join(broken))
+        self.broken = list(broken)
+
+
+# -- optional members
+
+Member = tuple[str, Callable[[Any], bool]]
+"""The type that an optional member must have, in words, and a test of a value for it."""
+
+
+def _needs_nothing(method: Any) -> bool:
+    try:
+        inspect.signature(method).bind()
+    except TypeError:
+        return False
+    except ValueError:  # built in, with no signature to look at
+        return True
+    return True
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
+
+
+def _are_formats(value: Any) -> bool:
+    return isinstance(value, Mapping) and _are_texts([*value.keys(), *value.values()])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_METHOD: Member = "a method", callable
+_ACTION: Member = "a method without arguments", lambda value: callable(value) and _needs_nothing(value)
+_PREPARE: Member = (
+    "an `async def` method without arguments",
+    lambda value: inspect.iscoroutinefunction(value) and _needs_nothing(value),
+)
+_SWITCH: Member = "True or False", lambda value: isinstance(value, bool)
+_TEXT: Member = "a text or None", lambda value: value is None or isinstance(value, str)
+_TEXTS: Member = "a tuple of texts", _are_texts
+
+MEMBERS: dict[str, dict[str, Member]] = {
+    "System": {
+        **dict.fromkeys(("aprocess", "process_conversation", "aprocess_conversation"), _METHOD),
+        "prepare": _PREPARE,
+        "finish": _ACTION,
+        "fingerprint": _TEXT,
+        "reads_gold": _SWITCH,
+        "sends_elsewhere": _SWITCH,
+        "model": _TEXT,
+    },
+    "Dataset": {"__len__": _ACTION},
+    "Evaluator": {
+        "score_fields": _TEXTS,
+        "ascore": _METHOD,
+        "slow": _SWITCH,
+        "needs_answer": _SWITCH,
+        "version": ("a number or a text", lambda value: _is_number(value) or isinstance(value, str)),
+        "fingerprint": _TEXT,
+        "prepare": _PREPARE,
+        "finish": _ACTION,
+    },
+    "Metric": {
+        "start": _ACTION,
+        "by_dataset": _TEXTS,
+        "columns": ("a dict of keys and formats", _are_formats),
+        "score_field": _TEXT,
+        "threshold": ("a number or None", lambda value: value is None or _is_number(value)),
+    },
+    "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
+}
+"""The optional members that the docstring of each Protocol in `types.py` names, and what each must be."""
+
+_ABSENT = object()
+
+
+# -- rules
+
+
+class Rules:
+    """Uses a part as a run would, and collects the rules that it breaks.
+
+    Args:
+        part: What it is, with its article: "a system".
+    """
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+        self.broken: list[str] = []
+
+    def check(self, kept: bool, rule: str) -> None:
+        """Note a rule that is broken, once."""
+        sentence = f"{self._part} {rule}"
+        if not kept and sentence not in self.broken:
+            self.broken.append(sentence)
+
+    def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call what a run would call, and return what it gives; None where it raises, which breaks a rule."""
+        try:
+            return function(*arguments)
+        except (MissingExtra, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises breaks the rule
+            self.check(False, f"must not raise in {what} (it raised {describe(error)})")
+            return None
+
+    def call_twice(self, what: str, function: Callable[..., Any], *given: Any, left: str, same: str) -> Any:
+        """Call what a run would call, and again: it must leave what it is given as it was, and give the same again.
+
+        Args:
+            what: The method, for the sentence.
+            function: What is called.
+            given: What it is called with.
+            left: The rule that it breaks by a change of what it is given.
+            same: The rule that it breaks by another result.
+        """
+        before = copy.deepcopy(given)
+        first = self.call(what, function, *given)
+        self.check(given == before, left)
+        if first is not None:
+            again = self.call(f"{what} for the second time", function, *given)
+            self.check(again == first or repr(again) == repr(first), same)  # numbers may be NaN, which equals nothing
+        return first
+
+    def take(self, adapt: Callable[[Any], Any], part: Any, kind: str) -> Any:
+        """Take a part as a run does, and check its name and its optional members; ContractError if it cannot be."""
+        adapted = self.call(f"being taken as {self._part}", adapt, part)
+        if adapted is None:
+            self.stop()
+        self.check(isinstance(adapted.name, str) and bool(adapted.name), "must have a text as its `name`")
+        self.check_members(part, kind)
+        return adapted
+
+    def check_members(self, part: Any, kind: str) -> None:
+        """Check the types of the optional members that a part has.
+
+        Args:
+            part: A part.
+            kind: The name of its Protocol.
+        """
+        for name, (what, holds) in MEMBERS.get(kind, {}).items():
+            try:
+                value = getattr(part, name, _ABSENT)
+            except Exception as error:  # noqa: BLE001 - a property of somebody else's
+                self.check(False, f"must have {what} as its `{name}` (it raised {describe(error)})")
+                continue
+            if value is not _ABSENT and not holds(value):
+                self.check(False, f"must have {what} as its `{name}` (got {_show(value)})")
+
+    def finish(self) -> None:
+        """Raise ContractError where a rule is broken."""
+        if self.broken:
+            self.stop()
+
+    def stop(self) -> NoReturn:
+        """Raise ContractError with the rules that are broken so far."""
+        raise ContractError(self.broken)
+
+
+def _show(value: Any) -> str:
+    if inspect.isroutine(value):
+        kind = "an `async def`" if inspect.iscoroutinefunction(value) else "a `def`"
+        return kind if _needs_nothing(value) else f"{kind} that needs arguments"
+    text = repr(value)
+    return text if len(text) <= 80 else f"a {type(value).__name__}"
