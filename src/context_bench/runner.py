@@ -6,7 +6,7 @@ import asyncio
 import platform
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from context_bench.distribution import find_namesake
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
+from context_bench.engine.look_order import LookOrder, order_for_looks
 from context_bench.engine.progress import Progress
 from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.scoring import Scorer, check_threshold
@@ -44,7 +45,7 @@ from context_bench.traits import (
     sends_elsewhere,
     system_traits,
 )
-from context_bench.types import Metric, System
+from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
 __all__ = ["aevaluate", "evaluate"]
@@ -76,6 +77,8 @@ def evaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    stop_when_decided: bool = False,
+    seed: int = 0,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -115,6 +118,9 @@ def evaluate(
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
         margin: A difference of scores within it does not matter; 0.02 by default.
         aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
+        stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
+            order: all of them are read before the run. `config["looks"]` says what was not run.
+        seed: For that order.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -151,6 +157,8 @@ def evaluate(
             baseline=baseline,
             margin=margin,
             aa=aa,
+            stop_when_decided=stop_when_decided,
+            seed=seed,
         )
     )
 
@@ -212,6 +220,8 @@ async def aevaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    stop_when_decided: bool = False,
+    seed: int = 0,
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -264,10 +274,24 @@ async def aevaluate(
         **(config or {}),
     }
     source = read_examples(examples, max_examples)
+    if stop_when_decided:
+        plan.order = _draw_order(plan, source, seed)
+        source = iter(plan.order.examples)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:
         return await execute_plan(plan, source, record, None)
     return await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
+
+
+def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
+    """Put all examples in the order of the looks, if there is anything to decide."""
+    baseline, competing = plan.list_competing()
+    if baseline is None or not competing:
+        raise UsageError(
+            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it: "
+            "add --system passthrough"
+        )
+    return order_for_looks(source, seed, plan.scorer.find_cluster_field)
 
 
 def _describe_plan(plan: Plan) -> dict[str, Any]:
@@ -281,9 +305,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
-        "baseline": choose_baseline(
-            [each.name for each in plan.systems if each.name != plan.twin], plan.baseline, plan.controls
-        ),
+        "baseline": plan.list_competing()[0],
         "twin": plan.twin,
         "margin": plan.margin,
         "controls": list(plan.controls),
