@@ -288,8 +288,8 @@ def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
     baseline, competing = plan.list_competing()
     if baseline is None or not competing:
         raise UsageError(
-            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it: "
-            "add --system passthrough"
+            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it, "
+            "other than controls: add a --system"
         )
     return order_for_looks(source, seed, plan.scorer.find_cluster_field)
 

@@ -98,7 +98,8 @@ def explain_verdicts(result: EvalResult) -> list[str]:
         family = sum(not verdict.control for verdict in comparison.verdicts)
         corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
         if looked := result.config.get("looks"):
-            corrected = f", p corrected for {family} comparisons and {looked['looks']} looks, intervals for the looks"
+            many = f"{family} comparisons and " if family > 1 else ""
+            corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
