@@ -191,6 +191,38 @@ def cover_clusters(groups: int, size: int, p: float, within: float, runs: int, s
     return share_covered((clustered_mean(each).interval() for each in drawn), p)
 
 
+CHANGE_CELLS = ((0.0, 0.05), (0.1, 0.05), (0.0, 0.0), (0.3, 0.02))
+"""Share of the baseline's passes that a system loses, and how far the pass rates of both sway with each cluster."""
+
+
+def cover_clustered_changes(
+    groups: int, size: int, lost: float, sway: float, runs: int, alone: int = 0, seed: int = 0
+) -> float:
+    """Coverage of the difference of two systems over clusters, with so many examples that are in none."""
+    source, found = np.random.default_rng(seed), []
+    for _ in range(runs):
+        sizes = source.integers(max(1, size // 2), size * 3 // 2 + 1, groups)
+        rates = source.beta(8, 3, groups) + source.normal(0, sway, (2, groups))
+        # reflected at the ends, so that swaying does not move the mean of one side more than that of the other
+        rates = np.clip(np.where(rates > 1, 2 - rates, np.abs(rates)), 0, 1)
+        passed = source.binomial(sizes, rates)
+        kept = source.binomial(passed[1], 1 - lost)
+        sums = {str(g): [float(a - b), float(n)] for g, (a, b, n) in enumerate(zip(kept, passed[0], sizes))}
+        clusters = ClusterSums(int(sizes.sum()), sums, 0, -1.0, 1.0)
+        found.append((clustered_difference(clusters, _draw_alone(source, alone, lost)), rates[0]))
+    # both sides have the same pass rates but for what is lost
+    truth = -lost * float(np.mean([rate for _, own in found for rate in own]))
+    return share_covered((difference.interval() for difference, _ in found), truth)
+
+
+def _draw_alone(source: np.random.Generator, n: int, lost: float) -> PairedSums:
+    """Pairs of examples that are in no cluster, with the same difference on average."""
+    rates = source.beta(8, 3, n)
+    first, second = source.random(n) < rates * (1 - lost), source.random(n) < rates
+    up, down = int((first & ~second).sum()), int((second & ~first).sum())
+    return PairedSums(n, up - down, up + down, up, down, 1.0 if up + down else 0.0)
+
+
 # Ratios and quantiles
 
 
@@ -302,6 +334,23 @@ def alarm_looks(families: int, systems: int = 9, planned: int = 500, seed: int =
     return alarmed / families, used / (families * systems * planned)
 
 
+def alarm_clustered_looks(families: int, systems: int = 9, groups: int = 20, size: int = 10, seed: int = 0) -> float:
+    """The same over conversations, each whole at a look: the pass rate of a system is off by 0.05 in each of them."""
+    source, alarmed = np.random.default_rng(seed), 0
+    for _ in range(families):
+        rates = np.clip(source.beta(8, 3, groups) + source.normal(0, 0.05, (systems + 1, groups)), 0.01, 0.99)
+        arms = (source.random((systems + 1, groups * size)) < np.repeat(rates, size, axis=1)) * 1.0
+        words = []
+        for arm in arms[1:]:
+            looks = Looks(groups * size, margin=0.0, comparisons=systems)
+            for place, (one, two) in enumerate(zip(arm.tolist(), arms[0].tolist())):
+                if looks.add(place, one, two, str(place // size)):
+                    break
+            words.append(looks.verdict.word if looks.verdict else "")
+        alarmed += any(word in ("better", "worse") for word in words)
+    return alarmed / families
+
+
 def run_looks(first: Array, second: Array, **options: Any) -> Looks:
     """Hand a whole run over, in order, until it is settled."""
     looks = Looks(len(first), margin=0.0, **options)
@@ -350,6 +399,7 @@ def main() -> None:
     _print("9 systems by 3 datasets, Holm", alarm_families(1000))
     _print("the same, 10 conversations; taken as single questions", *alarm_clustered_families(1000))
     _print("9 systems, five looks; examples used", *alarm_looks(1000))
+    _print("the same, 20 conversations of 10", alarm_clustered_looks(1000))
     _print("planted: 5 points, n = 500, 10% discordant (over 90%)", find_planted(runs))
     for difference in (0.05, 0.03):
         _print(f"five looks, true difference {difference}: found, used", *power_of_looks(500, difference))
@@ -376,6 +426,10 @@ def _print_intervals(runs: int) -> None:
     for p, within in CLUSTER_CELLS:
         cells = ((20, 10), (10, 20), (10, 150))
         _print(f"pass rate {p}, correlation {within}", *(cover_clusters(*cell, p, within, runs) for cell in cells))
+    for lost, sway in CHANGE_CELLS:
+        found = [cover_clustered_changes(*cell, lost, sway, runs) for cell in ((20, 10), (10, 20), (10, 150))]
+        _print(f"difference, {lost:.0%} lost, sway {sway}", *found)
+    _print("the same, 10 of 20 and 100 alone", cover_clustered_changes(10, 20, 0.1, 0.05, runs, alone=100))
     print("\nquantiles: simulated, exact")
     for share, n in ((0.5, 30), (0.5, 100), (0.95, 100), (0.99, 500)):
         _print(f"quantile {share}, n = {n}", cover_quantile(share, n, runs), cover_quantile_exactly(share, n))

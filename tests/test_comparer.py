@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.comparer import Comparer
-from context_bench.comparison import Comparison, read_value
+from context_bench.comparison import Comparison, DollarSaving, read_value
 from context_bench.results import EvalRow
 from context_bench.stats import holm
 from rows import failed_row, make_row
@@ -109,9 +109,43 @@ def test_repeats_are_one_example() -> None:
         for repeat in range(3)
     ]
     (verdict,) = _must(_compare(rows, repeats=3)).verdicts
-    assert (verdict.n, verdict.interval.method) == (30, "clusters")
-    alone = _must(_compare(rows)).verdicts[0]
-    assert verdict.p > alone.p  # thirty answers to ten examples know less than thirty examples
+    once = _must(_compare([row for row in rows if not row.repeat])).verdicts[0]
+    assert (verdict.n, verdict.groups, verdict.word) == (10, None, once.word)
+    assert (verdict.interval.low, verdict.p) == pytest.approx((once.interval.low, once.p))  # the same answers again
+    late = _must(_compare(rows[:-1], repeats=3)).verdicts[0]  # one answer did not come: the other two count
+    assert (late.n, late.interval.low) == (10, pytest.approx(once.interval.low))
+
+
+def test_a_row_without_a_group_is_a_cluster_of_its_own() -> None:
+    rows = [*_rows("a", BASELINE), *_rows("b", SYSTEM)]
+    for row, group in zip(rows, "AABBCCDDE " * 2):
+        row.metadata = {} if group == " " else {"cluster": group}
+    (verdict,) = _must(_compare(rows)).verdicts
+    assert (verdict.interval.method, verdict.groups, verdict.n) == ("clusters", 6, 10)
+    assert verdict.to_dict()["groups"] == verdict.to_dict()["interval"]["groups"] == 6
+
+
+def test_dollars_go_by_example_and_cluster() -> None:
+    def priced(groups: str, repeats: int) -> DollarSaving:
+        rows = [
+            make_row(1.0, system=name, example_id=place, repeat=repeat, metadata=_price(name, group))
+            for place, group in enumerate(groups)
+            for name in ("a", "b")
+            for repeat in range(repeats)
+        ]
+        comparer = Comparer(("a", "b"), "a", read_value("score", "score", 0.7), repeats=repeats)
+        comparer.add(rows)
+        return _must(comparer.compare(margin=0.5)).savings["b"]
+
+    def _price(name: str, group: str) -> dict[str, Any]:
+        spent = 0.01 if name == "a" else 0.002 * (ord(group) - ord("A"))
+        return {"cost_usd": spent, "cluster": group}
+
+    shared, again = priced("AABBCCDDEE", 1), priced("AABBCCDDEE", 3)
+    # saved 10, 8, 6, 4, 2 dollars of a thousand; by document: 6 ± t(4) · √10/√5
+    assert shared.per_1k.value == pytest.approx(6.0)
+    assert (shared.per_1k.low, shared.per_1k.groups) == (pytest.approx(6 - 2.776445 * math.sqrt(2)), 5)
+    assert (again.per_1k.low, again.pairs) == (pytest.approx(shared.per_1k.low), 10)
 
 
 def test_a_control_never_wins_and_corrects_no_other() -> None:

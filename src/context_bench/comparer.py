@@ -1,14 +1,15 @@
 """Rows of all systems, paired with those of the baseline as they come.
 
 Only sums are kept, so that a run that keeps no rows has verdicts too; a row waits until its partners are there. An
-errored row counts as 0, as in every mean; the verdict without errored pairs stands beside it. What a system scores on a
-dataset where nothing could be scored is not compared.
+errored row counts as 0, as in every mean; the verdict without errored pairs stands beside it. The answers of a system
+to one example are averaged first. What a system scores on a dataset where nothing could be scored is not compared.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +18,18 @@ from context_bench.repeated_answers import RepeatedAnswers
 from context_bench.stats import (
     DEFAULT_MARGIN,
     TOO_FEW,
+    AnsweredExample,
     DatasetPairs,
     Interval,
     NoiseFloor,
     PairedSums,
+    PairSums,
     ScoredRow,
     Verdict,
+    average_answers,
     judge_family,
     noise_of_repeats,
     noise_of_twins,
-    paired_difference,
 )
 from context_bench.stats import Comparison as PairedRuns
 
@@ -35,28 +38,37 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparer"]
 
-Key = tuple[str, Any, int]
+Key = tuple[str, Any]
+"""Dataset and id of an example."""
 
 
 class _Answer(NamedTuple):
-    """The part of a row that is kept until its partners are there."""
+    """The part of a row that is kept until its partners are there; of several answers to one example, their mean."""
 
-    scored: ScoredRow
+    scored: ScoredRow | AnsweredExample
     dollars: float | None
     is_estimate: bool
+
+
+def _average(answers: Sequence[_Answer]) -> _Answer:
+    """Make one of all answers of a system to one example."""
+    known = [each.dollars for each in answers if each.dollars is not None]
+    scored = average_answers([each.scored for each in answers if isinstance(each.scored, ScoredRow)])
+    return _Answer(scored, sum(known) / len(known) if known else None, any(each.is_estimate for each in answers))
 
 
 class _Dollars:
     """Costs of a system and of the baseline, on the examples where both are known."""
 
     def __init__(self) -> None:
-        self.pairs = PairedSums()
+        self.pairs = PairSums()
         self.known = self.estimated = 0
 
     def add(self, own: _Answer, baseline: _Answer) -> None:
         """Add the two answers to one example."""
         if own.dollars is not None and baseline.dollars is not None:
-            self.pairs.add(baseline.dollars, own.dollars)
+            group = own.scored.group if own.scored.group is not None else baseline.scored.group
+            self.pairs.add(baseline.dollars, own.dollars, None if group is None else f"{own.scored.dataset} {group}")
             self.estimated += own.is_estimate or baseline.is_estimate
         self.known += own.dollars is not None or baseline.dollars is not None
 
@@ -73,7 +85,7 @@ class _Dollars:
         notes = [f"an estimate for {self.estimated:,} of {n:,} examples"] if self.estimated else []
         if n < self.known:
             notes.append(f"{self.known - n:,} examples whose cost is known of one system alone are left out")
-        saved = paired_difference(self.pairs, scores=False).interval().multiply(1000)
+        saved = self.pairs.difference(scores=False).interval().multiply(1000)
         return DollarSaving(saved, n, "; ".join(notes))
 
 
@@ -116,6 +128,7 @@ class Comparer:
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._scored: set[tuple[str, str]] = set()
         self._unscored: set[tuple[str, str]] = set()
+        self._answers: dict[tuple[str, Key], list[_Answer]] = {}
         self._baseline_rows: dict[Key, _Answer] = {}
         self._waiting: dict[Key, dict[str, _Answer]] = {}
         self._paired: dict[Key, int] = {}
@@ -131,11 +144,21 @@ class Comparer:
             self._add(row)
 
     def _add(self, row: EvalRow) -> None:
-        key = (row.dataset, row.example_id, row.repeat)
-        answer = self._take(row)
+        key, answer = (row.dataset, row.example_id), self._take(row)
+        if self._again is None:
+            self._place(row.system, key, answer)
+            return
         if row.system == self.baseline:
-            if self._again is not None:
-                self._again.add(row, answer.scored.value)
+            self._again.add(row, answer.scored.value)
+        answers = self._answers.setdefault((row.system, key), [])
+        answers.append(answer)
+        if len(answers) == self._repeats:
+            del self._answers[row.system, key]
+            self._place(row.system, key, _average(answers))
+
+    def _place(self, system: str, key: Key, answer: _Answer) -> None:
+        """Pair what a system made of an example with what the baseline did, or let it wait for that."""
+        if system == self.baseline:
             waiting = self._waiting.pop(key, {})
             for name, other in waiting.items():
                 self._pair(name, other, answer)
@@ -143,12 +166,22 @@ class Comparer:
                 self._baseline_rows[key] = answer
                 self._paired[key] = len(waiting)
         elif (baseline := self._baseline_rows.get(key)) is not None:
-            self._pair(row.system, answer, baseline)
+            self._pair(system, answer, baseline)
             self._paired[key] += 1
             if self._paired[key] >= len(self._sums):  # all have come: nothing of the example has to be kept
                 del self._paired[key], self._baseline_rows[key]
         else:
-            self._waiting.setdefault(key, {})[row.system] = answer
+            self._waiting.setdefault(key, {})[system] = answer
+
+    def _close(self) -> Comparer:
+        """Return a comparer that takes the answers there are for all, where some of an example have not come."""
+        if not self._answers:
+            return self
+        closed = copy.deepcopy(self)
+        for (system, key), answers in closed._answers.items():
+            closed._place(system, key, _average(answers))
+        closed._answers = {}
+        return closed
 
     def _take(self, row: EvalRow) -> _Answer:
         metadata, score, failed = row.metadata, self._read(row), row.error is not None
@@ -157,7 +190,9 @@ class Comparer:
         elif not failed:
             self._unscored.add((row.system, row.dataset))
         cluster, dollars = metadata.get("cluster"), metadata.get("cost_usd")
-        scored = ScoredRow(str(row.example_id), row.dataset, score, None if cluster is None else str(cluster), failed)
+        # with repeats an example that shares nothing is the cluster of its own answers, which are averaged here
+        group = None if cluster is None or cluster == row.example_id else str(cluster)
+        scored = ScoredRow(str(row.example_id), row.dataset, score, group, failed)
         known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
         return _Answer(scored, dollars if known else None, metadata.get("cost_is_estimate") is True)
 
@@ -168,7 +203,7 @@ class Comparer:
         pairs = datasets.get(own.scored.dataset)
         if pairs is None:
             pairs = datasets[own.scored.dataset] = DatasetPairs()
-        pairs.add_pair(own.scored, baseline.scored, repeats=self._repeats > 1)
+        pairs.add_pair(own.scored, baseline.scored)
         self._dollars[name].add(own, baseline)
         if name == self._twin:
             values = own.scored.value, baseline.scored.value
@@ -179,9 +214,7 @@ class Comparer:
         """List what was paired on datasets where both sides could be scored."""
         found = {}
         for name, sums in self._sums.items():
-            datasets = {
-                tag: pairs for tag, pairs in sums.datasets.items() if pairs.pairs.n and self._is_known(name, tag)
-            }
+            datasets = {tag: pairs for tag, pairs in sums.datasets.items() if pairs.n and self._is_known(name, tag)}
             if datasets:
                 found[name] = PairedRuns(datasets)
         return found
@@ -196,7 +229,7 @@ class Comparer:
         metric: str | None = None,
         margin: float = DEFAULT_MARGIN,
         controls: Iterable[str] = (),
-        notes: Sequence[str] = (),
+        settled: Mapping[str, Verdict] | None = None,
     ) -> Comparison | None:
         """Decide what can be said so far; None where no pair has a score on both sides.
 
@@ -204,8 +237,11 @@ class Comparer:
             metric: The name of what is compared; by default that of the score.
             margin: A difference within it does not matter.
             controls: Systems that never win.
-            notes: What has to be known to read it.
+            settled: Verdicts by looks, on systems that were stopped by those: nothing else may be said of them, by
+                dataset neither.
         """
+        if (closed := self._close()) is not self:
+            return closed.compare(metric, margin, controls, settled)
         measured = self._list_measured()
         if not measured:
             return None
@@ -215,8 +251,9 @@ class Comparer:
         verdicts = judge_family(
             [sums.contrast(name, control=name in never_win) for name, sums in paired.items()], margin=margin
         )
+        verdicts = [(settled or {}).get(each.name, each) for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
-        if len(tags) > 1:
+        if len(tags) > 1 and not settled:
             places = [(name, tag) for tag in tags for name, sums in paired.items() if tag in sums.datasets]
             family = [
                 PairedRuns({tag: paired[name].datasets[tag]}).contrast(name, control=name in never_win)
@@ -224,7 +261,7 @@ class Comparer:
             ]
             for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
                 by_dataset.setdefault(tag, []).append(verdict)
-        said = list(notes)
+        said = []
         if metric in SCORE_NAMES:
             metric = "macro_score" if len(tags) > 1 else "mean_score"
         elif len(tags) > 1:
@@ -241,13 +278,16 @@ class Comparer:
         if twin is not None:
             sums = PairedSums()
             for each in twin.datasets.values():
-                sums.merge(each.pairs)
+                sums.merge(each.join())
+            noise = noise_of_twins(sums, flips=self._flips)
+            if noise.nothing_seen:
+                return noise
             width = twin.difference().interval()  # by clusters and over several datasets, as the differences are
-            return replace(noise_of_twins(sums, flips=self._flips), floor=(width.high - width.low) / 2)
+            return replace(noise, floor=(width.high - width.low) / 2)
         if self._again is None:
             return None
         noise = noise_of_repeats(self._again.total(), answers=self._repeats)
-        return None if math.isnan(noise.floor) else noise
+        return None if math.isnan(noise.flips) else noise
 
     def _find_savings(self, verdicts: Sequence[Verdict]) -> dict[str, DollarSaving]:
         known = {verdict.name: verdict for verdict in verdicts}

@@ -11,20 +11,26 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
-from context_bench.stats import Interval, NoiseFloor, Verdict
+from context_bench.stats import FIRST, Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
 __all__ = [
+    "LOOKED",
     "SCORE_NAMES",
     "Comparison",
     "DollarSaving",
     "check_margin",
     "choose_baseline",
+    "explain_first_samples",
     "find_empty_score",
+    "find_first_samples",
+    "mark_samples",
+    "mark_verdict",
     "name_twin",
     "read_intervals",
+    "read_settled",
     "read_value",
 ]
 
@@ -34,6 +40,12 @@ SCORE_NAMES = (None, "score", "mean_score", "macro_score")
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
 _TWIN = "{} (again)"
+
+LOOKED = (
+    "systems of this run were stopped when they were decided (--stop-when-decided), which these p-values and intervals "
+    "do not account for: its own verdicts do"
+)
+"""The note on verdicts that are made of such a run afterwards."""
 
 
 def name_twin(baseline: str) -> str:
@@ -74,6 +86,51 @@ def find_empty_score(config: Mapping[str, Any], summary: Mapping[str, Mapping[st
         "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there, "
         "and --reader URL has a model answer"
     )
+
+
+def find_first_samples(config: Mapping[str, Any]) -> list[str]:
+    """Find the datasets of a run whose first examples were taken, which are not a random draw."""
+    return [tag for tag, how in (config.get("samples") or {}).items() if how == "first"]
+
+
+def explain_first_samples(tags: Sequence[str]) -> str:
+    """Say what follows for intervals and verdicts: they hold for those examples, and may not for others."""
+    names = ", ".join(tags)
+    return f"the first examples of {names} are not a random draw: --sample random makes intervals hold for all"
+
+
+def _mark(interval: Interval) -> Interval:
+    """Mark an interval over examples that are not a random draw; one that has a mark keeps it."""
+    return interval if interval.mark else replace(interval, mark=FIRST)
+
+
+def mark_samples(
+    intervals: dict[str, dict[str, Interval]], config: Mapping[str, Any]
+) -> dict[str, dict[str, Interval]]:
+    """Mark the intervals that stand on datasets whose first examples were taken."""
+    first = find_first_samples(config)
+    if not first:
+        return intervals
+    ends = tuple(f"{sign}{tag or 'unknown'}" for tag in first for sign in "@:")
+    return {
+        name: {
+            key: _mark(each) if key.endswith(ends) or not ("@" in key or key.startswith("dataset:")) else each
+            for key, each in own.items()
+        }
+        for name, own in intervals.items()
+    }
+
+
+def mark_verdict(verdict: Verdict) -> Verdict:
+    """Mark the intervals of a verdict over examples that are not a random draw."""
+    narrow = None if verdict.narrow is None else _mark(verdict.narrow)
+    return replace(verdict, interval=_mark(verdict.interval), narrow=narrow)
+
+
+def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
+    """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
+    looked = (config.get("looks") or {}).get("systems") or {}
+    return {name: Verdict.from_dict(each["verdict"]) for name, each in looked.items()}
 
 
 def check_margin(margin: float) -> float:
@@ -167,6 +224,19 @@ class Comparison:
             verdicts=[leave_open(each) for each in self.verdicts],
             by_dataset={tag: [leave_open(each) for each in found] for tag, found in self.by_dataset.items()},
             notes=(*self.notes, f"no verdict: {reason}"),
+        )
+
+    def mark_first(self, tags: Sequence[str]) -> Comparison:
+        """Return it with a mark at the intervals over datasets whose first examples were taken, and a note."""
+        return replace(
+            self,
+            verdicts=[mark_verdict(each) for each in self.verdicts],
+            by_dataset={
+                tag: [mark_verdict(each) for each in found] if tag in tags else found
+                for tag, found in self.by_dataset.items()
+            },
+            savings={name: replace(each, per_1k=_mark(each.per_1k)) for name, each in self.savings.items()},
+            notes=(*self.notes, explain_first_samples(tags)),
         )
 
     def to_dict(self) -> dict[str, Any]:

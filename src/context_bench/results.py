@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from context_bench.comparer import Comparer
 from context_bench.comparison import (
+    LOOKED,
     SCORE_NAMES,
     Comparison,
     check_margin,
     choose_baseline,
     find_empty_score,
+    find_first_samples,
     name_twin,
     read_intervals,
     read_value,
@@ -192,13 +194,17 @@ class EvalResult:
         left = {row.system for row in rows}
         names = [name for name in self.summary if (name in left if keep else systems is None or name in systems)]
         timing = {name: seconds for name, seconds in self.timing.items() if name in names}
-        part = self._with_rows(rows, names, timing)
-        return part if wanted or keep else part._keep_unknown(self.summary, self.notes)
+        if wanted or keep:  # the looks were at all rows
+            config = {key: value for key, value in self.config.items() if key != "looks"}
+            return self._with_rows(rows, names, timing, config)
+        return self._with_rows(rows, names, timing)._keep_unknown(self.summary, self.notes)
 
-    def _with_rows(self, rows: list[EvalRow], names: list[str], timing: dict[str, float]) -> EvalResult:
-        metrics = self.metrics if self.metrics is not None else rebuild_metrics(self.config.get("metrics", ()))
-        summary = summarize(rows, names, metrics, self.config)
-        return EvalResult.from_summary(rows, summary, self.config, metrics, timing)
+    def _with_rows(
+        self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None
+    ) -> EvalResult:
+        config = self.config if config is None else config
+        metrics = self.metrics if self.metrics is not None else rebuild_metrics(config.get("metrics", ()))
+        return EvalResult.from_summary(rows, summarize(rows, names, metrics, config), config, metrics, timing)
 
     def _keep_unknown(
         self, stored: Mapping[str, Mapping[str, float]], notes: Mapping[str, Mapping[str, str]]
@@ -268,8 +274,14 @@ class EvalResult:
         )
         comparer.add(self.rows)
         found = comparer.compare(metric, width, controls)
+        if found is None:
+            return None
         empty = find_empty_score(config, self.summary) if metric in SCORE_NAMES else ""
-        return found.withhold(empty) if found is not None and empty else found
+        first = find_first_samples(config)
+        found = found.mark_first(first) if first else found
+        if config.get("looks"):
+            found = replace(found, notes=(*found.notes, LOOKED))
+        return found.withhold(empty) if empty else found
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""

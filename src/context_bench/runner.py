@@ -53,6 +53,8 @@ def evaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    stop_when_decided: bool = False,
+    seed: int = 0,
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -92,6 +94,9 @@ def evaluate(
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
         margin: A difference of scores within it does not matter; 0.02 by default.
         aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
+        stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
+            order: all of them are read before the run. `config["looks"]` says what was not run.
+        seed: For that order.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -128,6 +133,8 @@ def evaluate(
             baseline=baseline,
             margin=margin,
             aa=aa,
+            stop_when_decided=stop_when_decided,
+            seed=seed,
         )
     )
 
@@ -189,6 +196,8 @@ async def aevaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    stop_when_decided: bool = False,
+    seed: int = 0,
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -216,6 +225,8 @@ async def aevaluate(
         baseline=baseline,
         margin=margin,
         aa=aa,
+        stop_when_decided=stop_when_decided,
+        seed=seed,
     )
     check_run_arguments({**vars(settings), "cache_dir": cache_dir, "store": store, "reuse": reuse})
     if _are_memories(systems):

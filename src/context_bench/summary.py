@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
 from context_bench.comparer import Comparer
-from context_bench.comparison import Comparison, choose_baseline, find_empty_score, read_value
+from context_bench.comparison import (
+    Comparison,
+    choose_baseline,
+    find_empty_score,
+    find_first_samples,
+    mark_samples,
+    read_settled,
+    read_value,
+)
 from context_bench.registry import registry
 from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
@@ -239,12 +247,14 @@ class Summarizer:
             comparison = comparison.withhold(empty)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
+            if first := find_first_samples(config):
+                comparison = comparison.mark_first(first)
         return Summary(
             numbers,
             {name: own for name, own in notes.items() if own},
             columns,
             failures,
-            intervals,
+            mark_samples(intervals, config),
             comparison,
         )
 
@@ -254,7 +264,7 @@ class Summarizer:
         return self._comparer.compare(
             margin=config.get("margin") or DEFAULT_MARGIN,
             controls=config.get("controls") or (),
-            notes=_explain_samples(config),
+            settled=read_settled(config),
         )
 
     def _put_ranks(
@@ -302,16 +312,6 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
             notes[name][key] = saving.note
         if not math.isnan(saving.per_1k.value):
             intervals[name][key] = saving.per_1k
-
-
-def _explain_samples(config: Mapping[str, Any]) -> list[str]:
-    """Say which datasets are no random draw: intervals and verdicts hold for those examples, and may not for others."""
-    first = [tag for tag, how in (config.get("samples") or {}).items() if how == "first"]
-    if not first:
-        return []
-    return [
-        f"the first examples of {', '.join(first)} are not a random draw: --sample random makes intervals hold for all"
-    ]
 
 
 def _suffixes(metrics: Sequence[Metric]) -> list[str | None]:

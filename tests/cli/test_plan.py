@@ -43,6 +43,18 @@ def test_a_pilot_a_lock_and_runs_that_keep_to_it_or_not(tmp_path: Path) -> None:
     assert "not as planned" in shown.stdout
 
 
+def test_the_second_run_of_the_baseline_is_not_planned(tmp_path: Path) -> None:
+    assert called(*SYSTEMS, *DATA, "--aa", "--quiet", cwd=tmp_path).returncode == 0
+    done = called("plan", "last", "-n", "40", "--lock", "plan.json", "--output", "json", cwd=tmp_path)
+    assert [each["system"] for each in json.loads(done.stdout)["systems"]] == ["passthrough", "truncate:ratio=0.5"]
+    assert json.loads((tmp_path / "plan.json").read_text())["systems"] == ["passthrough", "truncate:ratio=0.5"]
+    for more in ((), ("--aa",)):
+        kept = called(*SYSTEMS, *DATA, "--plan", "plan.json", "--quiet", *more, cwd=tmp_path)
+        assert "as planned (plan.json, locked " in kept.stdout
+        assert "not as planned" not in kept.stdout
+    assert "2 earlier runs of the same comparison" in " ".join(kept.stdout.split())
+
+
 def test_a_plan_gives_baseline_and_margin(tmp_path: Path) -> None:
     flags = ("--system", "passthrough", "--system", "truncate:ratio=0.5", "--dataset", "needle:length=300,n=40")
     plan = ("plan", "--spread", "0.2", *flags, "--baseline", "truncate:ratio=0.5", "--margin", "0.05", "-n", "40")

@@ -155,11 +155,15 @@ def test_half_of_the_smaller_side_is_enough_to_pair() -> None:
     assert contest.find_means() == (1.0, 1.0)  # over the pairs alone
 
 
-def test_repeats_of_an_example_are_one_cluster() -> None:
+def test_answers_to_one_example_are_one_pair() -> None:
     rows = [_row(f"{n}", score, repeat=repeat) for n, score in enumerate(OLD) for repeat in (0, 1)]
     runs = [_run(label, {"x": rows}, repeats=2) for label in "AB"]
     contest = _only(compare_runs([_select(each) for each in runs]).contests)
-    assert (contest.difference().method, contest.difference().groups, contest.difference().n) == ("clusters", 4, 8)
+    assert (contest.difference().method, contest.difference().n) == ("paired t", 4)
+    others = [_row(f"{n}", 1.0 - score, repeat=repeat) for n, score in enumerate(OLD) for repeat in (0, 1)]
+    turned = [_run("A", {"x": rows}, repeats=2), _run("B", {"x": others}, repeats=2)]
+    found = _only(compare_runs([_select(each) for each in turned]).contests).found
+    assert found.fixed_count + found.broken_count == len(found.fixed) + len(found.broken) == 4
 
 
 def test_each_run_is_read_once() -> None:

@@ -45,8 +45,6 @@ def test_points_area_and_differences() -> None:
     assert list(curve.span or ()) == [20, 100]
     assert curve.area is not None
     assert curve.area.value == pytest.approx(0.5)
-    # one of four got worse: with two unseen pairs, centre -1/6, variance ((1 + 2)/6 - 1/36)/6, t(3) = 3.18245:
-    # -1.06 is cut
     difference = curve.points[1].difference
     assert difference is not None
     assert (difference.value, difference.low, difference.high) == pytest.approx((-0.25, -1.0, 0.72614), abs=1e-4)

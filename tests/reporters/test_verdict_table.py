@@ -96,6 +96,52 @@ def test_controls_errors_and_samples_are_said() -> None:
     assert "the first examples of needle are not a random draw" in text
 
 
+def test_intervals_over_the_first_examples_have_a_mark_and_one_note() -> None:
+    result = _result(_rows("x", "y"), samples={"x": "first", "y": "random"})
+    lines = TableReporter().render(result).splitlines()
+    assert "first" in lines[5]
+    assert "first" in next(line for line in lines if line.startswith("| bm25") and "worse" in line)
+    notes = [line for line in lines if "not a random draw" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("first: the first examples of x are not a random draw: --sample random")
+    marks = {key: each.mark for key, each in result.intervals[NAMES[1]].items()}
+    assert (marks["mean_score"], marks["macro_score"]) == ("first", "first")
+    assert {marks[key] for key in marks if key.endswith("@x")} <= {"first", "too few"}
+    assert "first" not in {marks[key] for key in marks if key.endswith("@y")}
+    assert result.comparison is not None
+    assert [result.comparison.by_dataset[tag][0].interval.mark for tag in "xy"] == ["first", ""]
+    alone = _result([row for row in _rows() if row.system == "passthrough"], samples={"": "first"})
+    assert "first: the first examples" in TableReporter().render(alone)  # with one system, without a comparison
+    assert EvalResult.from_json(result.to_json()).intervals[NAMES[1]]["mean_score"].mark == "first"
+    found = result.compare(margin=0.1)
+    assert found is not None
+    assert found.verdicts[0].interval.mark == "first"
+
+
+def test_it_says_by_how_many_clusters_it_went() -> None:
+    rows = _rows("x", "y")
+    for row in rows:
+        if row.dataset == "x" and row.example_id:
+            row.metadata = {"cluster": f"c{int(row.example_id) % 6}"}
+    result = _result(rows)
+    text = TableReporter().render(result)
+    # of x 59 in 6 documents and one by itself, of y 60 by themselves
+    assert "intervals: 120 rows count as 67 clusters (rows of one document, conversation or example " in text
+    assert "verdicts: 120 examples count as 67 clusters (those of one document or conversation go together)." in text
+    assert result.intervals["passthrough"]["mean_score"].groups == 67
+    assert result.comparison is not None
+    assert [result.comparison.by_dataset[tag][0].groups for tag in "xy"] == [7, None]
+    assert "clusters" not in TableReporter().render(_result(_rows("x", "y")))
+
+
+def test_a_baseline_that_agrees_with_itself_has_no_floor() -> None:
+    rows = [row for row in _rows() if row.system in NAMES[:2]]
+    again = [make_row(row.scores["score"], system="again", example_id=row.example_id) for row in rows[:60]]
+    text = TableReporter().render(_result([*rows, *again], baseline="passthrough", twin="again"))
+    assert "noise: no disagreement seen: passthrough agrees with itself on all of 60 examples, so at most 6." in text
+    assert "differences up to" not in text
+
+
 def test_by_dataset() -> None:
     text = TableReporter().render(_result(_rows("x", "y")))
     assert "verdicts: difference of macro score, paired by example" in text

@@ -10,7 +10,9 @@ import pytest
 from context_bench.stats import (
     TOO_FEW,
     ClusterSums,
+    Moments,
     PairedSums,
+    RatioSums,
     clustered_difference,
     clustered_mean,
     clustered_ratio,
@@ -67,22 +69,41 @@ def test_differences_of_scores_get_one_change_in_each_direction() -> None:
     assert found.variance == pytest.approx(plain.variance * (4 / (4 + unseen)) ** 2 + unseen / (4 + unseen) ** 2)
 
 
-def test_asking_again_tells_nothing_of_other_examples() -> None:
-    def ask(repeats: int) -> ClusterSums:
-        sums = ClusterSums()
-        for example in range(20):
-            for _ in range(repeats):
-                sums.add(str(example), -1.0 if example == 0 else 0.0)
-        return sums
+def test_an_example_without_a_cluster_is_one_by_itself() -> None:
+    alone = [0.0, 1.0, 0.0, -1.0, 0.5]
+    groups = [*GROUPS, *([value] for value in alone)]
+    pairs, moments = PairedSums(), Moments()
+    for value in alone:
+        pairs.add(value, 0.0)
+    moments.extend([abs(value) for value in alone])
+    for scores in (True, False):
+        found, expected = (
+            clustered_difference(_sums(GROUPS), pairs, scores=scores),
+            clustered_difference(_sums(groups), scores=scores),
+        )
+        assert (found.n, found.groups, found.degrees) == (expected.n, expected.groups, expected.degrees)
+        assert (found.centre, found.variance) == pytest.approx((expected.centre, expected.variance))
+    positive = [[abs(value) for value in group] for group in groups]
+    mean, whole = clustered_mean(_sums(positive[:4]), moments), clustered_mean(_sums(positive))
+    assert (mean.value, mean.size, mean.groups) == (pytest.approx(whole.value), pytest.approx(whole.size), 9)
 
-    once = PairedSums()
-    for example in range(20):
-        once.add(0.0 if example == 0 else 1.0, 1.0)
-    interval = paired_difference(once).interval()
-    for repeats in (2, 3, 20):
-        found = clustered_difference(ask(repeats), repeated=True).interval()
-        assert found.low == pytest.approx(interval.low, abs=0.006)
-        assert found.high == pytest.approx(interval.high, abs=0.006)
+
+def test_a_ratio_with_examples_that_have_no_cluster() -> None:
+    sums, rest, every = ClusterSums(), RatioSums(), ClusterSums()
+    for place in range(400):
+        sent = SOURCE.randrange(500, 1500)
+        left = SOURCE.randrange(100, sent)
+        if place < 200:
+            sums.add(f"c{place // 10}", left, sent)
+            every.add(f"c{place // 10}", left, sent)
+        else:
+            rest.add(left, sent)
+            every.add(f"alone {place}", left, sent)
+    found, expected = clustered_ratio(sums, rest), clustered_ratio(every)
+    assert (found.n, found.groups) == (expected.n, expected.groups) == (400, 220)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high), rel=1e-4
+    )
 
 
 def test_the_mean_is_wilsons_on_the_effective_size() -> None:
@@ -139,7 +160,7 @@ def test_pairs_and_clusters_of_one_agree_when_there_are_many() -> None:
     changes = [SOURCE.choice([-1, 0, 0, 0, 1, 1]) for _ in range(500)]
     pairs = PairedSums(500, sum(changes), sum(map(abs, changes)))
     one, other = paired_difference(pairs), clustered_difference(_sums([[change] for change in changes]))
-    assert other.centre == one.centre
+    assert other.centre == pytest.approx(one.centre)
     assert other.variance == pytest.approx(one.variance, rel=0.01)
 
 

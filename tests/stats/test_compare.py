@@ -104,17 +104,44 @@ def test_groups_make_clusters() -> None:
     assert compare_rows(alone, second).difference().method == "paired t"
 
 
-def test_answers_to_one_example_are_a_cluster() -> None:
+def test_one_row_without_a_group_does_not_switch_clusters_off() -> None:
+    scores = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]
+    groups = [f"c{place // 2}" for place in range(6)]
+    first = [ScoredRow(str(place), "d", score, group=group) for place, (score, group) in enumerate(zip(scores, groups))]
+    first.append(ScoredRow("6", "d", 0.0))
+    second = [ScoredRow(str(place), "d", 0.0) for place in range(7)]
+    sums = ClusterSums()
+    for score, group in zip(scores, [*groups, "its own"]):
+        sums.add(group, score)
+    found, expected = compare_rows(first, second).difference(), clustered_difference(sums)
+    assert (found.method, found.groups, found.n) == ("clusters", 4, 7)
+    assert (found.variance, found.centre) == pytest.approx((expected.variance, expected.centre))
+
+
+def test_answers_to_one_example_are_averaged() -> None:
     scores = {0: [1.0, 0.0, 1.0], 1: [1.0, 1.0, 0.0]}
     first = [ScoredRow(f"e{n}", "d", score, repeat=k) for k, line in scores.items() for n, score in enumerate(line)]
     second = [ScoredRow(f"e{n}", "d", 0.0, repeat=k) for n in range(3) for k in (1, 0)]
-    sums = ClusterSums()
-    for line in scores.values():
-        for n, score in enumerate(line):
-            sums.add(f"e{n}", score)
-    found = compare_rows(first, second, repeats=True)
-    assert found.pairs == 6
-    assert found.difference() == clustered_difference(sums, repeated=True)
+    found = compare_rows(first, second, repeats=(2, 2))
+    assert found.pairs == 3
+    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0))  # means 1, 0.5 and 0.5
+    assert (found.fixed, found.fixed_count) == ([("d", "e0")], 1)  # once, not for each answer
+    once = [ScoredRow(f"e{n}", "d", 0.0) for n in range(3)]
+    assert compare_rows(first, once, repeats=(2, 1)).difference() == found.difference()
+
+
+def test_answers_that_did_not_come_are_left_out_of_their_examples_mean() -> None:
+    first = [
+        ScoredRow("e", "d", 1.0, repeat=0),
+        ScoredRow("f", "d", None, repeat=0),
+        ScoredRow("f", "d", 0.5, repeat=1),
+    ]
+    first.append(ScoredRow("g", "d", None, error=True, repeat=0))
+    first.append(ScoredRow("g", "d", 1.0, repeat=1))
+    second = [ScoredRow(name, "d", 0.0) for name in "efg"]
+    found = compare_rows(first, second, repeats=(2, 1))
+    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0))
+    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, 1.5, 1.25, 2, 0, 1.0))
 
 
 def test_unpaired() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -128,6 +129,19 @@ def test_judging_by_a_verdict(text: str, value: float, error: float, outcome: st
     judgement = parse_condition(text).judge(_verdict(value, error))
     assert judgement.outcome == outcome
     assert judgement.sentence.startswith(f"{text}: {outcome}; the verdict is ")
+
+
+def test_a_verdict_that_errors_decide_says_so() -> None:
+    verdict, gate = replace(_verdict(-0.1, 0.01), word_without_errors="undecided"), parse_condition("verdict is worse")
+    assert "the verdict is worse (undecided without errors): " in gate.judge(verdict).sentence
+    same = replace(verdict, word_without_errors="worse")
+    assert "without errors" not in gate.judge(same).sentence
+
+
+def test_a_sentence_over_the_first_examples_says_so() -> None:
+    interval = Interval(0.5, 0.4, 0.6, n=100, mark="first")
+    sentence = parse_condition("prompt_savings < 0.3").judge(interval).sentence
+    assert sentence.endswith("[0.40, 0.60] (the first examples, not a random draw) with 100 examples")
 
 
 def test_a_verdict_brings_its_90_percent_interval() -> None:

@@ -59,6 +59,16 @@ def test_clusters(bench: Any, groups: int, size: int) -> None:
     assert {cell: share for cell, share in found.items() if share < 0.89} == {}
 
 
+@pytest.mark.parametrize(("groups", "size"), [(20, 10), (10, 20), (10, 150)])
+def test_differences_over_clusters(bench: Any, groups: int, size: int) -> None:
+    found = {cell: bench.cover_clustered_changes(groups, size, *cell, 400) for cell in bench.CHANGE_CELLS}
+    assert {cell: share for cell, share in found.items() if share < 0.89} == {}
+
+
+def test_differences_over_clusters_and_examples_without_one(bench: Any) -> None:
+    assert bench.cover_clustered_changes(10, 20, 0.1, 0.05, 400, alone=100) >= 0.89
+
+
 @pytest.mark.parametrize("tail", [0.3, 0.7])
 def test_savings_and_costs(bench: Any, tail: float) -> None:
     assert 0.92 <= bench.cover_savings(tail, 100, RUNS) <= 0.97
@@ -90,6 +100,7 @@ def test_families_over_conversations_are_seldom_alarmed(bench: Any) -> None:
 
 def test_looking_early_does_not_alarm(bench: Any) -> None:
     assert bench.alarm_looks(100, planned=300)[0] <= 0.065
+    assert bench.alarm_clustered_looks(40) <= 0.065
 
 
 def test_a_planted_difference_is_found(bench: Any) -> None:

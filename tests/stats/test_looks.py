@@ -68,7 +68,7 @@ def test_what_comes_after_the_verdict_or_twice_is_ignored() -> None:
     late.add(0, 1.0, 0.0)
     late.add(0, 0.0, 1.0)
     late.add(1, 1.0, 1.0)
-    assert late._pairs == PairedSums(2, 1.0, 1.0, 1, 0, 1.0)
+    assert late.difference == paired_difference(PairedSums(2, 1.0, 1.0, 1, 0, 1.0))
 
 
 def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() -> None:
@@ -78,7 +78,7 @@ def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() ->
     close = _run(Looks(4000, margin=0.02), _draw(4000, 0.05, 0.05, 2))
     assert close.verdict is not None
     assert close.verdict.word == "equivalent"
-    difference = paired_difference(close._pairs)
+    difference = close.difference
     boundary = look_boundary(close.look, 5, 0.1)
     assert difference.p_above(-0.02) <= scipy.norm.sf(boundary)
 
@@ -102,7 +102,7 @@ def test_at_the_last_look_the_boundary_is_that_of_the_level() -> None:
         pairs += [(1.0, 1.0)] * (1000 - len(pairs))
         looks = _run(Looks(1000, margin=0.0), pairs)
         assert looks.verdict is not None
-        t = scipy.norm.isf(paired_difference(looks._pairs).p_value() / 2)
+        t = scipy.norm.isf(looks.difference.p_value() / 2)
         assert (looks.verdict.word == "better") == (t >= look_boundary(5, 5)) == (looks.verdict.interval.low >= 0)
         assert looks.verdict.narrow is not None
         assert looks.verdict.narrow.low > looks.verdict.interval.low
@@ -119,12 +119,12 @@ def test_a_family_stops_later() -> None:
 
 def test_conversations_are_judged_by_conversation() -> None:
     pairs = _draw(200, 0.4, 0.1, 1)
-    looks = Looks(200, clustered=True)
+    looks = Looks(200)
     for place, pair in enumerate(pairs):
         looks.add(place, *pair, group=f"c{place // 10}")
     assert looks.verdict is not None
     assert looks.verdict.word == "better"
-    assert looks._groups.n == looks.verdict.n
+    assert (looks.difference.method, looks.verdict.groups) == ("clusters", looks.verdict.n // 10)
 
 
 def test_a_run_that_ends_before_its_plan_is_judged_by_the_next_boundary() -> None:
@@ -132,7 +132,7 @@ def test_a_run_that_ends_before_its_plan_is_judged_by_the_next_boundary() -> Non
     short = _run(Looks(400, margin=0.0), pairs)
     assert (short.verdict, short.look) == (None, 1)  # 80 of the 100 were a look
     verdict = short.finish()
-    z = scipy.norm.isf(paired_difference(short._pairs).p_value() / 2)
+    z = scipy.norm.isf(short.difference.p_value() / 2)
     assert 2.04 < z < look_boundary(2, 5)  # enough to be better at the last look, not at the second
     assert (verdict.word, verdict.n) == ("not worse", 100)
     assert short.finish() is verdict
@@ -144,3 +144,26 @@ def test_a_run_that_ends_before_its_plan_is_judged_by_the_next_boundary() -> Non
 def test_fewer_examples_than_looks_are_refused() -> None:
     with pytest.raises(UsageError, match="at least as many as the looks"):
         Looks(4)
+
+
+def test_looks_may_be_of_other_sizes_and_several_may_fall_together() -> None:
+    looks = Looks(100, sizes=[60, 60, 60, 80, 100], margin=0.0)
+    for place in range(60):
+        looks.add(place, 1.0, 0.0 if place < 15 else 1.0)
+    # 15 of 60 got better: z is about 4, beyond the boundary of the second look and not that of the first
+    assert look_boundary(2, 5) < scipy.norm.isf(looks.difference.p_value() / 2) < look_boundary(1, 5)
+    assert (looks.look, looks.verdict and looks.verdict.word) == (2, "better")
+    for wrong in ([60, 100], [60, 50, 70, 80, 100], [20, 40, 60, 80, 99]):
+        with pytest.raises(UsageError, match="one for each look"):
+            Looks(100, sizes=wrong)
+
+
+def test_datasets_weigh_the_same_and_errors_are_told() -> None:
+    looks = Looks(40, margin=0.1)
+    for place in range(40):
+        small = place % 4 == 0
+        looks.add(place, 0.0 if small else 1.0, 1.0, dataset="small" if small else "large", failed=small)
+    verdict = looks.verdict
+    assert verdict is not None
+    assert verdict.difference == -0.5
+    assert (verdict.word, verdict.word_without_errors) == ("worse", "undecided")

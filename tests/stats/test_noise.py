@@ -33,3 +33,18 @@ def test_repeats_feed_the_same_number() -> None:
     assert noise.flips == pytest.approx(10)
     assert noise.share.value == pytest.approx(0.1)
     assert noise.floor == pytest.approx(scipy.t.ppf(0.975, 99) * math.sqrt(12 / 102 / 102))
+
+
+def test_without_any_disagreement_there_is_no_floor() -> None:
+    same, again = noise_of_twins(PairedSums(50)), RepeatSums()
+    for _ in range(50):
+        again.add((1.0, 1.0), 2)
+    for noise in (same, noise_of_repeats(again)):
+        assert noise.nothing_seen
+        assert math.isnan(noise.floor)
+        assert (noise.flips, noise.share.value) == (0, 0)
+        assert noise.to_dict()["floor"] is None
+    graded = PairedSums()
+    for _ in range(50):
+        graded.add(0.9, 0.8)
+    assert not noise_of_twins(graded, flips=0).nothing_seen  # the scores differ, though no pass does

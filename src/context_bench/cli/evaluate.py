@@ -226,6 +226,8 @@ def _evaluate(
             baseline=comparing.baseline,
             margin=comparing.margin,
             aa=options.aa,
+            stop_when_decided=options.stop_when_decided,
+            seed=options.seed,
             config={
                 "command": options.command,
                 "threshold_given": options.threshold is not None,

@@ -134,6 +134,7 @@ class RunOptions:
     baseline: str | None
     margin: float | None
     aa: bool
+    stop_when_decided: bool
     plan: str | None
     repeats: int
     unsafe_code: bool

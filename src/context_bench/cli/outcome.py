@@ -49,6 +49,9 @@ def tell_outcome(result: Any, *, verbose: bool = False) -> None:
         say(f"no --model was given: every server was asked for {result.config['model']}")
     if result.config.get("reused"):
         say(f"{result.config['reused']:,} rows come from the cache, with the latencies of their first run")
+    for name, each in (result.config.get("looks") or {}).get("systems", {}).items():
+        if each["settled"] and each["not_run"]:
+            say(f"{name}: {each['verdict']['word']} at look {each['look']}; {each['not_run']:,} examples were not run")
     tell_stops(result)
     if result.config.get("run"):
         say(f"recorded as run {result.config['run']}")

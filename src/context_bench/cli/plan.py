@@ -103,14 +103,19 @@ def _find_baseline(flags: argparse.Namespace, pilot: EvalResult | None) -> str |
     if pilot is None:
         return choose_baseline(flags.system, flags.baseline) if flags.system else None
     wanted = flags.baseline or pilot.config.get("baseline")
-    chosen = choose_baseline(pilot.systems, wanted, pilot.config.get("controls") or ())
+    chosen = choose_baseline(_list_systems(pilot), wanted, pilot.config.get("controls") or ())
     if chosen is None:
         raise UsageError("the pilot has one system alone: a plan needs a baseline beside it")
     return chosen
 
 
+def _list_systems(pilot: EvalResult) -> list[str]:
+    """List the systems of a pilot without the second run of the baseline."""
+    return [name for name in pilot.systems if name != pilot.config.get("twin")]
+
+
 def _make_lock(flags: argparse.Namespace, pilot: EvalResult | None, margin: float, baseline: str | None) -> Lock:
-    systems = flags.system or (pilot.systems if pilot else [])
+    systems = flags.system or (_list_systems(pilot) if pilot else [])
     datasets = flags.dataset or list((pilot.config.get("datasets") or {}) if pilot else ())
     if flags.max_examples is None:
         raise UsageError("--lock fixes the number of examples: add -n N")

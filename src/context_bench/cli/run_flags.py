@@ -239,6 +239,11 @@ def _add_scoring(group: Any) -> None:
     )
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--aa", action="store_true", help="run the baseline twice, and show the difference between the two as noise")
+    add(
+        "--stop-when-decided",
+        action="store_true",
+        help="end each system as soon as its verdict is settled: five looks, in a random order by --seed",
+    )
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")

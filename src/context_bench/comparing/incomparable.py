@@ -17,7 +17,7 @@ _FACTS = {
     "score_field": ("score fields", "the scores are different things"),
     "threshold": ("thresholds", "passes do not compare; the baseline's threshold is used"),
     "text_fields": ("text fields", "token counts do not compare"),
-    "repeats": ("numbers of repeats", "only repeats that both have are paired"),
+    "repeats": ("numbers of repeats", "the answers of each to an example are averaged"),
 }
 """The facts that each run has one of: how it is called, and what follows where it differs."""
 

@@ -56,9 +56,9 @@ class RunInput:
         return frozenset(self.config.get("controls") or ())
 
     @property
-    def repeats(self) -> bool:
-        """Whether it answered each example several times."""
-        return (self.config.get("repeats") or 1) > 1
+    def repeats(self) -> int:
+        """How often it answered each example."""
+        return int(self.config.get("repeats") or 1)
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,12 @@ def _read_rows(rows: Iterable[EvalRow], score_field: str) -> SystemRows:
 def _score_row(row: EvalRow, score_field: str, content: bytes | None) -> ScoredRow:
     """Take of a row what a comparison needs."""
     cluster = row.metadata.get("cluster")
+    alone = cluster is None or cluster == row.example_id  # the answers to one example are averaged
     return ScoredRow(
         str(row.example_id),
         row.dataset,
         row.scores.get(score_field),
-        None if cluster is None else str(cluster),
+        None if alone else str(cluster),
         row.error is not None,
         row.repeat,
         content,

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.comparing.incomparable import find_differences
 from context_bench.comparing.inputs import RunInput, Selection
-from context_bench.comparison import choose_baseline
+from context_bench.comparison import LOOKED, choose_baseline, find_first_samples, mark_verdict
 from context_bench.errors import UnknownName, UsageError
 from context_bench.stats import (
     DEFAULT_MARGIN,
@@ -57,7 +57,7 @@ class Contest:
 
     def is_paired(self, pairs: DatasetPairs) -> bool:
         """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
-        return pairs.pairs.n >= 2 and 2 * pairs.pairs.n >= min(pairs.first.n, pairs.second.n)
+        return pairs.n >= 2 and 2 * pairs.n >= min(pairs.first.n, pairs.second.n)
 
     def find_difference(self, pairs: DatasetPairs, *, without_errors: bool = False) -> Difference:
         """Give the difference on one dataset: over pairs, or of two means."""
@@ -78,8 +78,8 @@ class Contest:
     def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
         if not self.is_paired(pairs):
             return pairs.first.mean, pairs.second.mean
-        baseline = pairs.baseline_total / pairs.pairs.n
-        return baseline + pairs.pairs.total / pairs.pairs.n, baseline
+        baseline = pairs.baseline_total / pairs.n
+        return baseline + pairs.join().total / pairs.n, baseline
 
     def count_examples(self) -> int:
         """Count the pairs; where nothing is paired, the rows of the smaller side."""
@@ -96,6 +96,7 @@ class RunComparison:
         contests: In the order of the runs.
         warnings: In what the runs differ that a comparison takes for equal.
         left_out: Systems that have no counterpart.
+        first_samples: Datasets of which the first examples were taken, which are not a random draw.
     """
 
     baseline: str
@@ -105,6 +106,7 @@ class RunComparison:
     contests: list[Contest]
     warnings: list[str]
     left_out: list[str]
+    first_samples: list[str] = field(default_factory=list)
 
     @property
     def within_one_run(self) -> bool:
@@ -140,8 +142,25 @@ def compare_runs(
     for each in contests:
         if each.source is not each.baseline:
             warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
+    if any(each.config.get("looks") for contest in contests for each in (contest.source, contest.baseline)):
+        warnings[LOOKED] = None
     metric = "macro_score" if several else "mean_score"
-    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out)
+    first = _mark_samples(contests)
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first)
+
+
+def _mark_samples(contests: Sequence[Contest]) -> list[str]:
+    """Mark the intervals over datasets whose first examples were taken by either side; return their names."""
+    every: dict[str, None] = {}
+    for contest in contests:
+        first = {tag for each in (contest.source, contest.baseline) for tag in find_first_samples(each.config)}
+        found = [tag for tag in contest.list_datasets() if tag in first]
+        for tag in found:
+            contest.by_dataset[tag] = mark_verdict(contest.by_dataset[tag])
+        if found and contest.verdict is not None:
+            contest.verdict = mark_verdict(contest.verdict)
+        every |= dict.fromkeys(found)
+    return list(every)
 
 
 def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
@@ -221,7 +240,7 @@ def _explain_no_dataset(contest: Contest) -> str:
 def _read_all(contests: Sequence[Contest], threshold: float) -> None:
     """Read every run once, all by turns, and give each row to the comparisons that it is part of."""
     pairings = [
-        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=each.source.repeats or each.baseline.repeats))
+        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=(each.source.repeats, each.baseline.repeats)))
         for each in contests
     ]
     takers: dict[tuple[int, str], list[tuple[Any, bool]]] = {}

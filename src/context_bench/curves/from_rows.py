@@ -62,11 +62,11 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     for row in result.rows:
         if row.system in wanted:
             rows[row.system].append(row)
-    field, repeats = str(result.config.get("score_field") or "score"), any(row.repeat for row in result.rows)
+    field = str(result.config.get("score_field") or "score")
     drawn = []
     for sweep in sweeps:
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
-        arms = {name: _make_arm(rows[name], field, meter, repeats) for name in (*sweep.settings, *_only(chosen))}
+        arms = {name: _make_arm(rows[name], field, meter) for name in (*sweep.settings, *_only(chosen))}
         # One setting of a knob is a baseline for the others only if somebody asked for it.
         held = None if baseline is None and chosen in sweep.settings else chosen
         drawn.append((_draw_curve(sweep, arms, held, margin, meter), arms))
@@ -94,13 +94,13 @@ def _find_meter(rows: Iterable[EvalRow]) -> str:
     return meter
 
 
-def _make_arm(rows: Sequence[EvalRow], field: str, meter: str, repeats: bool) -> _Arm:
+def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
     tokens: Tokens = {}
     for row in rows:
         count = _read_tokens(row, meter)
         if count is not None and row.error is None:
             tokens[row.dataset, row.example_id, row.repeat] = count
-    return _Arm(read_scores(rows, field, repeats=repeats), tokens)
+    return _Arm(read_scores(rows, field), tokens)
 
 
 def _read_tokens(row: EvalRow, meter: str) -> int | None:

@@ -66,6 +66,8 @@ _RULES: dict[str, Rule] = {
     "baseline": ("the name of a system", _is_text),
     "margin": _NUMBER,
     "aa": _SWITCH,
+    "stop_when_decided": _SWITCH,
+    "seed": ("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool)),
 }
 _NEVER_NONE = ("repeats",)
 """Parameters that are not switches, and for which None does not stand for the default."""

@@ -7,17 +7,21 @@ import gc
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from context_bench.comparison import choose_baseline, find_empty_score, read_value
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.decisions import Decisions
 from context_bench.engine.finish import finish_parts, prepare_parts
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
+from context_bench.engine.look_order import LookOrder
 from context_bench.engine.pipeline import Done, Pipeline
 from context_bench.engine.preflight import Preflight
 from context_bench.engine.progress import Progress
@@ -30,6 +34,7 @@ from context_bench.engine.tracebacks import find_bug
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow
+from context_bench.stats import DEFAULT_MARGIN
 from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
@@ -74,6 +79,14 @@ class Plan:
     margin: float | None = None
     controls: Sequence[str] = ()
     twin: str | None = None
+    order: LookOrder | None = None
+    """Stops each system when its verdict is settled, by looks at the examples in this order."""
+
+    def list_competing(self) -> tuple[str | None, list[str]]:
+        """Give the baseline, and the systems that are held against it and compete."""
+        names = [each.name for each in self.systems if each.name != self.twin]
+        baseline = choose_baseline(names, self.baseline, self.controls)
+        return baseline, [name for name in names if name not in self.controls and name != baseline]
 
 
 class Run:
@@ -103,6 +116,9 @@ class Run:
             repeats=plan.repeats,
             twin=plan.twin,
         )
+        self._width = len(plan.systems) * plan.repeats
+        self._row_counts: Counter[str] = Counter()
+        self._decisions = self._start_decisions()
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
@@ -137,6 +153,58 @@ class Run:
         if outcome.ended > span[1]:
             span[1] = outcome.ended
 
+    def _start_decisions(self) -> Decisions | None:
+        """Start to look at the rows, where systems stop when their verdict is settled."""
+        plan = self._plan
+        baseline, competing = plan.list_competing()
+        if plan.order is None or baseline is None:
+            return None
+        return Decisions(
+            plan.order,
+            competing,
+            baseline,
+            read_value("score", plan.score_field, 0.0),
+            margin=DEFAULT_MARGIN if plan.margin is None else plan.margin,
+            repeats=plan.repeats,
+            stop=self._drop,
+            stop_all=self._end,
+            explain_empty=self._explain_empty,
+        )
+
+    def _drop(self, name: str) -> None:
+        for system in self._plan.systems:
+            if system.name == name and self._feed is not None:
+                self._feed.drop(system)
+
+    def _drop_failed(self, system: System) -> None:
+        """Send nothing more to a system that does not work."""
+        self._drop(system.name)
+        if self._decisions is not None:
+            self._decisions.close(system.name)
+
+    def _end(self) -> None:
+        """Start nothing more."""
+        if self._feed is not None:
+            self._feed.stop()
+        if self._preflight is not None:
+            self._preflight.end()
+
+    def _explain_empty(self) -> str:
+        """Say why the scores so far tell nothing of quality: no system is stopped by those."""
+        plan = self._plan
+        config = {"returns": self.returns, "primary": plan.scorer.primaries, "score_field": plan.score_field}
+        seen: dict[str, dict[str, float]] = {
+            each.name: {"prompt_savings": 0.0} if system_traits(each).sees_upstream else {} for each in plan.systems
+        }
+        return find_empty_score(config, seen)
+
+    def describe_looks(self) -> dict[str, Any]:
+        """Describe the looks that were taken, for the record; nothing where none were."""
+        if self._decisions is None:
+            return {}
+        counts = {each.name: -(-self._row_counts[each.name] // self._plan.repeats) for each in self._plan.systems}
+        return {"looks": self._decisions.describe(counts, self.stopped_systems)}
+
     @property
     def stopped_systems(self) -> dict[str, str]:
         """Systems that were stopped after their first request, and why."""
@@ -154,7 +222,7 @@ class Run:
         plan = self._plan
         lanes = _lanes(plan.systems, plan.max_workers)
         slots = max(lane.slots for lane in lanes)
-        width = len(plan.systems) * plan.repeats
+        careful = self._limited or self._decisions is not None  # so that the run can stop after any example
         threads = Threads(slots, "context-bench-system")
         scorer = plan.scorer
         maker = RowMaker(
@@ -165,14 +233,14 @@ class Run:
             scorer.find_cluster_field,
             repeats=plan.repeats > 1,
         )
-        together = 1 if self._limited else slots
+        together = 1 if careful else slots
         if plan.limits.limits_spending:
             self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
         pipeline = Pipeline(
             plan.scorer, maker, self._take, self._recorder, threads, budget=self._budget, together=together
         )
-        self._feed = feed = Feed(examples, lanes, width, plan.repeats, 2 * slots + 2, pipeline.screen)
-        self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, feed.drop)
+        self._feed = feed = Feed(examples, lanes, self._width, plan.repeats, 2 * slots + 2, pipeline.screen)
+        self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, self._drop_failed)
         self._task = asyncio.current_task()
         join_shared_transport()
         plan.progress.start()
@@ -183,7 +251,7 @@ class Run:
                     with _fewer_collections():
                         await prepare_parts(parts)
                         self._prepared = True
-                        one_by_one = plan.debug or self._limited  # so that the run can stop after any of them
+                        one_by_one = plan.debug or careful
                         await pipeline.complete(
                             run_lanes(
                                 feed, lanes, pipeline.run, None if one_by_one else pipeline.run_here, self._preflight
@@ -234,6 +302,9 @@ class Run:
             self.stop(f"{row.system} raised {row.error} on example {row.example_id!r}")
         if self._limited and (reason := plan.limits.add(row, plan.expected)):
             self.stop(reason)
+        if self._decisions is not None:
+            self._row_counts[row.system] += 1
+            self._decisions.take(job.order // self._width, row)
 
     def _put(self, place: int, row: EvalRow) -> None:
         missing = place + 1 - len(self._rows)
@@ -245,10 +316,7 @@ class Run:
         """Start nothing more; what is in flight is finished and kept."""
         if self.stopped is None:
             self.stopped = reason
-        if self._feed is not None:
-            self._feed.stop()
-        if self._preflight is not None:
-            self._preflight.end()
+        self._end()
         if self._budget is not None:
             self._budget.stop()
 

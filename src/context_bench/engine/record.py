@@ -137,6 +137,7 @@ async def execute_plan(
         "stopped_systems": run.stopped_systems,
         "reused": run.reused,
         "reports": _collect_reports(plan.systems, plan.count),
+        **run.describe_looks(),
     }
     result = make_result(run.rows, run.summarize(config), config, plan.metrics, run.seconds)
     if run.failure is not None:

@@ -14,6 +14,7 @@ from context_bench.datasets.sample import name_sample
 from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
+from context_bench.engine.look_order import LookOrder, order_for_looks
 from context_bench.engine.progress import Progress
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
@@ -68,6 +69,8 @@ class Settings:
     baseline: str | None = None
     margin: float | None = None
     aa: bool = False
+    stop_when_decided: bool = False
+    seed: int = 0
 
 
 def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
@@ -88,7 +91,22 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
         metrics = _default_metrics(systems, scorer, datasets, settings.threshold, settings.repeats)
     metrics = _check_metrics(metrics, keep_rows=settings.keep_rows)
     plan = _make_plan(settings, systems, scorer, metrics, examples)
-    return plan, _describe_run(settings, plan), read_examples(examples, settings.max_examples)
+    source = read_examples(examples, settings.max_examples)
+    if settings.stop_when_decided:
+        plan.order = _draw_order(plan, source, settings.seed)
+        source = iter(plan.order.examples)
+    return plan, _describe_run(settings, plan), source
+
+
+def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
+    """Put all examples in the order of the looks, if there is anything to decide."""
+    baseline, competing = plan.list_competing()
+    if baseline is None or not competing:
+        raise UsageError(
+            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it, "
+            "other than controls: add a --system"
+        )
+    return order_for_looks(source, seed, plan.scorer.find_cluster_field)
 
 
 def _make_scorer(settings: Settings) -> Scorer:
@@ -153,9 +171,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
-        "baseline": choose_baseline(
-            [each.name for each in plan.systems if each.name != plan.twin], plan.baseline, plan.controls
-        ),
+        "baseline": plan.list_competing()[0],
         "twin": plan.twin,
         "margin": plan.margin,
         "controls": list(plan.controls),

@@ -143,9 +143,11 @@ class Feed:
         lane.position += len(items)
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
-        if not self._stopped:  # what is known may have been the reason to stop
-            lane.pending.extend(left)
-        self._forget_finished()
+        if not self._stopped:  # what is known may have been the reason to stop, or to drop a system
+            kept = {id(system) for _, system in lane.systems}
+            lane.pending.extend(job for job in left if id(job.system) in kept)
+        if self._lanes:
+            self._forget_finished()
 
     def _read(self, wanted: int) -> None:
         items = []

@@ -156,6 +156,7 @@ async def aevaluate_memory(
         baseline=baseline,
         score_field=score_field,
         threshold=threshold,
+        seed=seed,
         config={**(config or {}), "memory": about},
         **options,
     )

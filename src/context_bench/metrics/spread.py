@@ -1,7 +1,7 @@
 """Running sums from which a number gets its interval, so that no row has to be kept.
 
-Rows that share a document or a conversation (`cluster` in their metadata) are not independent: where every row has
-one, the interval is that of the clusters.
+Rows that share a document or a conversation (`cluster` in their metadata) are not independent: where any do, the
+interval goes by clusters, and a row that shares nothing is one by itself.
 """
 
 from __future__ import annotations
@@ -23,55 +23,41 @@ __all__ = ["MeanSpread", "RatioSpread", "find_cluster"]
 
 
 def find_cluster(row: EvalRow) -> str | None:
-    """Find the document or conversation that an example shares with others."""
+    """Find the document or conversation that an example shares with others; two datasets may have the same names."""
     cluster = row.metadata.get("cluster")
-    return None if cluster is None else str(cluster)
+    return None if cluster is None else f"{row.dataset} {cluster}"
 
 
-class _Spread:
-    """Sums by cluster, as long as every row has one."""
-
-    def __init__(self) -> None:
-        self._clusters: ClusterSums | None = ClusterSums()
-
-    def _add_to_cluster(self, row: EvalRow, value: float, weight: float = 1) -> None:
-        clusters = self._clusters
-        if clusters is not None:
-            cluster = find_cluster(row)
-            if cluster is None:
-                self._clusters = None
-            else:
-                clusters.add(f"{row.dataset} {cluster}", value, weight)  # two datasets may have the same names
-
-    def _find_clusters(self) -> ClusterSums | None:
-        """Return the sums by cluster where examples share clusters; else None."""
-        clusters = self._clusters
-        return clusters if clusters is not None and len(clusters.groups) < clusters.n else None
-
-
-class MeanSpread(_Spread):
+class MeanSpread:
     """The spread of a mean, or of the share that passes."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._moments = Moments()
+        self._alone, self._grouped, self._clusters = Moments(), Moments(), ClusterSums()
 
     def add(self, row: EvalRow, value: float) -> None:
         """Add the value of one row."""
-        self._moments.add(value)
-        self._add_to_cluster(row, value)
+        cluster = find_cluster(row)
+        if cluster is None:
+            self._alone.add(value)
+        else:
+            self._grouped.add(value)
+            self._clusters.add(cluster, value)
 
     def estimate(self) -> Mean:
         """Estimate the mean."""
-        clusters = self._find_clusters()
-        return estimate_mean(self._moments) if clusters is None else clustered_mean(clusters)
+        if self._clusters.shared:
+            return clustered_mean(self._clusters, self._alone)
+        joined = Moments()
+        joined.merge(self._alone)
+        joined.merge(self._grouped)
+        return estimate_mean(joined)
 
     def interval(self) -> Interval:
         """Give the mean with its interval."""
         return self.estimate().interval()
 
 
-class RatioSpread(_Spread):
+class RatioSpread:
     """The spread of a ratio of sums.
 
     Args:
@@ -79,17 +65,23 @@ class RatioSpread(_Spread):
     """
 
     def __init__(self, *, positive: bool = False) -> None:
-        super().__init__()
-        self._sums, self._positive = RatioSums(), positive
+        self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
+        self._positive = positive
 
     def add(self, row: EvalRow, above: float, below: float) -> None:
         """Add the two parts of one row."""
-        self._sums.add(above, below)
-        self._add_to_cluster(row, above, below)
+        cluster = find_cluster(row)
+        if cluster is None:
+            self._alone.add(above, below)
+        else:
+            self._grouped.add(above, below)
+            self._clusters.add(cluster, above, below)
 
     def interval(self) -> Interval:
         """Give the ratio with its interval."""
-        clusters = self._find_clusters()
-        if clusters is None:
-            return ratio_interval(self._sums, positive=self._positive)
-        return clustered_ratio(clusters, positive=self._positive)
+        if self._clusters.shared:
+            return clustered_ratio(self._clusters, self._alone, positive=self._positive)
+        joined = RatioSums()
+        joined.merge(self._alone)
+        joined.merge(self._grouped)
+        return ratio_interval(joined, positive=self._positive)

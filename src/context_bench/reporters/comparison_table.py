@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from context_bench.comparing.run_comparison import Contest, RunComparison
+from context_bench.comparison import explain_first_samples
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score
-from context_bench.reporters.verdict_table import name_metric
-from context_bench.stats import TOO_FEW, Interval, Verdict
+from context_bench.reporters.verdict_table import describe_clusters, name_metric
+from context_bench.stats import FIRST, TOO_FEW, Interval, Verdict
 
 __all__ = ["build_diff_command", "render_comparison"]
 
@@ -62,7 +63,8 @@ def _write_contest(contest: Contest) -> list[str]:
 
 
 def _write_limits(interval: Interval) -> str:
-    return f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
+    limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
+    return f"{limits} {interval.mark}" if interval.known and interval.mark else limits
 
 
 def _write_word(verdict: Verdict) -> str:
@@ -118,7 +120,13 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     many = len(comparison.contests)
     family = sum(not each.control for each in comparison.contests)
     corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    clustered = [each.verdict for each in comparison.contests if each.verdict is not None and each.verdict.groups]
+    if clustered:
+        largest = max(clustered, key=lambda each: each.n)
+        yield f"{describe_clusters(largest.n, largest.groups or 0, 'examples')}."
     yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
+    if comparison.first_samples:
+        yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
     if comparison.left_out:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from context_bench.comparison import Comparison
+from context_bench.comparison import Comparison, explain_first_samples, find_first_samples
 from context_bench.reporters.fitting import fit_columns
 from context_bench.results import EvalResult
-from context_bench.stats import TOO_FEW, Interval, NoiseFloor, Verdict
+from context_bench.stats import FIRST, TOO_FEW, Interval, NoiseFloor, Verdict
 
-__all__ = ["explain_verdicts", "interval_line", "name_metric", "verdict_table"]
+__all__ = ["describe_clusters", "explain_verdicts", "interval_line", "name_metric", "verdict_table"]
 
 _HEADLINES = {
     *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
@@ -70,6 +70,7 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
 def _write_verdict(verdict: Verdict) -> list[str]:
     interval, word = verdict.interval, verdict.word
     limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
+    limits += f" {interval.mark}" if interval.known and interval.mark else ""
     if verdict.control:
         word += " (control)"
     elif word == "undecided" and verdict.needed_n is not None:
@@ -86,6 +87,9 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if any(interval_line(result, name, _ALL) for name in result.summary):
         notes.append("[low, high]: 95% interval of the number above it, for examples drawn at random.")
     comparison = result.comparison
+    if first := find_first_samples(result.config):
+        notes.append(f"{FIRST}: {explain_first_samples(first)}.")
+    notes += _explain_clusters(result)
     if comparison is not None and comparison.noise is not None:
         notes.append(_explain_noise(comparison, comparison.noise))
     if comparison is not None and comparison.verdicts:
@@ -93,17 +97,68 @@ def explain_verdicts(result: EvalResult) -> list[str]:
         count = len(comparison.verdicts)
         family = sum(not verdict.control for verdict in comparison.verdicts)
         corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+        if looked := result.config.get("looks"):
+            many = f"{family} comparisons and " if family > 1 else ""
+            corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
         if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
             notes.append("n ≈: examples that would decide in four runs of five, if the difference stays as it is.")
-        notes += [f"{note}." for note in comparison.notes]
+        known = explain_first_samples(first)
+        notes += [f"{note}." for note in comparison.notes if note != known]
+    return notes + _explain_looks(result)
+
+
+def _explain_looks(result: EvalResult) -> list[str]:
+    """Say how far each system was run, where they were stopped when they were decided."""
+    looked = result.config.get("looks")
+    if not looked:
+        return []
+    sizes = ", ".join(f"{size:,}" for size in looked["sizes"])
+    notes = [
+        f"stopped when decided: {looked['looks']} looks, at {sizes} examples in an order by seed {looked['seed']}; "
+        "a difference at which a system stops early is somewhat too large."
+    ]
+    for name, each in looked["systems"].items():
+        left = f"; {each['not_run']:,} examples were not run" if each["not_run"] else "; all were run"
+        how = f"{each['verdict']['word']} at look {each['look']}, after {each['examples']:,} of {looked['planned']:,}"
+        if not each["settled"]:
+            how = f"not settled, after {each['examples']:,} of {looked['planned']:,}"
+        notes.append(f"{name}: {how}{left}.")
+    others = [f"{name} ({left:,})" for name, left in looked["not_run"].items() if left]
+    if others:
+        notes.append(f"nothing was left to decide, so that examples were not run of {', '.join(others)}.")
     return notes
+
+
+def _explain_clusters(result: EvalResult) -> list[str]:
+    """Say how many clusters the intervals and the verdicts go by, where they do not go by rows."""
+    known = [each for own in result.intervals.values() for key, each in own.items() if key in _HEADLINES]
+    shared = max((each for each in known if each.groups), key=lambda each: each.n, default=None)
+    notes = []
+    if shared is not None:
+        notes.append(f"intervals: {describe_clusters(shared.n, shared.groups or 0, 'rows')}.")
+    verdicts = [] if result.comparison is None else result.comparison.verdicts
+    clustered = max((each for each in verdicts if each.groups), key=lambda each: each.n, default=None)
+    if clustered is not None:
+        notes.append(f"verdicts: {describe_clusters(clustered.n, clustered.groups or 0, 'examples')}.")
+    return notes
+
+
+def describe_clusters(n: int, groups: int, what: str) -> str:
+    """Describe by how many clusters so many examples or rows are counted."""
+    if what == "rows":
+        return f"{n:,} rows count as {groups:,} clusters (rows of one document, conversation or example go together)"
+    return f"{n:,} examples count as {groups:,} clusters (those of one document or conversation go together)"
 
 
 def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
     """Say what the baseline differs from itself by, and which systems differ by no more."""
     share = noise.share
+    if noise.nothing_seen:
+        most = f", so at most {share.high:.1%}" if share.known else ""
+        name = comparison.baseline
+        return f"noise: no disagreement seen: {name} agrees with itself on all of {noise.n:,} examples{most}."
     limits = f" [{share.low:.1%}, {share.high:.1%}]" if share.known else ""
     within = [each.name for each in comparison.verdicts if abs(each.difference) <= noise.floor]
     which = f"; {', '.join(within)} {'differ' if len(within) > 1 else 'differs'} by no more" if within else ""

@@ -114,13 +114,24 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
         _compare("score", config.get("score_field") or "score", lock.score_field),
         _compare("margin", config.get("margin"), lock.margin),
         _compare("baseline", config.get("baseline"), lock.baseline),
-        _compare("number of examples", sum(datasets.values()), lock.n),
-        *_compare_names("system", list(config.get("systems") or ()), lock.systems),
+        _compare("number of examples", _count_examples(config), lock.n),
+        *_compare_names("system", _list_systems(config), lock.systems),
         *_compare_names("dataset", list(datasets), lock.datasets),
         f"the run stopped early ({config['stopped']})" if config.get("stopped") else "",
         *(f"{name} was stopped" for name in config.get("stopped_systems") or ()),
     ]
     return [clause for clause in found if clause]
+
+
+def _count_examples(config: Mapping[str, Any]) -> int:
+    """Count the examples of a run; where systems stopped when they were decided, those that were there for that."""
+    looked: Mapping[str, Any] = config.get("looks") or {}
+    return int(looked.get("planned") or sum((config.get("datasets") or {}).values()))
+
+
+def _list_systems(config: Mapping[str, Any]) -> list[str]:
+    """List the systems of a run without the second run of the baseline, which is not judged."""
+    return [name for name in config.get("systems") or () if name != config.get("twin")]
 
 
 def _compare(what: str, there: Any, planned: Any) -> str:
@@ -136,8 +147,7 @@ def count_earlier(lock: Lock, configs: Iterable[Mapping[str, Any]]) -> int:
     """Count the runs of the same comparison among those that a store holds: same systems, same datasets."""
     systems, datasets = set(lock.systems), set(lock.datasets)
     return sum(
-        set(config.get("systems") or ()) == systems and set(config.get("datasets") or ()) == datasets
-        for config in configs
+        set(_list_systems(config)) == systems and set(config.get("datasets") or ()) == datasets for config in configs
     )
 
 

@@ -115,19 +115,22 @@ def assume_needs(
 def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]:
     """Find what each system of a pilot needs to be told from the baseline; the baseline has its cost alone.
 
+    The second run of the baseline is left out: it is not a system that is judged.
+
     Args:
         result: The pilot, with its rows.
         baseline: One of its systems.
         target: What is to be shown.
     """
-    field, repeats = str(result.config.get("score_field") or "score"), any(row.repeat for row in result.rows)
-    rows: dict[str, list[EvalRow]] = {name: [] for name in result.systems}
+    field = str(result.config.get("score_field") or "score")
+    rows: dict[str, list[EvalRow]] = {name: [] for name in result.systems if name != result.config.get("twin")}
     for row in result.rows:
-        rows[row.system].append(row)
+        if row.system in rows:
+            rows[row.system].append(row)
     controls = set(result.config.get("controls") or ())
     others = [name for name in rows if name != baseline]
     comparisons = max(1, sum(name not in controls for name in others))
-    scores = {name: read_scores(own, field, repeats=repeats) for name, own in rows.items()}
+    scores = {name: read_scores(own, field) for name, own in rows.items()}
     found = []
     for name, own in rows.items():
         costs = _measure(own, result.config)

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from context_bench.stats.boundaries import crossing_chance, find_critical, look_boundary
     from context_bench.stats.break_even import memory_queries_to_repay, rewrite_break_even, rewrite_turns_to_repay
     from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean, clustered_ratio
-    from context_bench.stats.compare import Comparison, DatasetPairs, Pairing, ScoredRow, compare_rows
+    from context_bench.stats.compare import (
+        AnsweredExample,
+        Comparison,
+        DatasetPairs,
+        Pairing,
+        PairSums,
+        ScoredRow,
+        average_answers,
+        compare_rows,
+    )
     from context_bench.stats.conditions import FAILS, GATE_LEVEL, HOLDS, Condition, Judgement, parse_condition
     from context_bench.stats.curves import (
         CurveSums,
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
         unpaired_difference,
     )
     from context_bench.stats.exact_tests import mcnemar_p, sign_flip_p
-    from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
+    from context_bench.stats.interval import FIRST, ROUGH, TOO_FEW, Interval
     from context_bench.stats.looks import Looks
     from context_bench.stats.means import (
         END_WEIGHT,
@@ -101,10 +110,13 @@ _HOMES = {
         "clustered_ratio",
     ),
     "compare": (
+        "AnsweredExample",
         "Comparison",
         "DatasetPairs",
+        "PairSums",
         "Pairing",
         "ScoredRow",
+        "average_answers",
         "compare_rows",
     ),
     "conditions": (
@@ -138,6 +150,7 @@ _HOMES = {
         "sign_flip_p",
     ),
     "interval": (
+        "FIRST",
         "Interval",
         "ROUGH",
         "TOO_FEW",
@@ -204,12 +217,14 @@ __all__ = [
     "DEFAULT_MARGIN",
     "END_WEIGHT",
     "FAILS",
+    "FIRST",
     "GATE_LEVEL",
     "HOLDS",
     "ROUGH",
     "TOO_FEW",
     "UNSEEN_PAIRS",
     "WORDS",
+    "AnsweredExample",
     "ClusterSums",
     "Comparison",
     "Condition",
@@ -223,6 +238,7 @@ __all__ = [
     "Mean",
     "Moments",
     "NoiseFloor",
+    "PairSums",
     "PairedSums",
     "Pairing",
     "RatioSums",
@@ -235,6 +251,7 @@ __all__ = [
     "area_interval",
     "area_of_intervals",
     "area_weights",
+    "average_answers",
     "average_differences",
     "average_means",
     "chance_all_pass",

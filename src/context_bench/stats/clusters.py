@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.stats.accumulator import Accumulator, keep_largest, keep_smallest
-from context_bench.stats.differences import UNSEEN_PAIRS, Difference
+from context_bench.stats.differences import UNSEEN_PAIRS, Difference, PairedSums
 from context_bench.stats.interval import Interval
-from context_bench.stats.means import END_WEIGHT, Mean, effective_size
-from context_bench.stats.ratios import limit_ratio
+from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size
+from context_bench.stats.ratios import RatioSums, limit_ratio
 
 __all__ = ["ClusterSums", "clustered_difference", "clustered_mean", "clustered_ratio"]
 
@@ -46,6 +46,11 @@ class ClusterSums(Accumulator):
     least: float = keep_smallest()
     most: float = keep_largest()
 
+    @property
+    def shared(self) -> bool:
+        """Whether any cluster has more than one example."""
+        return len(self.groups) < self.n
+
     def add(self, group: str, value: float, weight: float = 1) -> None:
         """Add one example of a cluster: a score, a difference, or the parts of a ratio."""
         self.n += 1
@@ -71,50 +76,65 @@ class ClusterSums(Accumulator):
         return cls(**{**kept, "groups": {group: [*sums] for group, sums in state["groups"].items()}})
 
 
-def _jackknife(sums: ClusterSums) -> tuple[float, float]:
-    """Give the ratio of the sums and its variance, by leaving out one cluster at a time."""
+def _jackknife(sums: ClusterSums, n: int = 0, total: float = 0.0, squares: float = 0.0) -> tuple[float, float]:
+    """Give the ratio of the sums and its variance, by leaving out one cluster at a time.
+
+    Beside the clusters there may be n examples of weight 1 that are each one by themselves, with these sums.
+    """
     parts = list(sums.groups.values())
-    above, below = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    above, below = sum(part[0] for part in parts) + total, sum(part[1] for part in parts) + n
     if not below:
         return math.nan, math.nan
-    ratio, count = above / below, len(parts)
+    ratio, count = above / below, len(parts) + n
     if count < 2 or any(part[1] == below for part in parts):
         return ratio, math.nan
     moves = [(ratio * part[1] - part[0]) / (below - part[1]) for part in parts]
-    middle = sum(moves) / count
-    return ratio, (count - 1) / count * sum((move - middle) ** 2 for move in moves)
+    alone, alone_squares = 0.0, 0.0
+    if n:
+        alone = (ratio * n - total) / (below - 1)
+        alone_squares = (ratio * ratio * n - 2 * ratio * total + squares) / (below - 1) ** 2
+    middle = (sum(moves) + alone) / count
+    apart = max(0.0, alone_squares - 2 * middle * alone + middle * middle * n)
+    return ratio, (count - 1) / count * (sum((move - middle) ** 2 for move in moves) + apart)
 
 
-def clustered_mean(sums: ClusterSums) -> Mean:
-    """Estimate the mean score, with one degree of freedom fewer than there are clusters."""
-    mean, variance = _jackknife(sums)
-    count, n = len(sums.groups), sums.n
+def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
+    """Estimate the mean score, with one degree of freedom fewer than there are clusters.
+
+    Args:
+        sums: Over the examples that have a cluster.
+        alone: Over those that have none: each is a cluster of its own.
+    """
+    rest = Moments() if alone is None else alone
+    mean, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
+    count, n = len(sums.groups) + rest.n, sums.n + rest.n
+    least, most = min(sums.least, rest.least), max(sums.most, rest.most)
     if math.isnan(variance):
-        return Mean(mean, math.nan, math.nan, 0, n, "clusters")
-    if not 0 <= sums.least <= sums.most <= 1:
-        return Mean(mean, math.nan, math.sqrt(variance), count - 1, n, "clusters")
-    unseen = max(END_WEIGHT, CLUSTER_WEIGHT * (n / count) ** 2) if sums.ends or sums.least == sums.most else 0.0
+        return Mean(mean, math.nan, math.nan, 0, n, "clusters", count)
+    if not 0 <= least <= most <= 1:
+        return Mean(mean, math.nan, math.sqrt(variance), count - 1, n, "clusters", count)
+    ends = sums.ends or rest.ends or least == most
+    unseen = max(END_WEIGHT, CLUSTER_WEIGHT * (n / count) ** 2) if ends else 0.0
     size = effective_size(variance * n * n, mean, n, unseen=unseen, size=n / count)
-    return Mean(mean, size, math.nan, count - 1, n, "clusters")
+    return Mean(mean, size, math.nan, count - 1, n, "clusters", count)
 
 
-def clustered_difference(sums: ClusterSums, *, scores: bool = True, repeated: bool = False) -> Difference:
+def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, scores: bool = True) -> Difference:
     """Give the mean of differences that come in clusters, t with one degree fewer than clusters.
 
     Args:
-        sums: Over the clusters.
+        sums: Over the pairs that have a cluster.
+        alone: Over those that have none: each is a cluster of its own.
         scores: Whether they are differences of scores in [0, 1], of which some may not have been seen yet.
-        repeated: Whether a cluster holds answers to one example. What was not seen is then two whole examples, as in
-            `paired_difference`: asking again tells nothing of other examples.
     """
-    value, variance = _jackknife(sums)
-    count, n = len(sums.groups), sums.n
+    rest = PairedSums() if alone is None else alone
+    value, variance = _jackknife(sums, rest.n, rest.total, rest.squares)
+    count, n = len(sums.groups) + rest.n, sums.n + rest.n
     if math.isnan(variance):
         return Difference(value, math.nan, math.nan, 0, n, "clusters", count)
-    if not scores or not -1 <= sums.least <= sums.most <= 1:
+    if not scores or rest.largest > 1 or (sums.n and not -1 <= sums.least <= sums.most <= 1):
         return Difference(value, value, variance, count - 1, n, "clusters", count)
-    # Two unseen pairs weigh as the part of a cluster that they are; with answers to one example they are whole ones.
-    unseen = UNSEEN_PAIRS if repeated else UNSEEN_PAIRS * count / n
+    unseen = UNSEEN_PAIRS * count / n  # two unseen pairs weigh as the part of a cluster that they are
     shrunk = count / (count + unseen)
     whole = variance * shrunk * shrunk + unseen / (count + unseen) ** 2
     size = n / count
@@ -122,11 +142,31 @@ def clustered_difference(sums: ClusterSums, *, scores: bool = True, repeated: bo
     return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count, variance, weight)
 
 
-def clustered_ratio(sums: ClusterSums, level: float = 0.95, *, positive: bool = False) -> Interval:
-    """Give a ratio of sums over clusters, such as the tokens saved over conversations."""
-    value, variance = _jackknife(sums)
-    count = len(sums.groups)
-    weights = [abs(part[1]) for part in sums.groups.values()]
-    size = sum(weights) ** 2 / sum(weight * weight for weight in weights) if any(weights) else 0.0
+def clustered_ratio(
+    sums: ClusterSums, alone: RatioSums | None = None, level: float = 0.95, *, positive: bool = False
+) -> Interval:
+    """Give a ratio of sums over clusters, such as the tokens saved over conversations.
+
+    Args:
+        sums: Over the examples that have a cluster.
+        alone: Over those that have none: each is a cluster of its own.
+        level: The confidence.
+        positive: Whether it is a cost, which may be far above and never below 0.
+    """
+    rest = RatioSums() if alone is None else alone
+    groups = list(sums.groups.values())
+    above, below = sum(part[0] for part in groups) + rest.above, sum(part[1] for part in groups) + rest.below
+    count, n = len(groups) + rest.n, sums.n + rest.n
+    value, variance = above / below if below else math.nan, math.nan
+    if below and count > 1 and all(part[1] != below for part in groups):
+        moves = [(value * part[1] - part[0]) / (below - part[1]) for part in groups]
+        # of the examples that are alone, the first two terms in their share of the whole
+        shift = (value * rest.below - rest.above + (value * rest.below_squares - rest.products) / below) / below
+        middle = (sum(moves) + shift) / count
+        apart = max(0.0, rest.sum_moves(above, below) - 2 * middle * shift + rest.n * middle * middle)
+        variance = (count - 1) / count * (sum((move - middle) ** 2 for move in moves) + apart)
+    weights = [abs(part[1]) for part in groups]
+    squares = sum(weight * weight for weight in weights) + rest.below_squares
+    size = (sum(weights) + rest.below) ** 2 / squares if squares else 0.0
     low, high, mark = limit_ratio(value, variance, size, count, level=level, positive=positive)
-    return Interval(value, low, high, level, sums.n, "clusters", mark, symmetric=not positive)
+    return Interval(value, low, high, level, n, "clusters", mark, symmetric=not positive, groups=count)

@@ -1,11 +1,11 @@
-"""Two runs side by side: pairs their rows by dataset, id and content as they stream past; keeps sums, not rows.
+"""Two runs side by side: pairs their examples by dataset, id and content as they stream past; keeps sums, not rows.
 
 Rows wait only until their partner comes: two runs in the same order need next to no memory, whatever their length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from context_bench.stats.clusters import ClusterSums, clustered_difference
@@ -19,11 +19,20 @@ from context_bench.stats.differences import (
 from context_bench.stats.means import Moments
 from context_bench.stats.verdicts import Contrast
 
-__all__ = ["Comparison", "DatasetPairs", "Pairing", "ScoredRow", "compare_rows"]
+__all__ = [
+    "AnsweredExample",
+    "Comparison",
+    "DatasetPairs",
+    "PairSums",
+    "Pairing",
+    "ScoredRow",
+    "average_answers",
+    "compare_rows",
+]
 
 
-Key = tuple[str, str, int]
-"""Dataset, id and repeat: what a row is paired by."""
+Key = tuple[str, str]
+"""Dataset and id: what an example is paired by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,51 +56,115 @@ class ScoredRow:
         return 0.0 if self.error else self.score
 
 
+@dataclass(frozen=True, slots=True)
+class AnsweredExample:
+    """All answers of a system to one example as one: the mean of those that have a score.
+
+    `error` says that any of them failed.
+    """
+
+    id: str
+    dataset: str
+    value: float | None
+    group: str | None
+    error: bool
+    content: bytes | None
+
+
+def average_answers(rows: Sequence[ScoredRow]) -> ScoredRow | AnsweredExample:
+    """Make one of all answers to an example: asking again tells nothing of other examples."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    values = [value for row in rows if (value := row.value) is not None]
+    mean = sum(values) / len(values) if values else None
+    failed = any(row.error for row in rows)
+    return AnsweredExample(first.id, first.dataset, mean, first.group, failed, first.content)
+
+
+@dataclass
+class PairSums:
+    """Sums over pairs, with those that share a document or a conversation by cluster."""
+
+    alone: PairedSums = field(default_factory=PairedSums)
+    """Pairs that have no cluster: each counts by itself."""
+    grouped: PairedSums = field(default_factory=PairedSums)
+    clusters: ClusterSums = field(default_factory=ClusterSums)
+
+    def add(self, first: float, second: float, group: str | None) -> None:
+        """Add one pair, and what its example shares with others."""
+        if group is None:
+            self.alone.add(first, second)
+        else:
+            self.grouped.add(first, second)
+            self.clusters.add(group, first - second)
+
+    def merge(self, other: PairSums) -> None:
+        """Take in what others there are."""
+        self.alone.merge(other.alone)
+        self.grouped.merge(other.grouped)
+        self.clusters.merge(other.clusters)
+
+    @property
+    def n(self) -> int:
+        """How many pairs there are."""
+        return self.alone.n + self.grouped.n
+
+    def join(self) -> PairedSums:
+        """Give the sums over all pairs, whatever they share."""
+        sums = PairedSums()
+        sums.merge(self.alone)
+        sums.merge(self.grouped)
+        return sums
+
+    def difference(self, *, scores: bool = True) -> Difference:
+        """Give the difference: by clusters where any has more than one pair."""
+        if self.clusters.shared:
+            return clustered_difference(self.clusters, self.alone, scores=scores)
+        return paired_difference(self.join(), scores=scores)
+
+
 @dataclass
 class DatasetPairs:
     """Sums over the pairs of one dataset."""
 
-    pairs: PairedSums = field(default_factory=PairedSums)
-    clean: PairedSums = field(default_factory=PairedSums)
-    """Without the pairs in which either side failed."""
-    groups: ClusterSums = field(default_factory=ClusterSums)
-    clean_groups: ClusterSums = field(default_factory=ClusterSums)
+    clean: PairSums = field(default_factory=PairSums)
+    """Pairs in which neither side failed."""
+    failed: PairSums = field(default_factory=PairSums)
+    """The others."""
     first: Moments = field(default_factory=Moments)
     second: Moments = field(default_factory=Moments)
-    grouped: int = 0
-    repeated: int = 0
-    """Pairs whose group is the example itself, which was answered several times."""
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
 
-    def add_pair(self, one: ScoredRow, two: ScoredRow, *, repeats: bool = False) -> None:
-        """Count a pair, if both sides have a score; with repeats, an example without a group is one by itself."""
+    def add_pair(self, one: ScoredRow | AnsweredExample, two: ScoredRow | AnsweredExample) -> None:
+        """Count a pair, if both sides have a score."""
         first, second = one.value, two.value
         if first is None or second is None:
             return
-        self.pairs.add(first, second)
         self.baseline_total += second
         group = one.group if one.group is not None else two.group
-        if group is None and repeats:
-            group = one.id
-        self.grouped += group is not None
-        self.repeated += group == one.id
-        self.groups.add(str(group), first - second)
-        if not (one.error or two.error):
-            self.clean.add(first, second)
-            self.clean_groups.add(str(group), first - second)
+        (self.failed if one.error or two.error else self.clean).add(first, second, group)
 
     @property
-    def clustered(self) -> bool:
-        """Whether examples share documents or conversations: every one has a group, and there are fewer groups."""
-        return self.grouped == self.pairs.n and len(self.groups.groups) < self.pairs.n
+    def n(self) -> int:
+        """How many pairs there are."""
+        return self.clean.n + self.failed.n
+
+    def join(self) -> PairedSums:
+        """Give the sums over all pairs, whatever they share."""
+        sums = self.clean.join()
+        sums.merge(self.failed.join())
+        return sums
 
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the difference over the pairs, by clusters where there are any."""
-        if self.clustered:
-            groups = self.clean_groups if without_errors else self.groups
-            return clustered_difference(groups, repeated=self.repeated == self.pairs.n)
-        return paired_difference(self.clean if without_errors else self.pairs)
+        if without_errors or not self.failed.n:
+            return self.clean.difference()
+        both = PairSums()
+        both.merge(self.clean)
+        both.merge(self.failed)
+        return both.difference()
 
 
 @dataclass
@@ -114,13 +187,11 @@ class Comparison:
     @property
     def pairs(self) -> int:
         """How many examples both runs scored."""
-        return sum(each.pairs.n for each in self.datasets.values())
+        return sum(each.n for each in self.datasets.values())
 
     def differences(self, *, without_errors: bool = False) -> dict[str, Difference]:
         """Give the paired difference of each dataset that has a pair."""
-        return {
-            name: each.difference(without_errors=without_errors) for name, each in self.datasets.items() if each.pairs.n
-        }
+        return {name: each.difference(without_errors=without_errors) for name, each in self.datasets.items() if each.n}
 
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the headline: of one dataset its own, of several the mean with equal weights."""
@@ -155,29 +226,40 @@ def _alternate(first: Iterable[ScoredRow], second: Iterable[ScoredRow]) -> Itera
 
 
 class Pairing:
-    """Takes the rows of two runs as they come, and pairs them.
+    """Takes the rows of two runs as they come, and pairs them by example.
 
     Args:
-        threshold: A score that passes.
+        threshold: A score that passes; of several answers to an example, their mean.
         kept: So many ids of fixed and of broken examples are listed; all are counted.
-        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
+        repeats: How often each example was answered, in the run that is judged and in the baseline.
     """
 
-    def __init__(self, *, threshold: float = 0.7, kept: int = 1000, repeats: bool = False) -> None:
+    def __init__(self, *, threshold: float = 0.7, kept: int = 1000, repeats: tuple[int, int] = (1, 1)) -> None:
         self._found = Comparison()
         self._threshold, self._kept, self._repeats = threshold, kept, repeats
-        self._waiting: tuple[dict[Key, ScoredRow], dict[Key, ScoredRow]] = ({}, {})
+        self._answers: tuple[dict[Key, list[ScoredRow]], ...] = ({}, {})
+        self._waiting: tuple[dict[Key, ScoredRow | AnsweredExample], ...] = ({}, {})
 
     def add(self, row: ScoredRow, *, baseline: bool) -> None:
         """Take a row of the run that is judged, or of the baseline."""
-        found, side = self._found, int(baseline)
+        side, key = int(baseline), (row.dataset, row.id)
+        if self._repeats[side] == 1:
+            self._place(key, row, side)
+            return
+        answers = self._answers[side].setdefault(key, [])
+        answers.append(row)
+        if len(answers) == self._repeats[side]:
+            self._place(key, average_answers(self._answers[side].pop(key)), side)
+
+    def _place(self, key: Key, row: ScoredRow | AnsweredExample, side: int) -> None:
+        """Pair an example with its partner, or let it wait for that."""
+        found = self._found
         pairs = found.datasets.get(row.dataset)
         if pairs is None:
             pairs = found.datasets[row.dataset] = DatasetPairs()
         value = row.value
         if value is not None:
             (pairs.second if side else pairs.first).add(value)
-        key = (row.dataset, row.id, row.repeat)
         partner = self._waiting[1 - side].pop(key, None)
         if partner is None:
             self._waiting[side][key] = row
@@ -188,11 +270,15 @@ class Pairing:
             return
         found.known_content += both
         one, two = (partner, row) if side else (row, partner)
-        pairs.add_pair(one, two, repeats=self._repeats)
+        pairs.add_pair(one, two)
         _note_change(found, one, two, self._threshold, self._kept)
 
     def finish(self) -> Comparison:
         """Give the comparison, when all rows of both runs have come."""
+        for side, open_examples in enumerate(self._answers):
+            for key, answers in open_examples.items():  # not all answers came: what there is counts
+                self._place(key, average_answers(answers), side)
+            open_examples.clear()
         self._found.only_first, self._found.only_second = map(len, self._waiting)
         return self._found
 
@@ -203,7 +289,7 @@ def compare_rows(
     *,
     threshold: float = 0.7,
     kept: int = 1000,
-    repeats: bool = False,
+    repeats: tuple[int, int] = (1, 1),
 ) -> Comparison:
     """Compare two runs.
 
@@ -212,7 +298,7 @@ def compare_rows(
         second: Rows of the baseline.
         threshold: A score that passes.
         kept: So many ids of fixed and of broken examples are listed; all are counted.
-        repeats: Whether examples were answered several times: the answers to one example are then a cluster.
+        repeats: How often each example was answered, in the first run and in the second.
     """
     pairing = Pairing(threshold=threshold, kept=kept, repeats=repeats)
     for side, row in _alternate(first, second):
@@ -220,7 +306,13 @@ def compare_rows(
     return pairing.finish()
 
 
-def _note_change(found: Comparison, one: ScoredRow, two: ScoredRow, threshold: float, kept: int) -> None:
+def _note_change(
+    found: Comparison,
+    one: ScoredRow | AnsweredExample,
+    two: ScoredRow | AnsweredExample,
+    threshold: float,
+    kept: int,
+) -> None:
     if one.value is None or two.value is None:
         return
     passes, passed = one.value >= threshold, two.value >= threshold

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from context_bench.errors import UsageError
-from context_bench.stats.interval import Interval
+from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
 
 __all__ = ["FAILS", "GATE_LEVEL", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
@@ -74,7 +74,8 @@ class Condition:
         outcome = FAILS if met else HOLDS
         if verdict.word == "undecided" and self.word != "undecided":
             outcome = TOO_FEW
-        return Judgement(outcome, f"{self.text}: {outcome}; the verdict is {verdict.word}: {verdict.reason}")
+        clean = f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
+        return Judgement(outcome, f"{self.text}: {outcome}; the verdict is {verdict.word}{clean}: {verdict.reason}")
 
     def _judge_interval(self, interval: Interval) -> Judgement:
         if self.kind == "verdict":
@@ -100,6 +101,8 @@ class Condition:
 def _write(interval: Interval) -> str:
     places = interval.find_decimals()
     limits = f"[{interval.low:.{places}f}, {interval.high:.{places}f}]"
+    if interval.mark == FIRST:
+        limits += " (the first examples, not a random draw)"
     return f"{interval.value:.{max(3, places)}f}, its {interval.level:.0%} interval {limits}"
 
 

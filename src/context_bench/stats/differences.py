@@ -62,10 +62,12 @@ class Difference:
     def interval(self, level: float = 0.95) -> Interval:
         """Give the two-sided interval; it is not corrected for other comparisons."""
         if not self.known:
-            return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW)
+            nan = math.nan
+            return Interval(self.value, nan, nan, level, self.n, self.method, TOO_FEW, groups=self.groups)
         half = t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
         exact = self.centre == self.value
-        return Interval(self.value, *self.limit(half), level, self.n, self.method, symmetric=exact)
+        low, high = self.limit(half)
+        return Interval(self.value, low, high, level, self.n, self.method, symmetric=exact, groups=self.groups)
 
     def limit(self, half: float) -> tuple[float, float]:
         """Give the two ends so far from the centre; scores in [0, 1] cannot differ by more than 1."""

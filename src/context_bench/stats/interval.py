@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["ROUGH", "TOO_FEW", "Interval"]
+__all__ = ["FIRST", "ROUGH", "TOO_FEW", "Interval"]
 
 TOO_FEW = "too few"
 """Mark of an interval that cannot be given with so few examples; its limits are NaN, or all that is possible."""
 
 ROUGH = "rough"
 """Mark of an interval that covers less often than it says, as a few examples outweigh the rest."""
+
+
+FIRST = "first"
+"""Mark of an interval over the first examples of a dataset: it assumes a random draw, which those are not."""
 
 
 def _null(value: float) -> float | None:
@@ -25,7 +29,8 @@ class Interval:
     """An estimate and the limits between which the true value lies with a confidence of `level`.
 
     `n` is the number of examples, `method` names the formula, `mark` is empty where nothing is to be said against it,
-    `symmetric` says that the value stands in the middle, so that `±` may be written.
+    `symmetric` says that the value stands in the middle, so that `±` may be written. `groups` is the number of clusters
+    (documents, conversations) where it goes by those, else None.
     """
 
     value: float
@@ -36,6 +41,7 @@ class Interval:
     method: str = ""
     mark: str = ""
     symmetric: bool = False
+    groups: int | None = None
 
     @property
     def known(self) -> bool:
@@ -76,9 +82,12 @@ class Interval:
         return " ".join(filter(None, (shown, limits, self.mark)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON can hold it: what is not a finite number is null."""
+        """Give it as JSON can hold it: what is not a finite number is null; `groups` is there where there are any."""
         limits = {"value": _null(self.value), "low": _null(self.low), "high": _null(self.high)}
-        return {**asdict(self), **limits}
+        written = {**asdict(self), **limits}
+        if self.groups is None:
+            del written["groups"]
+        return written
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Interval:

@@ -8,19 +8,31 @@ or output: the caller draws the order, and hands over each example with its plac
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from context_bench.errors import UsageError
 from context_bench.stats.boundaries import crossing_chance, look_boundary
-from context_bench.stats.clusters import ClusterSums, clustered_difference
-from context_bench.stats.differences import Difference, PairedSums, paired_difference
+from context_bench.stats.compare import Comparison, DatasetPairs
+from context_bench.stats.differences import Difference
 from context_bench.stats.distributions import normal_cdf, normal_quantile, t_quantile
 from context_bench.stats.interval import Interval
 from context_bench.stats.verdicts import DEFAULT_MARGIN, Verdict, find_needed_n
 
 __all__ = ["Looks"]
 
-Pair = tuple[float, float, str | None]
+
+class Pair(NamedTuple):
+    """Scores of a system and of the baseline on one example."""
+
+    first: float
+    second: float
+    group: str | None = None
+    dataset: str = ""
+    failed: bool = False
+
+
 SETTLED = ("equivalent", "better", "worse")
 
 
@@ -34,7 +46,8 @@ class Looks:
         margin: Of equivalence.
         alpha: Level of the whole family.
         comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
-        clustered: Whether examples come in groups; the order must then keep each group together.
+        sizes: The number of examples at each look; without it, equal parts of those planned. Where examples come in
+            groups the order must keep each group together, and each look hold whole groups.
     """
 
     planned: int
@@ -42,7 +55,7 @@ class Looks:
     margin: float = DEFAULT_MARGIN
     alpha: float = 0.05
     comparisons: int = 1
-    clustered: bool = False
+    sizes: Sequence[int] = ()
     name: str = ""
     verdict: Verdict | None = None
     """Set once it is settled, or all planned examples are there."""
@@ -52,8 +65,7 @@ class Looks:
     """The smallest level at which any look so far would have decided."""
     _next: int = 0
     _waiting: dict[int, Pair | None] = field(default_factory=dict)
-    _pairs: PairedSums = field(default_factory=PairedSums)
-    _groups: ClusterSums = field(default_factory=ClusterSums)
+    _counted: Comparison = field(default_factory=Comparison)
 
     @property
     def settled(self) -> bool:
@@ -64,11 +76,41 @@ class Looks:
         """Fix the number of examples at each look."""
         if self.planned < self.looks:
             raise UsageError(f"the planned examples must be at least as many as the looks (got {self.planned})")
-        self.sizes = [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
+        self.sizes = self.sizes or [math.ceil(self.planned * look / self.looks) for look in range(1, self.looks + 1)]
+        if len(self.sizes) != self.looks or list(self.sizes) != sorted(self.sizes) or self.sizes[-1] != self.planned:
+            raise UsageError(f"the sizes must be one for each look, up to {self.planned} (got {list(self.sizes)})")
 
-    def add(self, place: int, first: float, second: float, group: str | None = None) -> Verdict | None:
-        """Hand over the pair at a place of the order, counted from 0; gives the verdict once there is one."""
-        return self._take(place, (first, second, group))
+    @property
+    def examples(self) -> int:
+        """How many examples of the order are counted, with those that have no score."""
+        return self._next
+
+    @property
+    def difference(self) -> Difference:
+        """The difference over the examples that are counted."""
+        return self._counted.difference()
+
+    def add(
+        self,
+        place: int,
+        first: float,
+        second: float,
+        group: str | None = None,
+        *,
+        dataset: str = "",
+        failed: bool = False,
+    ) -> Verdict | None:
+        """Hand over the pair at a place of the order, counted from 0; gives the verdict once there is one.
+
+        Args:
+            place: In the order.
+            first: What the system scored.
+            second: What the baseline did.
+            group: What the example shares with others of its dataset, such as a document.
+            dataset: Of several the mean difference counts, each with the same weight.
+            failed: Whether either side failed.
+        """
+        return self._take(place, Pair(first, second, group, dataset, failed))
 
     def skip(self, place: int) -> Verdict | None:
         """Say that the example at this place has no score on one of the sides."""
@@ -87,31 +129,34 @@ class Looks:
             while self.verdict is None and self._next in self._waiting:
                 self._count(self._waiting.pop(self._next))
                 self._next += 1
-                if self._next == self.sizes[self.look]:
+                # A group that is larger than a part of the run makes several looks one: the last of them counts.
+                while self.verdict is None and self._next >= self.sizes[self.look]:
                     self._judge()
         return self.verdict
 
     def _count(self, pair: Pair | None) -> None:
         if pair is None:
             return
-        first, second, group = pair
-        self._pairs.add(first, second)
-        if self.clustered:
-            self._groups.add(str(group), first - second)
+        pairs = self._counted.datasets.setdefault(pair.dataset, DatasetPairs())
+        (pairs.failed if pair.failed else pairs.clean).add(pair.first, pair.second, pair.group)
 
     def _judge(self, *, last: bool = False) -> None:
         self.look += 1
-        difference = clustered_difference(self._groups) if self.clustered else paired_difference(self._pairs)
-        if difference.known:
-            # the constant that this look would just have met, and the level that belongs to it
-            met = abs(normal_quantile(difference.p_value() / 2)) * math.sqrt(self.look / self.looks)
-            # rounded down, so that p is never too small and the same constants come again
-            self.p = min(self.p, crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks))
-        word = self._find_word(difference)
+        difference = self.difference
+        self.p = min(self.p, self._find_level(difference))
+        word = self._find_word(difference, self.p)
         if last or word in SETTLED or self.look == self.looks:
             self.verdict = self._describe(word, difference)
 
-    def _find_word(self, difference: Difference) -> str:
+    def _find_level(self, difference: Difference) -> float:
+        """Find the level at which this look would just have decided that there is a difference."""
+        if not difference.known:
+            return 1.0
+        met = abs(normal_quantile(difference.p_value() / 2)) * math.sqrt(self.look / self.looks)
+        # rounded down, so that p is never too small and the same constants come again
+        return crossing_chance(math.floor(min(met, 20) * 1e4) / 1e4, self.looks)
+
+    def _find_word(self, difference: Difference, p: float) -> str:
         if not difference.known:
             return "undecided"
         boundary = look_boundary(self.look, self.looks, 2 * self.alpha)
@@ -119,7 +164,7 @@ class Looks:
         above, below = difference.p_above(-self.margin), 1 - difference.p_above(self.margin)
         if max(above, below) <= allowed:
             return "equivalent"
-        if self.p <= self.alpha / self.comparisons:
+        if p <= self.alpha / self.comparisons:
             return "better" if difference.centre > 0 else "worse"
         return "not worse" if above <= allowed else "undecided"
 
@@ -129,12 +174,14 @@ class Looks:
             return difference.interval(1 - alpha)
         tail = normal_cdf(-look_boundary(self.look, self.looks, alpha))
         half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
-        return Interval(difference.value, *difference.limit(half), 1 - alpha, difference.n, f"{self.looks} looks")
+        low, high = difference.limit(half)
+        method = f"{self.looks} looks"
+        return Interval(difference.value, low, high, 1 - alpha, difference.n, method, groups=difference.groups)
 
     def _describe(self, word: str, difference: Difference) -> Verdict:
         early = self.look < self.looks
         reason = f"settled at look {self.look} of {self.looks}, after {self._next:,} of {self.planned:,} examples"
-        if early:
+        if early and word in SETTLED:
             reason += "; a difference at which a run stops early is somewhat too large"
         needed = None
         if word == "undecided":
@@ -142,8 +189,11 @@ class Looks:
             told = "no number of examples would" if needed is None else f"about {needed:,} would"
             reason = f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
         corrected = min(1.0, self.p * self.comparisons)
+        clean = self._counted.difference(without_errors=True)
         return Verdict(
             *(word, difference.value, self._interval(difference, self.alpha), self.p, corrected, self.margin),
             *(difference.n, needed, reason, self.name),
             narrow=self._interval(difference, 2 * self.alpha),
+            groups=difference.groups,
+            word_without_errors=self._find_word(clean, self._find_level(clean)),
         )

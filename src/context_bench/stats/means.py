@@ -115,6 +115,7 @@ class Mean:
     degrees: float
     n: int
     method: str
+    groups: int | None = None
 
     def limits(self, critical: float) -> tuple[float, float]:
         """Give the limits at a number of standard errors."""
@@ -125,9 +126,10 @@ class Mean:
     def interval(self, level: float = 0.95) -> Interval:
         """Give the two-sided interval."""
         if self.degrees <= 0:
-            return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW)
+            return Interval(self.value, math.nan, math.nan, level, self.n, self.method, TOO_FEW, groups=self.groups)
         low, high = self.limits(t_quantile((1 + level) / 2, self.degrees))
-        return Interval(self.value, low, high, level, self.n, self.method, symmetric=math.isnan(self.size))
+        alike = math.isnan(self.size)
+        return Interval(self.value, low, high, level, self.n, self.method, symmetric=alike, groups=self.groups)
 
 
 def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
@@ -173,4 +175,5 @@ def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
     limits = [(part.value, *part.limits(critical)) for part in parts]
     down = math.sqrt(sum((mean - low) ** 2 for mean, low, _ in limits)) / count
     up = math.sqrt(sum((high - mean) ** 2 for mean, _, high in limits)) / count
-    return Interval(value, value - down, value + up, level, n, "mean of datasets")
+    groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
+    return Interval(value, value - down, value + up, level, n, "mean of datasets", groups=groups)

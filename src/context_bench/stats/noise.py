@@ -19,13 +19,19 @@ __all__ = ["NoiseFloor", "noise_of_repeats", "noise_of_twins"]
 class NoiseFloor:
     """How often two runs of one system disagree, and the difference in the mean that this alone explains.
 
-    A difference between two systems within `floor` is what running one of them twice would give in 19 of 20 cases.
+    A difference between two systems within `floor` is what running one of them twice would give in 19 of 20 cases. It
+    is NaN where no disagreement was seen: there is nothing to tell it from.
     """
 
     n: int
     flips: float
     share: Interval
     floor: float
+
+    @property
+    def nothing_seen(self) -> bool:
+        """Whether the two agree on every example, also in scores that do not change a pass."""
+        return self.n > 0 and self.flips == 0 and math.isnan(self.floor)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as JSON can hold it: what was not measured is null."""
@@ -48,7 +54,7 @@ def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None =
         flips: Examples that only one of the two passes; without it, those on which the scores differ.
     """
     interval = paired_difference(sums).interval(level)
-    floor = (interval.high - interval.low) / 2
+    floor = (interval.high - interval.low) / 2 if sums.changed else math.nan
     flips = sums.changed if flips is None else flips
     return NoiseFloor(sums.n, flips, share_interval(flips, sums.n, level), floor)
 
@@ -65,6 +71,8 @@ def noise_of_repeats(sums: RepeatSums, level: float = 0.95, *, answers: int = 1)
     if not share.n or math.isnan(share.value):
         return NoiseFloor(share.n, math.nan, share, math.nan)
     within = max(0.0, sums.squares - sums.between) / (sums.n - sums.examples)
+    if within < 1e-12:
+        return NoiseFloor(share.n, share.value * share.n, share, math.nan)
     twin = PairedSums(share.n, 0.0, 2 * within / answers * share.n)
     interval = paired_difference(twin).interval(level)
     return NoiseFloor(share.n, share.value * share.n, share, (interval.high - interval.low) / 2)

@@ -87,13 +87,16 @@ class RatioSums(Accumulator):
         """The jackknife's variance of the ratio."""
         if self.n < 2 or not self.below:
             return math.nan
-        a, b = self.above, self.below
+        return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)
+
+    def sum_moves(self, above: float, below: float) -> float:
+        """Sum the squares of how far the ratio of two totals moves when one of these examples is left out."""
+        a, b = above, below
         # a and b multiplied in, not the ratio: whole numbers then cancel exactly where nothing was saved
         first = (b * b * self.above_squares - 2 * a * b * self.products + a * a * self.below_squares) / b**2
         second = (b * b * self.cubes_2_1 - 2 * a * b * self.cubes_1_2 + a * a * self.cubes_0_3) / b**3
         third = (b * b * self.fourths_2_2 - 2 * a * b * self.fourths_1_3 + a * a * self.fourths_0_4) / b**4
-        spread = max(0.0, first) + 2 * max(0.0, second) + 3 * max(0.0, third)
-        return (self.n - 1) / self.n * spread / b**2
+        return (max(0.0, first) + 2 * max(0.0, second) + 3 * max(0.0, third)) / b**2
 
 
 def limit_ratio(

@@ -28,6 +28,7 @@ class Verdict:
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
     `needed_n` is the number of examples that would decide, where this one is undecided. `word_without_errors` is the
     word when pairs in which either side failed are left out. A control (floor, ceiling, closed book) never wins.
+    `groups` is the number of clusters (documents, conversations) that it goes by; None where each example counts.
     """
 
     word: str
@@ -43,6 +44,7 @@ class Verdict:
     control: bool = False
     word_without_errors: str | None = None
     narrow: Interval | None = None
+    groups: int | None = None
 
     @property
     def wins(self) -> bool:
@@ -145,6 +147,7 @@ def decide_verdict(
         name=name,
         control=control,
         narrow=narrow,
+        groups=difference.groups,
     )
 
 
