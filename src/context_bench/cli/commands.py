@@ -8,7 +8,7 @@ COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "plan": "tell how many examples are needed, and what they cost",
     "report": "write recorded runs as one page that opens offline",
-    "plot": "draw a recorded run in the terminal: quality against cost, or a curve",
+    "plot": "draw a recorded run in the terminal, as quality against cost",
     "runs": "list, show, export or remove recorded runs",
     "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",
