@@ -11,7 +11,14 @@ from typing import Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import STORE, add_report, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
+from context_bench.cli.output import (
+    build_reporter,
+    choose_form,
+    open_destination,
+    table_width,
+    wants_color,
+    write_report,
+)
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.jobs import Item
@@ -117,7 +124,7 @@ def _show(options: Any) -> int:
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)
-    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width).render(result)}")
+    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width, color=wants_color()).render(result)}")
     return 0
 
 
@@ -133,7 +140,8 @@ def _format_value(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
-    reporter = build_reporter(form, table_width(wide=options.wide, out=options.out), options.cache_dir or STORE)
+    width, folder = table_width(wide=options.wide, out=options.out), options.cache_dir or STORE
+    reporter = build_reporter(form, width, folder, color=wants_color(options.out))
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
         result = load_result(store, info, rows=form != "html")
