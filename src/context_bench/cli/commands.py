@@ -8,6 +8,7 @@ COMMANDS = {
     "run": "run the benchmark that a TOML file describes",
     "plan": "tell how many examples are needed, and what they cost",
     "report": "write recorded runs as one page that opens offline",
+    "view": "show recorded runs in a browser, live",
     "runs": "list, show, export or remove recorded runs",
     "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from context_bench._version import __version__
 from context_bench.report.axes import section
@@ -67,7 +67,13 @@ def name_page(runs: Sequence[RunFacts]) -> str:
     return f"{list_names([name for facts in runs for name in facts.result.systems], 3)}: context-bench report"
 
 
-def page_body(runs: Sequence[RunFacts], rows: int | None, footer: str, home: str | None = None) -> Markup:
+def page_body(
+    runs: Sequence[RunFacts],
+    rows: int | None,
+    footer: str,
+    home: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Markup:
     """Make everything that is seen: the runs one after another, then the list of all examples.
 
     Args:
@@ -75,13 +81,14 @@ def page_body(runs: Sequence[RunFacts], rows: int | None, footer: str, home: str
         rows: How many examples there are; None where they are still being read.
         footer: The last line.
         home: Address of the list of runs, where there is one.
+        about: What the page's script has to know, as attributes.
     """
     many = len(runs) > 1
     links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)} if many else _CONTENTS
     return join(
         element("a", {"href": "#main", "class": "skip"}, "Skip to the report"),
         banner({**({"#side": "Side by side"} if many else {}), **links, "#examples": "Examples"}, home),
-        element("main", {"id": "main"}, *describe_runs(runs), examples_section(rows)),
+        element("main", {"id": "main", **(about or {})}, *describe_runs(runs), examples_section(rows)),
         element("footer", None, footer),
         element("div", {"id": "tip", "hidden": True}),
         one_example(),
