@@ -1,4 +1,4 @@
-"""What is asked of the list of examples: which rows, and in which order; and the SQL that asks it."""
+"""A question to the list of examples: which rows, and in which order; and the SQL that asks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACES = 32
 """Bits for the place of a row in its run, in its id."""
 
 SORTED = ("id", "run", "system", "dataset", "outcome", "score", "evidence", "input", "output", "latency", "question")
-"""What a list can be sorted by, as the page calls it."""
+"""Columns that a list can be sorted by, as the page calls them."""
 
 _LIKE_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 

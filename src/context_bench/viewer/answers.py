@@ -1,4 +1,4 @@
-"""What the viewer answers: the list of runs, the state of those that are looked at, their parts, rows and one row."""
+"""The answers of the viewer: the list of runs, the state of those that are looked at, their parts, rows and one row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Answers"]
 T = TypeVar("T")
 
 Values = Mapping[str, str]
-"""What an address says after its question mark."""
+"""The fields of an address, after its question mark."""
 
 _MOST_ROWS, _MOST_RUNS = 200, 20
 _ROOM, _LENGTH = 200_000, 50_000
