@@ -79,12 +79,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
+    "viewer": BASE | TOKENS | {"store", "report"},
     # what checks a part as a run would use it
     "testing": BASE | TOKENS | {"datasets", "evaluators", "metrics", "reporters", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
-    | {"wire", "traffic", "processes", "tap", "local", "conformance", "comparing", "gates", "run_plan", "report"},
+    | {
+        "wire",
+        "traffic",
+        "processes",
+        "tap",
+        "local",
+        "conformance",
+        "comparing",
+        "gates",
+        "run_plan",
+        "report",
+        "viewer",
+    },
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local"},
     "__main__": {"cli"},

@@ -9,6 +9,7 @@ COMMANDS = {
     "plan": "tell how many examples are needed, and what they cost",
     "report": "write recorded runs as one page that opens offline",
     "plot": "draw a recorded run in the terminal, as quality against cost",
+    "view": "show recorded runs in a browser, live",
     "runs": "list, show, export or remove recorded runs",
     "compare": "compare runs, or the systems of one run, and say which is better",
     "diff": "show what a system did to the context of one example",

@@ -26,6 +26,7 @@ from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
+from context_bench.store.run_records import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 
@@ -65,14 +66,11 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
 
     Without `rows`, those of a run that came to its end stay in the store.
     """
-    config = dict(info.config)
-    notes = config.pop("notes", {})
-    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
     if info.summary:
-        kept = list(store.run_rows(info)) if rows else []
-        result = EvalResult(kept, info.summary, info.timing, config, notes=notes)
-        result.read_accuracy(accuracy)
-        return result
+        return restore_result(info, list(store.run_rows(info)) if rows else [])
+    config = dict(info.config)
+    for name in ("notes", "intervals", "comparison"):
+        config.pop(name, None)
     found: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
