@@ -1,8 +1,9 @@
-# make demo    set up, then compare seven systems offline
+# make demo    set up, then compare seven systems offline; ends with the path of the report
 # make test    set up, then run the tests
 # make check   lint, format, types
 # make docs    the docs site, in build/site; any warning fails it
 # make coverage  the tests, with the share of lines that they reach
+# make pictures  the pictures of the README, from a run that was recorded (docs/images/run.json)
 # make bench   speed, side by side with others, as ratios
 # make vendors the real proxies that can be measured, each in an environment of its own
 # make hooks   let git run the quick checks before each commit (pre-commit)
@@ -18,11 +19,11 @@ WORKERS ?= 4
 VENDORS := kompact headroom
 MEMORY_VENDORS := mem0 graphiti langmem
 
-.PHONY: demo test check format docs coverage hooks dist bench vendors memory-vendors system wheel-test clean
+.PHONY: demo test check format docs pictures coverage hooks dist bench vendors memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
+	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
 	$(BIN)/context-bench demo
-	@echo "(in this shell: . $(BIN)/activate)"
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
@@ -38,6 +39,9 @@ format: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+pictures: $(VENV)/dev.stamp
+	$(BIN)/python tools/make_pictures.py
 
 # The floor is in pyproject.toml. It may only rise: tools/coverage_floor.py raises it to what was measured.
 coverage: $(VENV)/dev.stamp

@@ -16,6 +16,7 @@ for name in (
     "evaluators",
     "code_execution",
     "tap",
+    "view",
     "peers",
 ):
     print(f"\n== {name}", flush=True)

@@ -43,10 +43,15 @@ def read_index(page: str) -> dict[str, Any]:
         questions = part.pop("questions")
         part["question"] = [questions[place] for place in part["question"]]
         for name, values in part.items():
-            names = index["names"].get(name)
             column = index["columns"].setdefault(name, [])
-            column += [None if value is None else names[value] if names else value for value in values]
+            column += [_read_name(index["names"].get(name), value) for value in values]
     return index
+
+
+def _read_name(names: Any, value: Any) -> Any:
+    if value is None or names is None:
+        return value
+    return names[str(value)] if isinstance(names, dict) else names[value]
 
 
 def read_blocks(page: str) -> list[dict[str, Any]]:

@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what shows the result
     "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
+    "viewer": BASE | TOKENS | {"store", "report"},
     # what checks a part as a run would use it
     "testing": BASE
     | TOKENS
@@ -103,6 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "run_plan",
         "report",
         "memory",
+        "viewer",
     },
     # the front door
     "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local", "memory"},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from browsing import NEEDS_CHROMIUM, Opened, read_axe
 from command import called
 from context_bench import evaluate
 from context_bench.report import HtmlReporter
@@ -18,27 +16,9 @@ from report_pages import make_result
 from rows import make_row
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
-CHROMIUM = Path(os.environ.get("CONTEXT_BENCH_CHROMIUM", "/usr/bin/chromium"))
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is missing: `make system` installs it"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: requirements-dev.txt has it")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield chromium
-        chromium.close()
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
@@ -52,46 +32,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "page.html"
 
 
-class Opened:
-    """A page with what it said and asked for."""
-
-    def __init__(self, browser: Browser, path: Path, address: str = "", **options: Any) -> None:
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.context = browser.new_context(**options)
-        self.page: Page = self.context.new_page()
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri() + address)
-        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
-
-    def wait_for(self, found: str) -> None:
-        """Wait until the line above the list of examples says so."""
-        self.page.locator("#found", has_text=found).wait_for()
-
-    def find_row_texts(self, column: int) -> list[str]:
-        return self.page.eval_on_selector_all(
-            "#rows tr", f"rows => rows.map(row => row.children[{column - 1}].textContent)"
-        )
-
-
 def test_it_opens_without_a_complaint_and_asks_for_nothing(browser: Browser, report: Path) -> None:
-    with Opened(browser, report) as opened:
+    with Opened(browser, report.as_uri()) as opened:
         assert opened.asked == [report.as_uri()]
         assert opened.said == []
         assert opened.page.locator("#found").inner_text() == "1–50 of 160 rows"
 
 
 def test_filters_search_and_sort(browser: Browser, report: Path) -> None:
-    with Opened(browser, report) as opened:
+    with Opened(browser, report.as_uri()) as opened:
         page, found = opened.page, opened.page.locator("#found")
         page.select_option("#by-system", label="truncate:ratio=0.5")
         opened.wait_for("of 80 rows")
@@ -115,7 +64,7 @@ def test_filters_search_and_sort(browser: Browser, report: Path) -> None:
 
 
 def test_an_example_opens_by_keyboard_and_its_link_leads_to_it(browser: Browser, report: Path) -> None:
-    with Opened(browser, report) as opened:
+    with Opened(browser, report.as_uri()) as opened:
         page = opened.page
         page.keyboard.press("/")
         page.keyboard.type("d1.00")
@@ -134,21 +83,21 @@ def test_an_example_opens_by_keyboard_and_its_link_leads_to_it(browser: Browser,
         page.keyboard.press("Escape")
         assert page.evaluate("location.hash") == "#examples"
         assert opened.said == []
-    with Opened(browser, report, address) as opened:
+    with Opened(browser, report.as_uri() + address) as opened:
         opened.page.wait_for_selector("dialog[open]")
         assert opened.page.locator("#one-title").inner_text() == title
 
 
 def test_the_theme_can_be_switched_and_is_that_of_the_system_at_first(browser: Browser, report: Path) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
-    with Opened(browser, report, color_scheme="dark") as opened:
+    with Opened(browser, report.as_uri(), color_scheme="dark") as opened:
         assert opened.page.evaluate(ground) == "rgb(23, 24, 26)"
         opened.page.click("#theme")
         assert opened.page.evaluate(ground) == "rgb(252, 252, 251)"
 
 
 def test_it_prints_with_folded_numbers_open(browser: Browser, report: Path) -> None:
-    with Opened(browser, report) as opened:
+    with Opened(browser, report.as_uri()) as opened:
         assert len(opened.page.pdf(format="A4")) > 20_000
         opened.page.emulate_media(media="print")
         assert not opened.page.is_visible(".banner")
@@ -156,22 +105,21 @@ def test_it_prints_with_folded_numbers_open(browser: Browser, report: Path) -> N
 
 
 def test_marks_tell_their_values(browser: Browser, report: Path) -> None:
-    with Opened(browser, report) as opened:
+    with Opened(browser, report.as_uri()) as opened:
         opened.page.locator("#pareto .mark").first.hover()
         assert opened.page.locator("#tip").inner_text().startswith("passthrough: mean score 1.000")
 
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_is_wider_than_the_window(browser: Browser, report: Path, width: int) -> None:
-    with Opened(browser, report, viewport={"width": width, "height": 800}) as opened:
+    with Opened(browser, report.as_uri(), viewport={"width": width, "height": 800}) as opened:
         assert opened.page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, report: Path, scheme: str) -> None:
-    package = pytest.importorskip("axe_playwright_python", reason="axe is missing: requirements-dev.txt has it")
-    script = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    with Opened(browser, report, bypass_csp=True, color_scheme=scheme) as opened:
+    script = read_axe()
+    with Opened(browser, report.as_uri(), bypass_csp=True, color_scheme=scheme) as opened:
         opened.page.evaluate(script)
         for _ in range(2):
             found = opened.page.evaluate("axe.run()")["violations"]
@@ -197,7 +145,7 @@ def test_no_injection_runs_or_changes_the_layout(browser: Browser, tmp_path: Pat
     result = evaluate([answers], examples, cache_dir=str(tmp_path), progress=False)
     path = tmp_path / "page.html"
     path.write_text(HtmlReporter(str(tmp_path)).render(result), encoding="utf-8")
-    with Opened(browser, path, viewport={"width": 1200, "height": 900}) as opened:
+    with Opened(browser, path.as_uri(), viewport={"width": 1200, "height": 900}) as opened:
         page = opened.page
         page.click("#rows tr")
         page.wait_for_selector("dialog[open]")
@@ -221,24 +169,61 @@ def test_no_injection_runs_or_changes_the_layout(browser: Browser, tmp_path: Pat
         assert page.is_visible("#examples")
 
 
-def test_fifty_thousand_rows_open_and_filter_within_seconds(browser: Browser, tmp_path: Path) -> None:
+def test_many_rows_are_unpacked_part_by_part(browser: Browser, tmp_path: Path) -> None:
+    """4,500 rows are packed in three parts and 45 blocks; how fast 50,000 open is measured by benchmarks/view.py."""
     rows = [
         make_row(
             float(number % 3 > 0), system=f"s{number % 5}", example_id=f"e{number // 5}", response=f"answer {number}"
         )
-        for number in range(50_000)
+        for number in range(4_500)
     ]
     path = tmp_path / "page.html"
     path.write_text(HtmlReporter().render(make_result(rows)), encoding="utf-8")
-    wanted = sum("4999" in f"e{n // 5} {n}" for n in range(50_000))
-    began = time.perf_counter()
-    with Opened(browser, path) as opened:
-        loaded = time.perf_counter() - began
-        began = time.perf_counter()
-        opened.page.fill("#search", "answer 4999")
-        opened.wait_for(f"of {wanted} rows")
-        searched = time.perf_counter() - began
-        assert opened.page.locator("#found").inner_text() == f"1–{wanted} of {wanted} rows (of 50,000)"
-    print(f"50,000 rows: {path.stat().st_size / 1e6:.1f} MB, opened in {loaded:.2f} s, searched in {searched:.2f} s")
-    assert loaded < 10
-    assert searched < 5
+    with Opened(browser, path.as_uri()) as opened:
+        opened.page.fill("#search", "answer 449")
+        opened.wait_for("of 11 rows")  # 449 and 4490 to 4499
+        opened.page.fill("#search", "answer 4499")
+        opened.wait_for("of 1 rows")
+        opened.page.click("#rows tr")
+        opened.page.wait_for_selector("dialog[open]")
+        assert opened.page.locator("#one-title").inner_text() == "e899 · s4"
+        assert "answer 4499" in opened.page.locator("#one-body").inner_text()
+
+
+def test_a_context_of_a_million_characters_does_not_freeze_it(browser: Browser, tmp_path: Path) -> None:
+    context = "All work and no play makes a dull day. " * 26_000
+
+    def halve(example: dict[str, Any]) -> str:
+        return str(example["context"])[: len(context) // 2]
+
+    result = evaluate(
+        [halve],
+        [{"id": 1, "context": context, "question": "q", "answer": "a"}] * 3,
+        cache_dir=str(tmp_path),
+        progress=False,
+    )
+    path = tmp_path / "page.html"
+    path.write_text(HtmlReporter(str(tmp_path)).render(result), encoding="utf-8")
+    assert path.stat().st_size < 300_000
+    with Opened(browser, path.as_uri()) as opened:
+        opened.page.click("#rows tr")
+        opened.page.wait_for_selector("dialog[open]")
+        assert "characters are not shown" in opened.page.locator("#one-body").inner_text()
+
+
+def test_several_runs_have_landmarks_of_their_own(browser: Browser, tmp_path: Path) -> None:
+    script = read_axe()
+    results = [
+        make_result(
+            [make_row(float(number % 2), system=name, example_id=number) for number in range(6) for name in "ab"]
+        )
+        for _ in range(2)
+    ]
+    path = tmp_path / "page.html"
+    path.write_text("".join(HtmlReporter().write_runs(results)), encoding="utf-8")
+    with Opened(browser, path.as_uri(), bypass_csp=True) as opened:
+        opened.page.evaluate(script)
+        found = opened.page.evaluate("axe.run()")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+        opened.page.select_option("#by-run", label="2")
+        opened.wait_for("of 12 rows (of 24)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import add_wide
@@ -31,18 +32,20 @@ keeps more for less.
 """
 
 _NEXT = """
-The result is in {saved}.
 To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
   context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
       --dataset needle:length=4000,n=40
 A compressor written in Python:
   context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
       --dataset json-logs:n=40
-"""
+Pictures of a result, here in the terminal:
+  context-bench plot {saved}
+The result is in {saved}. As a page that opens offline:
+  {page}"""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo and save its result."""
+    """Run the demo, save its result, and write its page."""
     parser = Parser(prog="context-bench demo", description=COMMANDS["demo"])
     parser.add_argument(
         "--out",
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     add_wide(parser)
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.cli.output import build_reporter, open_destination, table_width
+    from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
     from context_bench.datasets.open import Choices, open_datasets
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
@@ -67,11 +70,18 @@ def main(arguments: Sequence[str]) -> int:
         saved.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to --out {saved}: {error.strerror or error}") from error
-    with open_destination(options.out, quiet=True) as write:
+    page = saved.with_suffix(".html") if saved.suffix != ".html" else saved.with_suffix(".report.html")
+    with (
+        TemporaryDirectory() as store,  # what the page shows of contexts comes from a store
+        open_destination(options.out, quiet=True) as write,
+        open_destination(str(page), quiet=True) as write_page,
+    ):
         print(_ABOUT, file=sys.stderr)
-        result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics)
+        result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics, cache_dir=store)
+        write_report(write_page, build_reporter("html", None, store), "html", result)
+        result.config.pop("run", None)  # it is in no store that stays
         write(result.to_json())
-    sys.stdout.write(build_reporter("table", table_width(wide=options.wide)).render(result))
+    sys.stdout.write(build_reporter("table", table_width(wide=options.wide), color=wants_color()).render(result))
     sys.stdout.flush()
-    print(_NEXT.format(saved=saved), file=sys.stderr)
+    print(_NEXT.format(saved=saved, page=page), file=sys.stderr)
     return 0

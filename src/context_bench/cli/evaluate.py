@@ -127,7 +127,7 @@ def _measure(
 ) -> int:
     from context_bench.caveats import find_unscored
     from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
-    from context_bench.cli.output import build_reporter, open_destination, table_width, write_report
+    from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
     from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
 
@@ -135,7 +135,8 @@ def _measure(
         from context_bench.report.plot_files import check_plots
 
         check_plots(options.plots)
-    reporter = build_reporter(options.output, table_width(wide=options.wide, out=options.out), options.store)
+    width = table_width(wide=options.wide, out=options.out)
+    reporter = build_reporter(options.output, width, options.store, color=wants_color(options.out))
     limits = Limits(options.max_cost, options.max_total_tokens, options.max_errors)
     failure: BaseException | None = None
     with (

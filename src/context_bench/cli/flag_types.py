@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["amount", "condition", "count", "error_limit", "integer", "number", "page", "positive", "temperature"]
+__all__ = [
+    *("amount", "condition", "count", "error_limit", "integer", "number", "page", "port_number", "positive"),
+    "temperature",
+]
 
 
 def _number(text: str, least: float, kind: type[int] | type[float], what: str) -> Any:
@@ -31,6 +34,14 @@ def count(text: str) -> int:
 def positive(text: str) -> int:
     """Read an integer of at least 1."""
     return int(_number(text, 1, int, "an integer of at least 1"))
+
+
+def port_number(text: str) -> int:
+    """Read the number of a port; 0 stands for a free one."""
+    value = int(_number(text, 0, int, "a port from 0 to 65535"))
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535 (got {text})")
+    return value
 
 
 def amount(text: str) -> float:

@@ -25,7 +25,7 @@ _EXAMPLES = {
 
 _COMMAND_GROUPS = {
     "measure": ("demo", "memory", "plan", "run", "score", "judge-check", "conformance"),
-    "look": ("report", "plot", "runs", "compare", "diff", "tap"),
+    "look": ("report", "plot", "view", "runs", "compare", "diff", "tap"),
     "list": ("datasets", "systems", "evaluators", "metrics", "reporters", "prices"),
     "set up": ("local", "completion"),
 }

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from context_bench.reporters.fitting import wrap
+from context_bench.reporters.plain_text import show_controls
 
 __all__ = ["format_json", "shorten_texts"]
 
@@ -20,6 +21,7 @@ def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
             the text stays JSON.
     """
     text = json.dumps(shorten_texts(value, longest), indent=2, ensure_ascii=False, default=str)
+    text = show_controls(text)
     if width is None:
         return text
     return "\n".join(wrap(line, width, indent=" " * (len(line) - len(line.lstrip()) + 2)) for line in text.split("\n"))

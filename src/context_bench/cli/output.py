@@ -17,6 +17,8 @@ __all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
+_DATA_FORMS = ("json", "csv")
+"""Forms that hold texts of models and datasets as they came."""
 
 
 Write = Callable[[str | Iterable[str]], Any]
@@ -125,11 +127,11 @@ def wants_color(out: str | None = None) -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def build_reporter(name: str, width: int | None, store: str | None = None) -> Any:
-    """Build the reporter that a reference names; one that takes a width, or the folder of the store, gets it."""
+def build_reporter(name: str, width: int | None, store: str | None = None, *, color: bool = False) -> Any:
+    """Build the reporter that a reference names; one that takes a width, colour or the folder of the store gets it."""
     from context_bench.reporters.load import build_reporter
 
-    return build_reporter(name, width, store)
+    return build_reporter(name, width, store, color=color)
 
 
 def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
@@ -150,7 +152,14 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
             raise TypeError(f"render() returned {type(text).__name__}, and must return a text")
     except (Exception, SystemExit) as error:
         raise _explain_reporter(error, name, result) from error
-    write(text)
+    write(_show_controls(text) if write is _print and name in _DATA_FORMS and sys.stdout.isatty() else text)
+
+
+def _show_controls(text: str) -> str:
+    """Write what data would say to a terminal so that it is seen; a file or a pipe gets the data as they are."""
+    from context_bench.reporters.plain_text import show_controls
+
+    return show_controls(text)
 
 
 def _read_parts(parts: Iterable[str], name: str, result: Any) -> Iterator[str]:

@@ -11,7 +11,14 @@ from typing import Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import STORE, add_report, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
+from context_bench.cli.output import (
+    build_reporter,
+    choose_form,
+    open_destination,
+    table_width,
+    wants_color,
+    write_report,
+)
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.jobs import Item
@@ -19,6 +26,7 @@ from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
+from context_bench.store.run_records import restore_result
 from context_bench.summary import rebuild_metrics, summarize
 from context_bench.text.golds import has_gold
 
@@ -58,14 +66,11 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
 
     Without `rows`, those of a run that came to its end stay in the store.
     """
-    config = dict(info.config)
-    notes = config.pop("notes", {})
-    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
     if info.summary:
-        kept = list(store.run_rows(info)) if rows else []
-        result = EvalResult(kept, info.summary, info.timing, config, notes=notes)
-        result.read_accuracy(accuracy)
-        return result
+        return restore_result(info, list(store.run_rows(info)) if rows else [])
+    config = dict(info.config)
+    for name in ("notes", "intervals", "comparison"):
+        config.pop(name, None)
     found: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
@@ -117,7 +122,7 @@ def _show(options: Any) -> int:
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)
-    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width).render(result)}")
+    sys.stdout.write(f"{listing}\n\n{build_reporter('table', width, color=wants_color()).render(result)}")
     return 0
 
 
@@ -133,7 +138,8 @@ def _format_value(value: Any) -> str:
 
 def _export(options: Any) -> int:
     form = choose_form(options.output, options.out)
-    reporter = build_reporter(form, table_width(wide=options.wide, out=options.out), options.cache_dir or STORE)
+    width, folder = table_width(wide=options.wide, out=options.out), options.cache_dir or STORE
+    reporter = build_reporter(form, width, folder, color=wants_color(options.out))
     with _open_store(options) as store, open_destination(options.out) as write:
         info = store.run(options.run)
         result = load_result(store, info, rows=form != "html")

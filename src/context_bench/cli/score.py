@@ -16,7 +16,14 @@ from context_bench.cli.flag_types import number
 from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.options import JudgeOptions, ScoringOptions
-from context_bench.cli.output import build_reporter, choose_form, open_destination, table_width, write_report
+from context_bench.cli.output import (
+    build_reporter,
+    choose_form,
+    open_destination,
+    table_width,
+    wants_color,
+    write_report,
+)
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.engine.progress import Progress
@@ -60,7 +67,9 @@ def main(arguments: Sequence[str]) -> int:
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             for code in options.imports:
                 import_code(code)
-            reporter = build_reporter(form, table_width(wide=options.wide, out=options.out))
+            reporter = build_reporter(
+                form, table_width(wide=options.wide, out=options.out), color=wants_color(options.out)
+            )
             result = _score(options, store)
         write_report(write, reporter, form, result)
     unscored = find_unscored(result.summary, result.notes, result.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from context_bench.plots.plot import Plot
 from context_bench.plots.result_plots import KINDS, ResultPlots
+from context_bench.plots.vega_plot import Plot
 
 __all__ = ["KINDS", "Plot", "ResultPlots"]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.errors import UsageError
 from context_bench.plots.labels import label_systems, shorten_name
-from context_bench.plots.plot import Plot
 from context_bench.plots.quality_cost import choose_quality, find_limits
 from context_bench.plots.scales import BLUE, GREY, make_score_scale
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult

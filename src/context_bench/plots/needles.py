@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
 from context_bench.plots.labels import shorten_name
-from context_bench.plots.plot import Plot
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow

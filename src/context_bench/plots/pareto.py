@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
 from context_bench.plots.labels import Place, label_systems, place_labels
-from context_bench.plots.plot import Plot
 from context_bench.plots.quality_cost import QualityCost, find_limits, read_quality_cost
 from context_bench.plots.scales import BLUE, FORMATS, GREY, Scale, list_names, make_cost_scale, make_score_scale
 from context_bench.plots.texts import draw_texts
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult

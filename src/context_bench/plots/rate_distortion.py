@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
 from context_bench.plots.labels import Place, label_systems, place_labels, shorten_name
-from context_bench.plots.plot import Plot
 from context_bench.plots.quality_cost import find_limits
 from context_bench.plots.scales import FORMATS, GREY, PALETTE, Scale, make_cost_scale, make_score_scale
 from context_bench.plots.texts import draw_texts
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.curves import Curve

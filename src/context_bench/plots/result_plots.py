@@ -10,9 +10,9 @@ from context_bench.plots.by_dataset import draw_datasets
 from context_bench.plots.evidence import draw_evidence
 from context_bench.plots.needles import Cells, draw_heatmap
 from context_bench.plots.pareto import draw_pareto
-from context_bench.plots.plot import Plot
 from context_bench.plots.rate_distortion import draw_curve
 from context_bench.plots.times import draw_latency, gather_latencies
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.curves import Curve

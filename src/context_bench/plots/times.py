@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
 from context_bench.plots.labels import label_systems
-from context_bench.plots.plot import Plot
 from context_bench.plots.scales import BLUE, GREY, ORANGE, Scale
+from context_bench.plots.vega_plot import Plot
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow

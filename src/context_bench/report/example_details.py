@@ -1,4 +1,4 @@
-"""What a row opens to: prompt, gold answers, response, scores, reasons, what was measured, and its context."""
+"""The details that a row opens to: prompt, gold answers, response, scores, reasons, measurements and context."""
 
 from __future__ import annotations
 

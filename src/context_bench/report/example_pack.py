@@ -16,6 +16,7 @@ from typing import Any
 from context_bench.report.context_view import Stretch
 from context_bench.report.example_details import cut_details, describe_row
 from context_bench.report.row_index import RowIndex
+from context_bench.report.row_query import PLACES
 from context_bench.report.row_values import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.results import dump_json
 
@@ -27,8 +28,6 @@ _WAITING = 4_000_000
 """Characters of contexts and responses that wait for their block at most, but for one row."""
 _PART = 2_000
 """Rows whose columns are packed together."""
-_PLACES = 32
-"""Bits for the place of a row in its run."""
 _PAGE, _MOST, _LEAST = 20_000_000, 1_300, 200
 """Bytes of all details together, and the most and the least of them that a row may take."""
 _ROOMS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
@@ -77,7 +76,7 @@ class ExamplePack:
     def add(self, source: Source, score: float | None, threshold: float) -> None:
         """Take in one row of the run that was begun last; a score of at least `threshold` is right."""
         run = len(self._runs)
-        self._values.append(read_values(run << _PLACES | self._rows, run, source, score, threshold))
+        self._values.append(read_values(run << PLACES | self._rows, run, source, score, threshold))
         self._rows += 1
         details, stretches = describe_row(source)
         self._waiting.append((details, stretches))
@@ -106,7 +105,7 @@ class ExamplePack:
 
     def pack_index(self) -> str:
         """Pack what the page's script has to know first; `starts` has the first row of each block."""
-        names = {**self._index.list_names(), "run": self._runs, "outcome": OUTCOMES}
+        names = {**self._index.list_names(range(1, len(self._runs) + 1)), "run": self._runs, "outcome": OUTCOMES}
         return pack_json({"rows": self._rows, "starts": self._starts, "names": names})
 
     def pack_columns(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.plots import ResultPlots
-from context_bench.plots.plot import is_renderer_installed
+from context_bench.plots.vega_plot import is_renderer_installed
 from context_bench.report.html_page import open_run
 from context_bench.results import EvalResult
 

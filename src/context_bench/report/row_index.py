@@ -33,7 +33,8 @@ CREATE TABLE rows (
     latency REAL, question TEXT, response TEXT, base INTEGER);
 CREATE INDEX bases ON rows (run, dataset, name, repeat) WHERE base = 1;
 CREATE INDEX names ON rows (run, name);
-CREATE INDEX pending ON rows (id) WHERE flip IS NULL
+CREATE INDEX pending ON rows (id) WHERE flip IS NULL;
+CREATE INDEX flipped ON rows (run) WHERE flip != 0
 """
 _COLUMNS = (
     *("id", "run", "system", "dataset", "name", "repeat", "score", "outcome", "evidence", "flip", "error"),
@@ -69,6 +70,9 @@ class RowIndex:
         self._database.create_function("fold", 1, _fold, deterministic=True)
         self._names: dict[str, dict[str, int]] = {kind: {} for kind in NAMED}
         self._baselines: dict[int, str] = {}
+        self._totals: dict[int, int] = {}
+        self._used: dict[int, dict[str, set[int]]] = {}
+        self._with_evidence: set[int] = set()
 
     def close(self) -> None:
         """Close it; its file goes."""
@@ -81,14 +85,17 @@ class RowIndex:
             self._baselines[run] = name
 
     def add(self, rows: Iterable[RowValues]) -> None:
-        """Take rows in; one that is there already stays as it is."""
+        """Take rows of one run in; one that is there already stays as it is."""
         with self._lock:
-            made = [self._to_columns(row) for row in rows]
-            if not made:
+            given = list(rows)
+            if not given:
                 return
+            made = [self._to_columns(row) for row in given]
+            self._with_evidence.update(row.run for row in given if row.evidence is not None)
             marks = ",".join("?" * len(made[0]))
             self._database.execute("BEGIN")
-            self._database.executemany(f"INSERT OR IGNORE INTO rows VALUES ({marks})", made)
+            done = self._database.executemany(f"INSERT OR IGNORE INTO rows VALUES ({marks})", made).rowcount
+            self._totals[given[0].run] = self._totals.get(given[0].run, 0) + done
             self._database.execute(
                 _FIND_FLIPS.format(otherwise="NULL"), (min(row[0] for row in made), max(row[0] for row in made) + 1)
             )
@@ -98,22 +105,21 @@ class RowIndex:
         baseline = self._baselines.get(row.run)
         is_base = row.system == baseline
         compared = baseline is not None and not is_base and row.outcome != _UNSCORED
-        numbers = [
-            self._number(kind, name)
-            for kind, name in zip(NAMED, (row.system, row.dataset, row.error))
-            if name is not None
-        ]
+        system, dataset = self._number(row.run, "system", row.system), self._number(row.run, "dataset", row.dataset)
+        error = None if row.error is None else self._number(row.run, "error", row.error)
         return (
-            *(row.id, row.run, numbers[0], numbers[1], row.name, row.natural, row.repeat, row.score, row.outcome),
-            *(row.evidence, None if compared else 0, numbers[2] if len(numbers) > 2 else None, row.input, row.output),
+            *(row.id, row.run, system, dataset, row.name, row.natural, row.repeat, row.score, row.outcome),
+            *(row.evidence, None if compared else 0, error, row.input, row.output),
             *(row.latency, row.question, row.response, int(is_base)),
         )
 
-    def _number(self, kind: str, name: str) -> int:
+    def _number(self, run: int, kind: str, name: str) -> int:
         known = self._names[kind]
         if name not in known and len(known) >= _MOST_NAMES:
-            return known.setdefault("(others)", len(known))
-        return known.setdefault(name, len(known))
+            name = "(others)"
+        number = known.setdefault(name, len(known))
+        self._used.setdefault(run, {each: set() for each in NAMED})[kind].add(number)
+        return number
 
     def find_flips(self) -> None:
         """Find what changed against the baseline where its row came later; the lock is given back in between."""
@@ -126,21 +132,55 @@ class RowIndex:
                 (last,) = self._database.execute(query, (_SLICE,)).fetchone()
                 self._database.execute(_FIND_FLIPS.format(otherwise="0"), (first, last + 1))
 
-    def list_names(self) -> dict[str, list[str]]:
-        """List the names of each kind; the number of a name is its place."""
+    def list_names(self, runs: Iterable[int]) -> dict[str, dict[int, str]]:
+        """List the names of each kind that rows of these runs have, by their numbers."""
         with self._lock:
-            return {kind: list(known) for kind, known in self._names.items()}
+            used: dict[str, set[int]] = {kind: set() for kind in NAMED}
+            for run in runs:
+                for kind, numbers in self._used.get(run, {}).items():
+                    used[kind] |= numbers
+            return {
+                kind: {number: name for name, number in known.items() if number in used[kind]}
+                for kind, known in self._names.items()
+            }
 
     def count(self, runs: Iterable[int]) -> int:
         """Count the rows of runs."""
-        return self.find(RowQuery(runs=tuple(runs)), 0, 0).total
+        return sum(self._totals.get(run, 0) for run in runs)
+
+    def list_ids(self, first: int, last: int) -> set[int]:
+        """List the ids that are there, from one up to another."""
+        with self._lock:
+            found = self._database.execute("SELECT id FROM rows WHERE id >= ? AND id < ?", (first, last))
+            return {identity for (identity,) in found}
+
+    def has_evidence(self, runs: Iterable[int]) -> bool:
+        """Whether it was measured of any row of these runs what became of its evidence."""
+        return not self._with_evidence.isdisjoint(runs)
+
+    def has_flips(self, runs: Iterable[int]) -> bool:
+        """Whether any row of these runs is right or wrong where the baseline is not."""
+        query = "SELECT 1 FROM rows WHERE flip != 0 AND run = ? LIMIT 1"
+        with self._lock:
+            return any(self._database.execute(query, (run,)).fetchone() for run in runs)
+
+    def remove(self, run: int) -> None:
+        """Forget the rows of a run."""
+        with self._lock:
+            self._database.execute("DELETE FROM rows WHERE run = ?", (run,))
+            self._totals.pop(run, None)
+            self._used.pop(run, None)
+            self._baselines.pop(run, None)
 
     def find(self, query: RowQuery, offset: int, limit: int) -> Found:
         """Find the rows that a query asks for, a page of them."""
         with self._lock:
             where, values = query.write_condition(self._names)
             order = query.write_order(self._names)
-            (total,) = self._database.execute(f"SELECT count(*) FROM rows WHERE {where}", values).fetchone()
+            if query.is_plain:
+                total = self.count(query.runs)
+            else:
+                (total,) = self._database.execute(f"SELECT count(*) FROM rows WHERE {where}", values).fetchone()
             if not limit:
                 return Found([], total)
             statement = f"SELECT {', '.join(_COLUMNS)} FROM rows WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?"

@@ -1,4 +1,4 @@
-"""What is asked of the list of examples: which rows, and in which order; and the SQL that asks it."""
+"""A question to the list of examples: which rows, and in which order; and the SQL that asks it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SORTED", "RowQuery"]
+__all__ = ["PLACES", "SORTED", "RowQuery"]
+
+PLACES = 32
+"""Bits for the place of a row in its run, in its id."""
 
 SORTED = ("id", "run", "system", "dataset", "outcome", "score", "evidence", "input", "output", "latency", "question")
-"""What a list can be sorted by, as the page calls it."""
+"""Columns that a list can be sorted by, as the page calls them."""
 
 _LIKE_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
@@ -38,12 +41,18 @@ class RowQuery:
     sort: str | None = None
     down: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it asks for all rows of its runs."""
+        return not (self.equal or self.words) and self.low is None and self.high is None
+
     def write_condition(self, names: Names) -> tuple[str, list[Any]]:
         """Write the condition as SQL, with its values."""
         parts, values = ["1"], list[Any]()
         if self.runs:
-            parts.append(f"run IN ({','.join('?' * len(self.runs))})")
-            values += self.runs
+            # Rows are stored by run: the plus keeps SQLite from another index, which it would have to sort after.
+            parts.append(f"id >= ? AND id < ? AND +run IN ({','.join('?' * len(self.runs))})")
+            values += [min(self.runs) << PLACES, (max(self.runs) + 1) << PLACES, *self.runs]
         for column, value in self.equal:
             parts.append(f"{column} IS ?")
             values.append(value)

@@ -17,7 +17,7 @@ _MOST_FAILURES = 500
 _MOST_SWEPT = 100_000
 """Rows of which a curve is drawn at most: it needs all of them at once."""
 _SWEPT = ("output", "cluster")
-"""What a curve reads in the metadata of a row."""
+"""Keys that a curve reads in the metadata of a row."""
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from context_bench._version import __version__
 from context_bench.report.axes import section
@@ -10,7 +10,7 @@ from context_bench.report.curve_section import describe_curves
 from context_bench.report.elements import Markup, element, join
 from context_bench.report.example_pack import ExamplePack
 from context_bench.report.examples_section import examples_section, one_example
-from context_bench.report.headline import headline_table, list_notes
+from context_bench.report.headline import compare_headlines, headline_table, list_notes
 from context_bench.report.method import describe_method, error_table
 from context_bench.report.page_head import banner, page_head, page_script, write_policy
 from context_bench.report.plot_grids import plot_evidence, plot_needles
@@ -19,7 +19,6 @@ from context_bench.report.plot_rows import plot_datasets, plot_meters, plot_time
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.sentences import answer_sentence, ask_sentence, list_names
-from context_bench.report.side_by_side import compare_runs
 
 __all__ = ["Run", "describe_runs", "make_page", "name_page", "page_body"]
 
@@ -67,7 +66,13 @@ def name_page(runs: Sequence[RunFacts]) -> str:
     return f"{list_names([name for facts in runs for name in facts.result.systems], 3)}: context-bench report"
 
 
-def page_body(runs: Sequence[RunFacts], rows: int | None, footer: str, home: str | None = None) -> Markup:
+def page_body(
+    runs: Sequence[RunFacts],
+    rows: int | None,
+    footer: str,
+    home: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Markup:
     """Make everything that is seen: the runs one after another, then the list of all examples.
 
     Args:
@@ -75,13 +80,14 @@ def page_body(runs: Sequence[RunFacts], rows: int | None, footer: str, home: str
         rows: How many examples there are; None where they are still being read.
         footer: The last line.
         home: Address of the list of runs, where there is one.
+        about: What the page's script has to know, as attributes.
     """
     many = len(runs) > 1
     links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)} if many else _CONTENTS
     return join(
         element("a", {"href": "#main", "class": "skip"}, "Skip to the report"),
         banner({**({"#side": "Side by side"} if many else {}), **links, "#examples": "Examples"}, home),
-        element("main", {"id": "main"}, *describe_runs(runs), examples_section(rows)),
+        element("main", {"id": "main", **(about or {})}, *describe_runs(runs), examples_section(rows)),
         element("footer", None, footer),
         element("div", {"id": "tip", "hidden": True}),
         one_example(),
@@ -93,7 +99,15 @@ def describe_runs(runs: Sequence[RunFacts]) -> list[Markup]:
     if len(runs) == 1:
         return [_describe_run(runs[0], "")]
     articles = [_describe_run(facts, f"r{number}-", f"run {facts.name}") for number, facts in enumerate(runs, 1)]
-    return [compare_runs(runs), *articles]
+    return [_put_side_by_side(runs), *articles]
+
+
+def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
+    about = (
+        "Systems of the same name stand together. A verdict is that of its own run, against the baseline there; "
+        "`context-bench compare` tells whether two runs differ."
+    )
+    return section("side", "Side by side", compare_headlines(runs), element("p", {"class": "about"}, about))
 
 
 _CONTENTS = {

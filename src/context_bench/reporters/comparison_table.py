@@ -11,6 +11,7 @@ from context_bench.comparison import explain_first_samples
 from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score
+from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.verdict_table import describe_clusters, name_metric
 from context_bench.stats import FIRST, TOO_FEW, Interval, Verdict
 
@@ -38,7 +39,7 @@ def render_comparison(
         for fixed in (False, True)
         if (each.found.fixed_count if fixed else each.found.broken_count)
     ]
-    parts.append("\n".join(wrap(printable(note), width) for note in _explain(comparison)))
+    parts.append("\n".join(wrap(escape_note(note), width) for note in _explain(comparison)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -95,7 +96,7 @@ def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int,
     found = contest.found
     count, examples = (found.fixed_count, found.fixed) if fixed else (found.broken_count, found.broken)
     more = f", the first {listed}" if count > listed else ""
-    yield wrap(printable(f"{'fixed' if fixed else 'broken'} by {contest.name} ({count:,}{more}):"), width)
+    yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({count:,}{more}):"), width)
     for tag, identity in examples[:listed]:
         yield f"  {printable(build_diff_command(contest, tag, identity, store) or f'{identity} of {tag}')}"
 

@@ -11,7 +11,7 @@ from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_nu
 
 __all__ = ["CsvReporter"]
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 """A text that is a number is no formula that could do anything."""
 
@@ -46,7 +46,7 @@ class CsvReporter:
 def _cell(value: Any) -> Any:
     if isinstance(value, dict):
         return dump_json(value)
-    if isinstance(value, str):  # a lone surrogate cannot be written as UTF-8
-        text = value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, str):  # a lone surrogate cannot be written as UTF-8, and readers stop at a NUL
+        text = value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
         return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
     return "" if value is None else value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, wrap
 from context_bench.reporters.layout import percent, tokens
+from context_bench.reporters.plain_text import escape_note
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
 
@@ -32,7 +32,7 @@ def _render(curve: Curve, width: int | None) -> str:
         count = "–" if math.isnan(point.tokens) else tokens(point.tokens)
         lines.append([point.setting, count, saved, point.quality.render(), difference])
     table = fit_columns(lines, width, _GIVE_WAY)
-    return "\n".join([table, "", *(wrap(printable(line), width) for line in sum_up_curve(curve))])
+    return "\n".join([table, "", *(wrap(escape_note(line), width) for line in sum_up_curve(curve))])
 
 
 def write_difference(interval: Interval) -> str:

@@ -30,7 +30,11 @@ def fits(text: str, width: int) -> bool:
 
 
 def fit_columns(
-    lines: Lines, width: int | None, give_way: Sequence[str] = (), needs: Mapping[str, str] | None = None
+    lines: Lines,
+    width: int | None,
+    give_way: Sequence[str] = (),
+    needs: Mapping[str, str] | None = None,
+    left_out: Sequence[str] = (),
 ) -> str:
     """A Markdown table that leaves out columns until it fits, and says which.
 
@@ -39,9 +43,10 @@ def fit_columns(
         width: Columns of the terminal; None leaves the table whole.
         give_way: Titles of the columns that may give way, the least important first.
         needs: Titles that say nothing without another one.
+        left_out: What was left out already, to be named too.
     """
     if width is None or markdown_width(lines) <= width:
-        return markdown(lines)
+        return "\n".join([markdown(lines), *(_name_left_out(left_out, width) if width is not None else ())])
     lines = _shorten_names(lines, max(24, width // 3))
     others = [place for place, title in enumerate(lines[0]) if place and title not in give_way]
     kept = {0, *others}
@@ -51,7 +56,7 @@ def fit_columns(
             continue
         if len(kept) == 1 or markdown_width(_choose(lines, {*kept, place})) <= width:
             kept.add(place)
-    left_out = [title for title in give_way if lines[0].index(title, 1) not in kept]
+    left_out = [*left_out, *(title for title in give_way if lines[0].index(title, 1) not in kept)]
     return "\n".join([markdown(_narrow_names(_choose(lines, kept), width)), *_name_left_out(left_out, width)])
 
 

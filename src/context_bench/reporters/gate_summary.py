@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from context_bench.errors import printable
 from context_bench.gates import Outcome, find_exit_code
+from context_bench.reporters.plain_text import undo_escapes
 
 __all__ = ["escape_markdown", "render_summary"]
 
 _TITLES = {0: "The gate holds", 1: "The gate fails", 4: "Too few examples for the gate to tell"}
 
-_ACTIVE = re.compile(r"[&<>\[\]*_`~$#!@]|(?<=[a-zA-Z]):(?=//)")
+_ACTIVE = re.compile(r"[&<>\[\]*_`~$#!@]|\\(?!\|)|(?<=[a-zA-Z]):(?=//)")
 """Characters that Markdown or HTML may take for more than text; a colon before // would make a link."""
 
 
@@ -39,7 +40,7 @@ def _separate_lines(report: str) -> list[str]:
     """Make a paragraph of each line outside tables: Markdown would join them."""
     parts: list[str] = []
     for block in report.strip().split("\n\n"):
-        escaped = escape_markdown(block)
+        escaped = escape_markdown(undo_escapes(block))
         if block.startswith("| "):
             parts.append(escaped)
         else:

@@ -6,6 +6,8 @@ import math
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from context_bench.reporters.plain_text import escape_cell, replace_controls
+
 __all__ = [
     "display_width",
     "dollars",
@@ -39,7 +41,7 @@ def dollars(value: float) -> str:
     """Dollars; of less than a cent, three digits that count."""
     if math.isinf(value):
         return "none passed"
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
+    return f"${value:,.2f}" if value >= 0.9995 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
 
 
 def format_as(form: str) -> Callable[[float], str]:
@@ -63,7 +65,7 @@ def seconds(value: float) -> str:
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """Lay out a Markdown table whose columns line up; the first column is text, the others are numbers."""
-    cells = [[_escape(cell) for cell in line] for line in lines]
+    cells = [[escape_cell(cell) for cell in line] for line in lines]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     rule = ["-" * max(3, widths[0]), *("-" * (max(3, width) - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(line, widths) for line in [cells[0], rule, *cells[1:]])
@@ -71,12 +73,12 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
 
 def markdown_width(lines: Sequence[Sequence[str]]) -> int:
     """Columns that `markdown` takes for them."""
-    return 1 + sum(3 + max(3, *(display_width(_escape(cell)) for cell in column)) for column in zip(*lines))
+    return 1 + sum(3 + max(3, *(display_width(escape_cell(cell)) for cell in column)) for column in zip(*lines))
 
 
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
     """Columns of text side by side, for listings."""
-    cells = [[_harmless(cell) for cell in line] for line in lines]
+    cells = [[replace_controls(cell) for cell in line] for line in lines]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join(
         "  ".join(cell + " " * (width - display_width(cell)) for cell, width in zip(line, widths)).rstrip()
@@ -90,16 +92,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
         space = " " * (max(3, width) - display_width(cell))
         padded.append(cell + space if place == 0 else space + cell)
     return "| " + " | ".join(padded) + " |"
-
-
-def _escape(text: str) -> str:
-    """A cell that does not end its column either."""
-    return _harmless(text).replace("|", "\\|")
-
-
-def _harmless(text: str) -> str:
-    """Names come from users and servers: none may end a line, or speak to the terminal."""
-    return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def display_width(text: str) -> int:

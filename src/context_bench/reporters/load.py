@@ -26,10 +26,11 @@ class FunctionReporter:
         return self.function(result)
 
 
-def build_reporter(text: str, width: int | None = None, store: str | None = None) -> Reporter:
+def build_reporter(text: str, width: int | None = None, store: str | None = None, *, color: bool = False) -> Reporter:
     """Build the reporter that a reference names.
 
-    One that takes a `width` gets that of the terminal; one that takes a `store` gets the folder of the run's store.
+    One that takes a `width` gets that of the terminal, one that takes `color` whether it shows colours, and one that
+    takes a `store` the folder of the run's store.
 
     Raises:
         UsageError: Nothing has that name, or it is not a reporter.
@@ -39,7 +40,9 @@ def build_reporter(text: str, width: int | None = None, store: str | None = None
         raise UsageError(f"{text!r} stands for {len(refs)} reporters: a report is written by one")
     found = resolve("reporter", refs[0])
     if isinstance(found, type):
-        return adapt_reporter(call_with(found, _add_known(found, refs[0], {"width": width, "store": store})))
+        return adapt_reporter(
+            call_with(found, _add_known(found, refs[0], {"width": width, "store": store, "color": color}))
+        )
     if refs[0].parameters or refs[0].argument:
         raise UsageError(f"{text!r}: this reporter is made already and takes no parameters")
     return adapt_reporter(found)

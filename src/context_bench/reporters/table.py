@@ -8,16 +8,18 @@ longer: columns give way by importance, and a line names them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.errors import printable
+from context_bench.reporters.color import color_table
 from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
-from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
+from context_bench.reporters.layout import dollars, format_as, markdown_width, percent, score, seconds, tokens
+from context_bench.reporters.number_cells import BEST, HEADLINES, find_best, write_cell
+from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
-from context_bench.reporters.verdict_table import explain_verdicts, interval_line, verdict_table
+from context_bench.reporters.verdict_table import explain_verdicts, verdict_table
 from context_bench.results import EvalResult
 from context_bench.run_plan.lock import describe_lock
 
@@ -102,9 +104,6 @@ _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 _LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 """Columns that say less than what a tap or a reader saw; left out where that is known of every system."""
 
-_NOT_MEASURED = "not measured"
-_INSTEAD = ("not priced", "not claimed")
-"""Words that stand for a number whose note begins with them."""
 _MARK = "*"
 
 
@@ -113,12 +112,13 @@ class TableReporter:
 
     Args:
         width: Columns of the terminal that it is for; None leaves nothing out.
+        color: Whether the terminal shows colours.
     """
 
     name = "table"
 
-    def __init__(self, width: int | None = None) -> None:
-        self._width = width
+    def __init__(self, width: int | None = None, color: bool = False) -> None:
+        self._width, self._color = width, color
 
     def render(self, result: EvalResult) -> str:
         """Render the table of systems, the tables of datasets where there are several, and the notes."""
@@ -129,27 +129,27 @@ class TableReporter:
             evidence(result, self._width),
             *self._datasets(result),
             *curve_tables(result, self._width),
-            wrap(printable(describe_lock(result.config)), self._width),
+            wrap(escape_note(describe_lock(result.config)), self._width),
             self._notes(result),
         ]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        text = "\n\n".join(part for part in parts if part) + "\n"
+        return color_table(text) if self._color else text
 
     def list_headline(self, result: EvalResult) -> list[list[str]]:
-        """List the cells of the table of systems, titles first."""
-        columns = _choose_columns(result)
-        lines = [["system", *(title for title, _, _ in columns)]]
-        return lines + [
-            [name, *(_cell(result, name, key, show) for _, key, show in columns)] for name in result.summary
-        ]
+        """List the cells of the table of systems with all intervals, titles first."""
+        return _list_lines(result, _choose_columns(result), HEADLINES)
 
     def _systems(self, result: EvalResult) -> str:
+        """Lay out the table of systems; where it is too wide, intervals but the first give way before numbers do."""
         columns = _choose_columns(result)
-        lines = [["system", *(title for title, _, _ in columns)]]
-        for name in result.summary:
-            lines.append([name, *(_cell(result, name, key, show) for _, key, show in columns)])
-            if beneath := interval_line(result, name, columns):
-                lines.append(beneath)
-        return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS)
+        lines = _list_lines(result, columns, HEADLINES)
+        left_out = []
+        if self._width is not None and markdown_width(lines) > self._width:
+            first = next((key for _, key, _ in columns if key in HEADLINES), "")
+            shorter = _list_lines(result, columns, {first})
+            left_out = ["other intervals"] if shorter != lines else []
+            lines = shorter
+        return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS, left_out)
 
     def _datasets(self, result: EvalResult) -> list[str]:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
@@ -169,9 +169,25 @@ class TableReporter:
         if any("upstream_cost_of_pass" in values for values in result.summary.values()):
             notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
         notes += [_explain_repeats(result), *_explain_marks(result)]
+        notes.append(_explain_best(result))
         notes += upstream_notes(result)
         notes += explain_verdicts(result)
-        return "\n".join(wrap(printable(note), self._width) for note in notes if note)
+        return "\n".join(wrap(escape_note(note), self._width) for note in notes if note)
+
+
+def _list_lines(result: EvalResult, columns: Sequence[Column], limits: Collection[str]) -> list[list[str]]:
+    """List a line for each system, titles first; the numbers of `limits` have their intervals."""
+    best = {key: find_best(result, key, show) for _, key, show in columns}
+    return [["system", *(title for title, _, _ in columns)]] + [
+        [
+            name,
+            *(
+                write_cell(result, name, key, show, best=name in best[key], limits=key in limits)
+                for _, key, show in columns
+            ),
+        ]
+        for name in result.summary
+    ]
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
@@ -221,23 +237,16 @@ def _is_shown(key: str, summary: dict[str, dict[str, float]]) -> bool:
     return any(values) if key in _WHEN_NOT_ZERO else bool(values)
 
 
-def _cell(result: EvalResult, name: str, key: str, show: Callable[[float], str]) -> str:
-    values, notes = result.summary[name], result.notes.get(name, {})
-    if key not in values:
-        return f"–{_MARK}" if key in notes else "–"
-    if math.isnan(values[key]):
-        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
-    if key == "num_errors" and 0 < values[key] == values.get("num_examples"):
-        return "all failed"
-    return show(values[key]) + (_MARK if key in notes else "")
-
-
 def _lines_by_dataset(
     result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str]
 ) -> list[list[str]]:
     tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
     lines = [[title, *tags]]
-    lines += [[name, *(_cell(result, name, key, show) for key in keys)] for name in result.summary]
+    best = {key: find_best(result, key, show) for key in keys}
+    lines += [
+        [name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)]
+        for name in result.summary
+    ]
     return lines
 
 
@@ -304,6 +313,15 @@ def _macro_note(result: EvalResult) -> str:
     return (
         "macro score = mean over the datasets" + unlike + ("; Pareto goes by score, over all rows." if ranked else ".")
     )
+
+
+def _explain_best(result: EvalResult) -> str:
+    """Say what the star means, where there is one."""
+    if not any(find_best(result, key, show) for _, key, show in _choose_columns(result)):
+        return ""
+    aside = " that compete" if result.config.get("controls") else ""
+    decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
+    return f"{BEST} best value of its column among the systems{aside}{decided}."
 
 
 def _explain_repeats(result: EvalResult) -> str:

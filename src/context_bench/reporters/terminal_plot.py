@@ -146,7 +146,7 @@ def draw_pareto_text(result: EvalResult, width: int, *, color: bool = False) -> 
     lines = [wrap(title_pareto(data, labels), max(_NARROWEST, width)), data.key.replace("_", " ")]
     lines += [canvas.render(data.cost.unit, color=color), _center(data.cost.title, canvas.width), "", legend]
     if key:
-        lines.append(wrap("   ".join(f"{letter} {labels[name]}" for name, letter in key.items()), width, ""))
+        lines += _pack([f"{letter} {labels[name]}" for name, letter in key.items()], max(_NARROWEST, width))
     if data.missing:
         lines.append(wrap(f"not measured, so not drawn: {', '.join(label_systems(data.missing).values())}", width))
     return "\n".join(lines) + "\n"
@@ -185,6 +185,18 @@ def _draw_front(canvas: _Canvas, corners: Sequence[tuple[int, int]]) -> None:
         canvas.draw_across((left, right), row, "┈", _BLUE)
         canvas.draw_down(right, (row, higher), "┊", _BLUE)
     canvas.draw_across((corners[-1][0], canvas.width - 1), corners[-1][1], "┈", _BLUE)
+
+
+def _pack(items: Sequence[str], width: int) -> list[str]:
+    """Put items side by side, on as many lines as it takes."""
+    lines = [items[0]]
+    for item in items[1:]:
+        together = f"{lines[-1]}   {item}"
+        if display_width(together) <= width:
+            lines[-1] = together
+        else:
+            lines.append(item)
+    return lines
 
 
 def _center(text: str, width: int) -> str:
@@ -234,7 +246,7 @@ def draw_curve_text(result: EvalResult, width: int, *, color: bool = False) -> s
     lines = [wrap(title_curves(curves, labels), max(_NARROWEST, width)), curves[0].metric.replace("_", " ")]
     lines += [canvas.render("tokens", color=color)]
     lines += [_center("tokens that reached the model, for each example", canvas.width), ""]
-    return "\n".join([*lines, wrap("   ".join(legend), width)]) + "\n"
+    return "\n".join([*lines, *_pack(legend, max(_NARROWEST, width))]) + "\n"
 
 
 def _draw_line(canvas: _Canvas, one: tuple[int, int], two: tuple[int, int], colour: str) -> None:

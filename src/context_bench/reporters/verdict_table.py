@@ -1,41 +1,16 @@
-"""How sure the numbers are: intervals beneath them, and what can be said of each system against the baseline."""
+"""How sure the numbers are: what can be said of each system against the baseline, and what the intervals mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 from context_bench.comparison import Comparison, explain_first_samples, find_first_samples
 from context_bench.reporters.fitting import fit_columns
+from context_bench.reporters.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
-from context_bench.stats import FIRST, TOO_FEW, Interval, NoiseFloor, Verdict
+from context_bench.stats import FIRST, TOO_FEW, NoiseFloor, Verdict
 
-__all__ = ["describe_clusters", "explain_verdicts", "interval_line", "name_metric", "verdict_table"]
-
-_HEADLINES = {
-    *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
-    *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
-    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd"),
-}
-"""The numbers that are read first; the others have their intervals in JSON."""
-
-
-def interval_line(
-    result: EvalResult, name: str, columns: Sequence[tuple[str, str, Callable[[float], str]]]
-) -> list[str]:
-    """Write the line beneath a system's numbers; nothing where none of them has an interval."""
-    known = result.intervals.get(name, {})
-    cells = [_write_limits(known.get(key) if key in _HEADLINES else None, show) for _, key, show in columns]
-    return ["", *cells] if any(cells) else []
-
-
-def _write_limits(interval: Interval | None, show: Callable[[float], str]) -> str:
-    if interval is None:
-        return ""
-    if not interval.known or interval.mark == TOO_FEW:
-        return TOO_FEW
-    limits = f"[{show(interval.low)}, {show(interval.high)}]"
-    return f"{limits} {interval.mark}" if interval.mark else limits
+__all__ = ["describe_clusters", "explain_verdicts", "name_metric", "verdict_table"]
 
 
 def name_metric(metric: str) -> str:
@@ -84,8 +59,8 @@ def _write_verdict(verdict: Verdict) -> list[str]:
 def explain_verdicts(result: EvalResult) -> list[str]:
     """Say what the intervals and the words mean, once, beneath the tables."""
     notes = []
-    if any(interval_line(result, name, _ALL) for name in result.summary):
-        notes.append("[low, high]: 95% interval of the number above it, for examples drawn at random.")
+    if has_intervals(result):
+        notes.append("[low, high] or ±: 95% interval of the number before it, for examples drawn at random.")
     comparison = result.comparison
     if first := find_first_samples(result.config):
         notes.append(f"{FIRST}: {explain_first_samples(first)}.")
@@ -133,7 +108,7 @@ def _explain_looks(result: EvalResult) -> list[str]:
 
 def _explain_clusters(result: EvalResult) -> list[str]:
     """Say how many clusters the intervals and the verdicts go by, where they do not go by rows."""
-    known = [each for own in result.intervals.values() for key, each in own.items() if key in _HEADLINES]
+    known = [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
     shared = max((each for each in known if each.groups), key=lambda each: each.n, default=None)
     notes = []
     if shared is not None:
@@ -167,6 +142,3 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
         f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
         f"(n = {noise.n:,}); that alone gives {floor}{which}."
     )
-
-
-_ALL = [("", key, str) for key in sorted(_HEADLINES)]

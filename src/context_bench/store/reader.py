@@ -113,25 +113,34 @@ class Reader:
     def run_records(self, run: RunInfo) -> Iterator[RunRecord]:
         """Yield the rows of a run with their example and answer, in order; warns of what is damaged or missing."""
         _refuse_damaged(run, self.directory / FILE_NAME)
+        seen = 0
+        for _, record in self._read_records(*places_of(run.number)):
+            seen += 1
+            if record is not None:
+                yield record
+        if run.row_count is not None and seen != run.row_count:
+            then = f"{run.row_count} rows were written, {seen} are found"
+            self._damage.tell(f"the list of rows of run {run.id}", then)
+
+    def _read_records(self, first: int, last: int) -> Iterator[tuple[int, RunRecord | None]]:
+        """Read the rows from one id up to another; None stands for one that is damaged, which is told."""
         query = (
             f"SELECT rows.id, rows.again, rows.body, rows.response, {ANSWER}, rows.example, "
             "examples.key, examples.body FROM rows LEFT JOIN examples ON examples.id = rows.example "
             "WHERE rows.id >= ? AND rows.id < ? ORDER BY rows.id"
         )
-        seen = 0
         with self._explain_failures():
-            for identity, again, body, response, record, *example in self._reader.execute(query, places_of(run.number)):
-                seen += 1
+            for identity, again, body, response, record, *example in self._reader.execute(query, (first, last)):
                 try:
                     if again != identity:
                         raise Damaged
                     original = self._read_example(identity, *example)
-                    yield unpack_record(body, response, record, example[0], example[1], original)
+                    found = unpack_record(body, response, record, example[0], example[1], original)
                 except Damaged:
                     self._damage.tell(self._name("row", identity), _LEFT_OUT)
-        if run.row_count is not None and seen != run.row_count:
-            then = f"{run.row_count} rows were written, {seen} are found"
-            self._damage.tell(f"the list of rows of run {run.id}", then)
+                    yield identity, None
+                else:
+                    yield identity, found
 
     def run_outcomes(self, run: RunInfo) -> Iterator[tuple[EvalRow, bytes | None]]:
         """Read the rows of a run without their responses, each with the key of its example: fast, in little memory."""

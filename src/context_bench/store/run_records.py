@@ -21,8 +21,8 @@ from context_bench.store.records import (
 )
 
 __all__ = [
-    *("DAMAGED", "RunInfo", "RunRecord", "StoredAnswer", "find_response", "insert_run", "read_run", "run_id"),
-    *("unpack_answer", "unpack_record", "update_run"),
+    *("DAMAGED", "RunInfo", "RunRecord", "StoredAnswer", "find_response", "insert_run", "read_run", "restore_result"),
+    *("run_id", "unpack_answer", "unpack_record", "update_run"),
 ]
 
 DAMAGED = "damaged"
@@ -114,6 +114,16 @@ def read_run(number: int, *values: Any) -> RunInfo:
         return RunInfo(number, name, created, status, config, summary, timing, row_count)
     except (Damaged, ValueError, TypeError):
         return RunInfo(number, run_id(str(columns[1]), number), str(columns[1]), DAMAGED, {}, {}, {})
+
+
+def restore_result(run: RunInfo, rows: list[EvalRow]) -> EvalResult:
+    """Make the result of a run that came to its end, with these of its rows."""
+    config = dict(run.config)
+    notes = config.pop("notes", {})
+    accuracy = {key: config.pop(key, None) for key in ("intervals", "comparison")}
+    result = EvalResult(rows, run.summary, run.timing, config, notes=notes)
+    result.read_accuracy(accuracy)
+    return result
 
 
 def unpack_answer(record: Any, identity: int, example: Mapping[str, Any]) -> StoredAnswer:

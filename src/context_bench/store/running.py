@@ -44,15 +44,16 @@ class RunningMark:
             self._file = None
 
 
-def is_running(directory: Path, number: int) -> bool:
-    """Whether a process is at work on a run; the mark of one that was killed is cleared away."""
+def is_running(directory: Path, number: int, *, clear: bool = True) -> bool:
+    """Whether a process is at work on a run; the mark of one that was killed is cleared away, unless told not to."""
     path = _find_file(directory, number)
     if fcntl is None or not path.exists():
         return False
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)
+            if clear:
+                path.unlink(missing_ok=True)
     except BlockingIOError:
         return True
     except OSError:

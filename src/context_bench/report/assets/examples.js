@@ -187,9 +187,9 @@
     return show(parts, false);
   };
 
-  const list_names = (kind) => {
-    const select = find(`by-${kind}`), have = select.options.length - 1;
-    Object.entries(names[kind]).slice(have).forEach(([value, text]) => {
+  const listNames = (kind) => {
+    const select = find(`by-${kind}`), have = new Set([...select.options].map((option) => option.value));
+    Object.entries(names[kind]).filter(([value]) => !have.has(value)).forEach(([value, text]) => {
       const option = make("option", text || "(none)");
       option.value = value;
       select.append(option);
@@ -199,7 +199,7 @@
   const learn = (state) => {
     about = { ...about, ...state };
     names = state.names;
-    for (const kind of ["run", "system", "dataset", "error"]) list_names(kind);
+    for (const kind of ["run", "system", "dataset", "error"]) listNames(kind);
     find("by-flip").parentElement.hidden = !about.flips;
     find("by-evidence").parentElement.hidden = !about.evidence;
   };

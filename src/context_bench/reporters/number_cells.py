@@ -1,0 +1,110 @@
+"""The cells of the table of systems: a number with its interval, and a star at the best of its column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from context_bench.reporters.layout import score
+from context_bench.results import EvalResult
+from context_bench.stats import TOO_FEW, Interval
+
+__all__ = ["BEST", "HEADLINES", "find_best", "has_intervals", "write_cell", "write_limits"]
+
+Show = Callable[[float], str]
+
+BEST = "★"
+"""Stands before the best value of a column; it needs no colour."""
+HEADLINES = {
+    *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
+    *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
+    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd"),
+}
+"""The numbers that are read first; the others have their intervals in JSON."""
+_MORE_IS_BETTER = {
+    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
+    *("pass_all_k", "evidence_survival", "compression_ratio", "prompt_savings", "saved_per_1k_usd", "retention"),
+}
+_LESS_IS_BETTER = {
+    *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),
+    *("latency_p95", "proxy_overhead_median", "first_token_overhead_median", "repeat_flips"),
+}
+_NOT_MEASURED = "not measured"
+_INSTEAD = ("not priced", "not claimed")
+"""Words that stand for a number whose note begins with them."""
+_MARK = "*"
+
+
+def find_best(result: EvalResult, key: str, show: Show) -> set[str]:
+    """Find the systems with the best value of a column; those whose values are written alike share it.
+
+    Floors, ceilings and controls do not compete. There is none where nothing is told apart, or where neither more nor
+    less is better.
+    """
+    plain = re.split("[:@]", key, maxsplit=1)[0]
+    sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
+    controls = set(result.config.get("controls") or ())
+    values = {
+        name: own[key]
+        for name, own in result.summary.items()
+        if name not in controls and math.isfinite(own.get(key, math.nan))
+    }
+    written = {name: show(value) for name, value in values.items()}
+    if not sign or len(set(written.values())) < 2:
+        return set()
+    top = max(values, key=lambda name: sign * values[name])
+    return {name for name, text in written.items() if text == written[top]}
+
+
+def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
+    """Write a number of a system, with a star where it is the best, an asterisk where a note explains it.
+
+    Args:
+        result: The run.
+        name: The system.
+        key: The number of its summary.
+        show: How it is written.
+        best: Whether it is the best of its column.
+        limits: Whether its interval stands beside it.
+    """
+    values, notes = result.summary[name], result.notes.get(name, {})
+    if key not in values:
+        return f"–{_MARK}" if key in notes else "–"
+    value = values[key]
+    if math.isnan(value):
+        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
+    if key == "num_errors" and 0 < value == values.get("num_examples"):
+        return "all failed"
+    shown = (BEST if best else "") + show(value) + (_MARK if key in notes else "")
+    interval = result.intervals.get(name, {}).get(key) if limits and key in HEADLINES else None
+    return shown if interval is None else f"{shown} {write_limits(interval, show)}"
+
+
+def write_limits(interval: Interval, show: Show) -> str:
+    """Write an interval as in `[0.70, 0.78]`, or as in `± 0.04` where it is symmetric; a unit is not repeated."""
+    if not interval.known or interval.mark == TOO_FEW:
+        return f"({TOO_FEW})"
+    if show is score:
+        show = f"{{:.{interval.find_decimals()}f}}".format
+    half = interval.high - interval.value
+    even = interval.symmetric and show(interval.high) != show(interval.value)  # ± 0.0 would say too much
+    ends = [half] if even else [interval.low, interval.high]
+    units = {_find_unit(show(each)) for each in (*ends, interval.value)}
+    unit = units.pop() if len(units) == 1 else ""
+    texts = [show(each).removesuffix(unit) for each in ends]
+    limits = f"± {texts[0]}" if even else f"[{', '.join(texts)}]"
+    return f"{limits} {interval.mark}" if interval.mark else limits
+
+
+def _find_unit(text: str) -> str:
+    """Find what follows the digits of a number."""
+    found = re.search(r"[^\d]*$", text)
+    return found[0] if found and found[0] != text else ""
+
+
+def has_intervals(result: EvalResult) -> bool:
+    """Whether any number that is read first has an interval."""
+    return any(
+        HEADLINES & known.keys() & result.summary.get(name, {}).keys() for name, known in result.intervals.items()
+    )

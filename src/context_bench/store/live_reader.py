@@ -1,0 +1,72 @@
+"""Reads a store that other processes write: in short pieces, so that nobody waits for it, and without changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from context_bench.store.reader import Reader
+from context_bench.store.records import places_of
+from context_bench.store.run_records import RunInfo, RunRecord, read_run
+from context_bench.store.running import is_running
+
+__all__ = ["LiveReader"]
+
+_PATIENCE = 2_000
+"""Milliseconds to wait for a program that keeps readers out."""
+
+
+class LiveReader(Reader):
+    """A store that is looked at while it is written; for one thread at a time.
+
+    Args:
+        directory: Where it lives.
+
+    Attributes:
+        is_copy: The store is of an earlier version: what is read is a copy of how it was when it was opened.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, readonly=True, create=False)
+        self._reader.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        self.is_copy = not self._reader.execute("PRAGMA database_list").fetchone()[2]
+
+    def close(self) -> None:
+        """Close it."""
+        self._reader.close()
+
+    def read_checksums(self) -> dict[int, int]:
+        """Read the number of each run with a checksum, which changes whenever what is known of the run does."""
+        with self._explain_failures():
+            return dict(self._reader.execute("SELECT number, checksum FROM runs"))
+
+    def read_run(self, number: int) -> RunInfo | None:
+        """Read one run by its number."""
+        found = self._one("SELECT * FROM runs WHERE number = ?", number)
+        return None if found is None else read_run(*found)
+
+    def is_under_way(self, run: RunInfo) -> bool:
+        """Whether a process is at work on a run."""
+        return run.status == "running" and is_running(self.directory, run.number, clear=False)
+
+    def count_rows(self, run: RunInfo) -> int:
+        """Count the rows of a run."""
+        found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
+        return int(found[0]) if found else 0
+
+    def list_rows(self, first: int, last: int, most: int) -> list[int]:
+        """List the ids of up to `most` rows from one id up to another."""
+        query = "SELECT id FROM rows WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+        with self._explain_failures():
+            return [identity for (identity,) in self._reader.execute(query, (first, last, most))]
+
+    def read_records(self, ids: Sequence[int]) -> list[tuple[int, RunRecord]]:
+        """Read rows by their ids, which are in order; those that are damaged are left out."""
+        found: list[tuple[int, RunRecord]] = []
+        first = 0
+        for place, identity in enumerate(ids):
+            if place + 1 == len(ids) or ids[place + 1] != identity + 1:
+                records = self._read_records(ids[first], identity + 1)
+                found += [(number, record) for number, record in records if record is not None]
+                first = place + 1
+        return found
