@@ -81,7 +81,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gates": BASE | {"comparing"},
     "run_plan": BASE,
     # what shows the result
-    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
+    "reporters": BASE
+    | TOKENS
+    | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan", "memory.findings", "memory.repayment"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
     # what checks a part as a run would use it
     "testing": BASE

@@ -123,7 +123,8 @@ class TableReporter:
     def render(self, result: EvalResult) -> str:
         """Render the table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
-            self._systems(result),
+            *self._systems(result),
+            *self._memory(result),
             verdict_table(result, self._width),
             meters(result, self._width),
             evidence(result, self._width),
@@ -134,10 +135,26 @@ class TableReporter:
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _systems(self, result: EvalResult) -> str:
+    def _systems(self, result: EvalResult) -> list[str]:
+        """Lay out the systems; memory systems that answer by themselves have a table apart from those with a reader."""
         columns = _choose_columns(result)
-        lines = [["system", *(title for title, _, _ in columns)]]
-        for name in result.summary:
+        own = set(_list_own_answers(result))
+        read = [name for name in result.summary if name not in own]
+        titles = ["system" if read else "own query", "own query"]
+        groups = [read or list(result.summary), [name for name in result.summary if name in own] if read else []]
+        return [self._lay_out(result, title, names, columns) for title, names in zip(titles, groups) if names]
+
+    def _memory(self, result: EvalResult) -> list[str]:
+        """Lay out what only a run of memory systems has."""
+        if "memory" not in result.config:
+            return []
+        from context_bench.reporters.memory_tables import memory_notes, memory_tables
+
+        return [*memory_tables(result, self._width), memory_notes(result, self._width)]
+
+    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:
+        lines = [[title, *(name for name, _, _ in columns)]]
+        for name in names:
             lines.append([name, *(_cell(result, name, key, show) for _, key, show in columns)])
             if beneath := interval_line(result, name, columns):
                 lines.append(beneath)
@@ -164,6 +181,15 @@ class TableReporter:
         notes += upstream_notes(result)
         notes += explain_verdicts(result)
         return "\n".join(wrap(printable(note), self._width) for note in notes if note)
+
+
+def _list_own_answers(result: EvalResult) -> list[str]:
+    """List the memory systems of a run that answer by themselves."""
+    if "memory" not in result.config:
+        return []
+    from context_bench.reporters.memory_tables import list_own_answers
+
+    return list_own_answers(result)
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:
