@@ -37,7 +37,10 @@ class Question(TypedDict, total=False):
     instruction: str  # for the reader, beside the question: how to answer
     category: int  # of LoCoMo
     options: dict[str, str]  # by letter, where one of two answers is to be chosen
-    known_error: str  # a letter of `locomo_errors.KINDS`
+    known_error: str  # a letter of `locomo_errors.KINDS`, or a sentence
+    rule: str  # by which a judge accepts an answer: a name of `judge_rules.RULES`
+    user_evidence: list[str]  # of LongMemEval: the evidence that a user said
+    rubric: list[str]  # points that a judge looks for, one by one
     probe: dict[str, Any]  # {"kind": ..., "present": [...], "absent": [...]}: exact gold on text
 
 

@@ -24,6 +24,7 @@ __getattr__, __dir__ = lazy_names(
         "abstention": ("Abstention",),
         "evidence_ranking": ("MemoryRetrieval",),
         "locomo_score": ("LocomoScore",),
+        "longmemeval_retrieval": ("LongMemEvalRetrieval",),
         "probes": ("MemoryProbes",),
         "probe_shares": ("ProbeShares", "find_excess_obedience"),
         "store_check": ("find_leftovers",),

@@ -1,0 +1,98 @@
+"""LongMemEval's official retrieval scores, at the level of turns and of sessions.
+
+The corpus is what users said; abstention questions, and those without a target there, are skipped. The discounted gain
+is the authors': the first two ranks weigh the same, and the ideal is that of the whole corpus. For sessions the ranking
+of turns is read on until k different sessions were met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from context_bench.memory.scoring.question_record import read_question, read_retrieved
+from context_bench.results import Scores
+
+__all__ = ["DEPTHS", "LongMemEvalRetrieval", "measure_sessions", "measure_turns"]
+
+DEPTHS = (1, 3, 5, 10, 30, 50)
+_MEASURES = ("recall_any", "recall_all", "ndcg_any")
+
+
+class LongMemEvalRetrieval:
+    """Scores `longmemeval_turn_recall_any_at_<k>`, `_recall_all_`, `_ndcg_any_`, and the same for `session`.
+
+    The ids of turns are `{session}_{number}`, with an `a` behind those of the assistant, as the dataset gives them.
+    Memories that stand for turns of the assistant alone are passed over, as in the official corpus.
+    """
+
+    name = "longmemeval-retrieval"
+    version = 1
+    score_fields = tuple(
+        f"longmemeval_{level}_{measure}_at_{depth}"
+        for level in ("turn", "session")
+        for measure in _MEASURES
+        for depth in DEPTHS
+    )
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
+        """Compare the ranking with the turns, and the sessions, that hold the answer."""
+        record, found = read_question(original), read_retrieved(processed)
+        if record is None or "user_evidence" not in record:
+            return Scores(reason="not a question of LongMemEval")
+        if record.get("unanswerable"):
+            return Scores(reason="abstention questions have no retrieval score")
+        relevant = [str(each) for each in record["user_evidence"]]
+        if not relevant:
+            return Scores(reason="no turn of the user holds the answer")
+        if found is None:
+            return Scores(reason="the system does not say what it retrieved")
+        ids = dict.fromkeys(str(each) for item in found for each in item.get("ids") or ())
+        ranking = [each for each in ids if not each.endswith("a")]
+        scores: dict[str, float] = {}
+        for depth in DEPTHS:
+            for level, measured in (
+                ("turn", measure_turns(ranking, relevant, depth)),
+                ("session", measure_sessions(ranking, relevant, depth)),
+            ):
+                scores |= {f"longmemeval_{level}_{name}_at_{depth}": value for name, value in measured.items()}
+        return Scores(scores)
+
+
+def measure_turns(ranking: Sequence[str], relevant: Iterable[str], depth: int) -> dict[str, float]:
+    """Measure the first turns of a ranking."""
+    wanted = set(relevant)
+    return _measure(wanted & set(ranking[:depth]), wanted, ranking, wanted, depth)
+
+
+def measure_sessions(ranking: Sequence[str], relevant: Iterable[str], depth: int) -> dict[str, float]:
+    """Measure the sessions of the first turns, as many as it takes to meet `depth` different ones.
+
+    A turn of an evidence session that does not hold the answer counts as one of another session, as in the official
+    code, which renames it.
+    """
+    wanted = set(relevant)
+    met: set[tuple[str, bool]] = set()
+    read = 0
+    while read < len(ranking) and len(met) < depth:
+        met.add((_read_session(ranking[read]), ranking[read] in wanted))
+        read += 1
+    sessions = {_read_session(turn) for turn in wanted}
+    return _measure({name for name, holds in met if holds}, sessions, ranking, wanted, max(read, depth))
+
+
+def _measure(
+    found: set[str], wanted: set[str], ranking: Sequence[str], relevant: set[str], depth: int
+) -> dict[str, float]:
+    gains = [float(turn in relevant) for turn in ranking[:depth]]
+    ndcg = _discount(gains) / _discount([1.0] * min(len(relevant), depth))
+    return dict(zip(_MEASURES, (float(bool(found)), float(found == wanted), ndcg)))
+
+
+def _discount(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(max(2, place + 1)) for place, gain in enumerate(gains))
+
+
+def _read_session(turn_id: str) -> str:
+    return turn_id.rpartition("_")[0]
