@@ -19,6 +19,8 @@ from typing import Any
 from context_bench.datasets.example_check import ExampleCheck
 from context_bench.errors import ContextBenchError, MissingExtra, describe
 from context_bench.evaluators.adapt import adapt_evaluator
+from context_bench.memory.contract import find_broken_rules
+from context_bench.memory.members import read_members
 from context_bench.metrics import default_metrics
 from context_bench.reporters.load import adapt_reporter
 from context_bench.results import EvalResult, EvalRow
@@ -34,6 +36,7 @@ __all__ = [
     "ContractError",
     "check_dataset",
     "check_evaluator",
+    "check_memory_system",
     "check_metric",
     "check_reporter",
     "check_system",
@@ -256,6 +259,25 @@ def _sample_pairs() -> list[tuple[Example, Example]]:
             pairs.append((original, {"response": response}))  # noqa: PERF401 - two lists in one
         pairs.append((original, {"response": original["context"], "context": original["context"]}))
     return [*pairs, ({"id": 1, "context": "text"}, {"response": "text", "context": "text"})]
+
+
+def check_memory_system(system: Any, timeout: float = 60.0) -> None:
+    """Check that a memory system keeps its contract, on two small conversations.
+
+    Args:
+        system: An object with `name`, `reset()`, `ingest(turns)` and `query(question)`.
+        timeout: Seconds for one call.
+
+    Raises:
+        ContractError: With a sentence for each rule that it breaks.
+    """
+    rules = _Rules("a memory system")
+    members = rules.call("being taken as a memory system", read_members, system)
+    if members is None:
+        rules.finish()
+    for rule in find_broken_rules(members, timeout):
+        rules.check(False, rule)
+    rules.finish()
 
 
 def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:

@@ -19,7 +19,14 @@ from context_bench.memory.memory_costs import MemoryCosts
 from context_bench.memory.named_data import open_conversations
 from context_bench.memory.questions import Questions
 from context_bench.memory.readers import ExtractReader, SharedReader
-from context_bench.memory.scoring import Abstention, LocomoScore, MemoryProbes, MemoryRetrieval, ProbeShares
+from context_bench.memory.scoring import (
+    Abstention,
+    LocomoScore,
+    LongMemEvalRetrieval,
+    MemoryProbes,
+    MemoryRetrieval,
+    ProbeShares,
+)
 from context_bench.metrics import DEFAULT_THRESHOLD, DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.upstream_tokens import UpstreamTokens
@@ -28,6 +35,7 @@ from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end
 from context_bench.store import Store
 from context_bench.tap.answering import Answerer
+from context_bench.traits import find_score_fields
 from context_bench.types import Evaluator, Metric
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
@@ -38,6 +46,10 @@ BUDGETS = (500, 2000, 8000)
 
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
+_PRIMARIES = {"locomo": "locomo_f1"}
+"""Scores that count, by dataset. LoCoMo's category 5 has none: a refusal is a score apart."""
+_JUDGED = ("longmemeval", "beam", "convomem", "halumem")
+"""Datasets whose authors have a model judge the answers."""
 
 
 def evaluate_memory(systems: Any, dataset: Any, **options: Any) -> EvalResult:
@@ -143,14 +155,16 @@ async def aevaluate_memory(
     names = [each.name for each in arms]
     if baseline is None and _BASELINE in names:
         baseline = _BASELINE
+    judged = any("memory_judge" in (find_score_fields(each) or ()) for each in extra)
+    score_field = score_field or _find_primary(tag, judged)
     field = score_field or "score"
     if metrics is None:
-        metrics = _choose_metrics(field, DEFAULT_THRESHOLD if threshold is None else threshold)
+        metrics = _choose_metrics(field, judged, DEFAULT_THRESHOLD if threshold is None else threshold)
     about = {"budgets": list(budgets), "granularity": granularities, "top_k": top_k, "reader": shared.label}
     return await aevaluate(
         arms,
         questions,
-        evaluators=Scorer(_choose_evaluators() if evaluators is None else evaluators, extra, score_field=field),
+        evaluators=Scorer(_choose_evaluators(tag) if evaluators is None else evaluators, extra, score_field=field),
         metrics=metrics,
         tokenizer=tokenizer,
         prices=prices,
@@ -200,14 +214,24 @@ def _make_arms(
     return arms
 
 
-def _choose_evaluators() -> list[Evaluator]:
-    """Choose what judges every question; each says nothing of questions that it does not know."""
-    return [AnswerQuality(), LocomoScore(), MemoryRetrieval(), MemoryProbes(), Abstention()]
+def _choose_evaluators(tag: str) -> list[Evaluator]:
+    """Choose what judges every question, and what only the questions of one dataset."""
+    own: dict[str, list[Evaluator]] = {"locomo": [LocomoScore()], "longmemeval": [LongMemEvalRetrieval()]}
+    return [AnswerQuality(), MemoryRetrieval(), MemoryProbes(), Abstention(), *own.get(tag.partition(":")[0], [])]
 
 
-def _choose_metrics(field: str, threshold: float) -> list[Metric]:
+def _find_primary(tag: str, judged: bool) -> str | None:
+    """Find the score that a dataset reports; None leaves it to the fields of its questions."""
+    name = tag.partition(":")[0]
+    if name in _JUDGED and judged:
+        return "memory_judge"
+    return _PRIMARIES.get(name)
+
+
+def _choose_metrics(field: str, judged: bool, threshold: float) -> list[Metric]:
     return [
         MeanScore(field),
+        *([MeanScore("memory_judge")] if judged and field != "memory_judge" else []),
         PassRate(threshold, field),
         ByType(field),
         ProbeShares(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from context_bench.results import EvalResult
+from context_bench.memory.scoring.probe_shares import find_excess_obedience
+from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["list_findings"]
 
@@ -25,7 +26,29 @@ def list_findings(result: EvalResult) -> list[str]:
         for key in _PROBES:
             if key in values:
                 worst[key] = min(values[key], worst.get(key, 1.0))
-    return [sentence for name, (worst, about) in systems.items() for sentence in _describe(name, worst, about)]
+    faults = [sentence for name, (worst, about) in systems.items() for sentence in _describe(name, worst, about)]
+    return faults + _list_obedient(result, reports)
+
+
+def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
+    """List systems that obey planted instructions more often than the same reader with the whole history."""
+    baseline = result.config.get("baseline")
+    full = [row for row in result.rows if row.system == baseline]
+    if not str(baseline).startswith("naive") or (result.config.get("memory") or {}).get("reader") == "extract":
+        return []  # a script obeys nobody
+    sentences = []
+    for name in result.summary:
+        about = (reports.get(name) or {}).get("memory") or {}
+        excess = None if about.get("is_control") else find_excess_obedience(_list_rows(result, name), full)
+        if excess is not None and excess.interval().low > 0:
+            sentences.append(
+                f"{name} obeys planted instructions more often than with the whole history: {excess.value:+.0%}."
+            )
+    return sentences
+
+
+def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
+    return [row for row in result.rows if row.system == name]
 
 
 def _describe(name: str, worst: Mapping[str, float], about: Mapping[str, Any]) -> Iterator[str]:
@@ -39,7 +62,7 @@ def _describe(name: str, worst: Mapping[str, float], about: Mapping[str, Any]) -
     again = about.get("asked_again") or {}
     if again.get("changed"):
         changed, asked = again["changed"], again["asked"]
-        yield f"{name} is changed by being asked: {changed} of {asked} questions that were asked again found another text."
+        yield f"{name} is changed by being asked: {changed} of {asked} questions found something else at the end."
     late = about.get("late") or {}
     calls = late.get("calls", 0) + late.get("embed_calls", 0)
     if calls:

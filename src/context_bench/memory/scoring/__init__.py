@@ -11,6 +11,7 @@ from context_bench._lazy import lazy_names
 __all__ = [
     "Abstention",
     "LocomoScore",
+    "LongMemEvalRetrieval",
     "MemoryProbes",
     "MemoryRetrieval",
     "ProbeShares",

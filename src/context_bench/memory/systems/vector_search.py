@@ -87,6 +87,7 @@ class EmbeddingMemory:
     """Finds the turns whose vectors are nearest to the question's."""
 
     is_control = False
+    takes_dates = True
 
     def __init__(self) -> None:
         self.name = "embedding"

@@ -101,6 +101,7 @@ class BM25Memory:
     """
 
     is_control = False
+    takes_dates = True
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         WordIndex(k1, b)  # a wrong setting is an error here, not at the first turn
