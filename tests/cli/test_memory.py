@@ -145,8 +145,10 @@ def test_a_script_answers_behind_the_taps(folder: Path) -> None:
         (["--system", "toys.py:Writing", "--dataset", "talks.jsonl"], "asks a model: say who answers"),
         (["--system", "bm25", "--dataset", "talks.jsonl", "--judge-model", "j"], "a judge needs --judge-url"),
         (
-            ["--system", "bm25", "--dataset", "talks.jsonl", "--judge-url", "http://localhost:1", "--model", "x"]
-            + ["--judge-model", "x"],
+            [
+                *("--system", "bm25", "--dataset", "talks.jsonl"),
+                *("--judge-url", "http://localhost:1", "--model", "x", "--judge-model", "x"),
+            ],
             "x would judge its own answers",
         ),
         (

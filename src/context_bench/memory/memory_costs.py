@@ -1,4 +1,4 @@
-"""What a memory costs: to write, until it can be searched, to keep, and to ask.
+"""Measures what a memory costs: to write, until it can be searched, to keep, and to ask.
 
 Every number comes from the rows: each carries what writing its conversation took, which counts once for each
 conversation, and what its own question took.

@@ -18,8 +18,7 @@ def test_stop_words_go_and_words_are_stemmed() -> None:
 
 def test_the_score_is_that_of_the_formula() -> None:
     index = WordIndex(k1=1.5, b=0.75)
-    for text in ("red apple", "red red pear plum", "green grass"):
-        index.add(text)
+    index.add(["red apple", "red red pear plum", "green grass"])
     # by hand: 3 texts of 2, 4 and 2 words; "red" is in 2 of them
     weight = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
     first = weight * 1 * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 2 / (8 / 3)))
@@ -30,8 +29,8 @@ def test_the_score_is_that_of_the_formula() -> None:
 
 def test_equals_come_in_their_own_order() -> None:
     index = WordIndex()
-    for _ in range(5):
-        index.add("the same words")
+    index.add(["the same words"] * 3)
+    index.add(["the same words"] * 2)
     assert [place for place, _ in index.rank("words")] == [0, 1, 2, 3, 4]
 
 

@@ -11,7 +11,6 @@ from context_bench._lazy import lazy_names
 __all__ = [
     "Abstention",
     "LocomoScore",
-    "LongMemEvalRetrieval",
     "MemoryProbes",
     "MemoryRetrieval",
     "ProbeShares",
@@ -23,6 +22,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "abstention": ("Abstention",),
+        "option_choice": ("MemoryChoice",),
         "evidence_ranking": ("MemoryRetrieval",),
         "locomo_score": ("LocomoScore",),
         "longmemeval_retrieval": ("LongMemEvalRetrieval",),

@@ -16,10 +16,16 @@ SYSTEMS: dict[str, str] = {
     "oracle": f"{_HOME}.whole_history:Oracle",
     "bm25": f"{_HOME}.word_search:BM25Memory",
     "embedding": f"{_HOME}.vector_search:EmbeddingMemory",
+    "hybrid": f"{_HOME}.rank_fusion:HybridMemory",
+    "summary": f"{_HOME}.rolling_summary:SummaryMemory",
+    "rlm": f"{_HOME}.recursive_reader:RecursiveMemory",
 }
 """The class of each system, by the name that `--system` takes."""
 
-__all__ = ["SYSTEMS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "Last", "Naive", "Oracle"]
+__all__ = [
+    *("SYSTEMS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "HybridMemory", "Last", "Naive", "Oracle"),
+    *("RecursiveMemory", "SummaryMemory"),
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -27,5 +33,8 @@ __getattr__, __dir__ = lazy_names(
         "whole_history": ("ClosedBook", "Last", "Naive", "Oracle"),
         "word_search": ("BM25Memory",),
         "vector_search": ("EmbeddingMemory",),
+        "rank_fusion": ("HybridMemory",),
+        "rolling_summary": ("SummaryMemory",),
+        "recursive_reader": ("RecursiveMemory",),
     },
 )

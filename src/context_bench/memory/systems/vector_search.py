@@ -6,14 +6,13 @@ It is the extra `memory`; nothing is downloaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from context_bench.errors import MissingExtra
-from context_bench.memory.conversations import Retrieved
-from context_bench.memory.systems.turn_store import TurnStore, cut_ranking, join_texts
+from context_bench.memory.systems.ranked_memory import RankedMemory
 
 __all__ = ["EmbeddingMemory", "VectorIndex", "load_embedder"]
 
@@ -83,41 +82,12 @@ class VectorIndex:
             yield int(place), float(scores[place])
 
 
-class EmbeddingMemory:
+class EmbeddingMemory(RankedMemory):
     """Finds the turns whose vectors are nearest to the question's."""
 
-    is_control = False
-    takes_dates = True
-
     def __init__(self) -> None:
-        self.name = "embedding"
+        super().__init__("embedding")
         self._embed = load_embedder()
-        self._users: dict[str, tuple[TurnStore, VectorIndex]] = {}
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self._users.clear()
-
-    def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
-        """Embed each turn by itself, whatever comes together."""
-        store, index = self._open(user)
-        index.add([store.add(turn) for turn in turns])
-
-    def retrieve(
-        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
-    ) -> list[Retrieved]:
-        """Return the nearest turns of the user, best first."""
-        store, index = self._open(user)
-        ranking = (store.read(place, score) for place, score in index.rank(question))
-        return cut_ranking(ranking, k, budget_tokens)
-
-    def query(self, question: str, user: str = "") -> str:
-        """Return what `retrieve` finds, as one text: there is no model that could answer."""
-        return join_texts(self.retrieve(question, user=user))
-
-    def memories(self) -> list[str]:
-        """List everything that is kept, of all users."""
-        return [text for store, _ in self._users.values() for text in store.list_texts()]
-
-    def _open(self, user: str) -> tuple[TurnStore, VectorIndex]:
-        return self._users.setdefault(user, (TurnStore(), VectorIndex(self._embed)))
+    def _make_index(self) -> VectorIndex:
+        return VectorIndex(self._embed)

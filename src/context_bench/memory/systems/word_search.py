@@ -10,12 +10,10 @@ import heapq
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from context_bench.errors import UsageError
-from context_bench.memory.conversations import Retrieved
-from context_bench.memory.systems.turn_store import TurnStore, cut_ranking, join_texts
+from context_bench.memory.systems.ranked_memory import RankedMemory
 from context_bench.text.porter import stem_word
 from context_bench.text.words import split_words
 
@@ -55,8 +53,12 @@ class WordIndex:
     def __len__(self) -> int:
         return len(self._sizes)
 
-    def add(self, text: str) -> None:
-        """Add a text, which gets the next place."""
+    def add(self, texts: list[str]) -> None:
+        """Add texts, which get the next places."""
+        for text in texts:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
         stems = split_stems(text)
         place = len(self._sizes)
         for stem, often in Counter(stems).items():
@@ -92,7 +94,7 @@ class WordIndex:
         return scores
 
 
-class BM25Memory:
+class BM25Memory(RankedMemory):
     """Finds the turns that share words with the question, weighted by how rare they are.
 
     Args:
@@ -100,40 +102,10 @@ class BM25Memory:
         b: How much long turns are held back, from 0 to 1.
     """
 
-    is_control = False
-    takes_dates = True
-
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
-        WordIndex(k1, b)  # a wrong setting is an error here, not at the first turn
+        super().__init__("bm25")
         self.k1, self.b = k1, b
-        self.name = "bm25"
-        self._users: dict[str, tuple[TurnStore, WordIndex]] = {}
+        self._make_index()  # a wrong setting is an error here, not at the first turn
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self._users.clear()
-
-    def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
-        """Index each turn by itself, whatever comes together."""
-        store, index = self._open(user)
-        for turn in turns:
-            index.add(store.add(turn))
-
-    def retrieve(
-        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
-    ) -> list[Retrieved]:
-        """Return the best turns of the user, best first."""
-        store, index = self._open(user)
-        ranking = (store.read(place, score) for place, score in index.rank(question))
-        return cut_ranking(ranking, k, budget_tokens)
-
-    def query(self, question: str, user: str = "") -> str:
-        """Return what `retrieve` finds, as one text: there is no model that could answer."""
-        return join_texts(self.retrieve(question, user=user))
-
-    def memories(self) -> list[str]:
-        """List everything that is kept, of all users."""
-        return [text for store, _ in self._users.values() for text in store.list_texts()]
-
-    def _open(self, user: str) -> tuple[TurnStore, WordIndex]:
-        return self._users.setdefault(user, (TurnStore(), WordIndex(self.k1, self.b)))
+    def _make_index(self) -> WordIndex:
+        return WordIndex(self.k1, self.b)
