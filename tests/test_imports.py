@@ -82,7 +82,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gates": BASE | {"comparing"},
     "run_plan": BASE,
     # what shows the result
-    "reporters": BASE | TOKENS | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan"},
+    "reporters": BASE
+    | TOKENS
+    | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan", "memory.findings", "memory.repayment"},
     "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
     "viewer": BASE | TOKENS | {"store", "report"},
     # what checks a part as a run would use it

@@ -156,6 +156,8 @@ class MemorySystem(Protocol):
         user: A parameter of `ingest`, `query` and `retrieve`: whose memory is meant. Without it, leaks between users
             are not measured.
         takes_dates: True when it reads the `timestamp` of turns; for others the date stands before their text.
+        is_control: True for one that shows where others lie: it has no budget, and is not ranked.
+        point_to(evidence_ids): Called before each `retrieve` of a control with the ids of the evidence.
         storage: The file or folder that it keeps its memory in, whose size is reported.
         fingerprint: A text: what makes its answers differ; without it, its code and parameters are.
 

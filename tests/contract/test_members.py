@@ -16,6 +16,7 @@ import pytest
 
 import context_bench
 from context_bench import evaluate
+from context_bench.memory.members import _OPTIONAL
 from context_bench.pricing import Price, Prices
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import Store
@@ -246,6 +247,10 @@ OTHERS = {
 """What may be asked for by name elsewhere, since it is no member of a part."""
 
 
+PLACES = ("traits.py", "memory/members.py")
+"""The one place that asks, for parts and for memory systems."""
+
+
 def _asks() -> Iterator[tuple[str, int, str, str]]:
     """File, line, object and name of every look-up by a literal name."""
     for path in sorted(SOURCES.rglob("*.py")):
@@ -261,7 +266,7 @@ def test_parts_are_asked_for_optional_members_in_one_place() -> None:
     wrong = [
         f"{place}:{line} asks {subject} for {name!r}: `traits.py` is the place for that"
         for place, line, subject, name in _asks()
-        if place != "traits.py"
+        if place not in PLACES
         and not place.startswith("sandbox/inside/")
         and not name.startswith("_")
         and subject not in MODULES
@@ -279,7 +284,8 @@ def test_every_member_that_is_asked_for_is_documented() -> None:
     constants = {
         node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    asked = {name for place, _, _, name in _asks() if place == "traits.py"}
+    asked = {name for place, _, _, name in _asks() if place in PLACES} - {"ingest"}
+    asked |= {*_OPTIONAL, "user"}
     asked |= constants & {"prepare", "finish", "start", "notes", "unmeasured", "intervals"}
     assert asked - {"score"} <= documented
     assert documented - asked == {"__len__"}

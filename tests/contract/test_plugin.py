@@ -55,7 +55,7 @@ def _run(site: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]
 def test_each_part_has_fewer_than_20_lines() -> None:
     tree = ast.parse((PLUGIN / "src" / "context_bench_greetings" / "__init__.py").read_text(encoding="utf-8"))
     parts = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    assert len(parts) == 5
+    assert len(parts) == 6
     assert all((part.end_lineno or 0) - part.lineno + 1 < 20 for part in parts)
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
@@ -82,6 +82,18 @@ def test_all_five_run_from_the_command_line(site: Path, tmp_path: Path) -> None:
     header, _, first, _, second = [line for line in done.stdout.splitlines() if line.startswith("|")][:5]
     place = [cell.strip() for cell in header.split("|")].index("worst")
     assert [line.split("|")[place].strip() for line in (first, second)] == ["0.0%", "100.0%"]
+
+
+def test_its_memory_system_runs_from_the_command_line(site: Path, tmp_path: Path) -> None:
+    turns = [{"id": "t1", "role": "user", "content": "Rex is a dog."}]
+    question = {"question": "What is Rex?", "answer": "a dog"}
+    (tmp_path / "talk.jsonl").write_text(json.dumps({"id": "c", "turns": turns, "questions": [question]}))
+    run = ["-m", "context_bench", "memory", "--system", "last-words", "--dataset", "talk.jsonl", "--output", "json"]
+    done = _run(site, *run, "--budget", "500", "--no-store", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert list(result["summary"]) == ["last-words[budget=500]", "last-words[own query]"]
+    assert [row["response"] for row in result["rows"]] == ["a dog", "Rex is a dog."]
 
 
 def test_the_parts_pass_the_checks(site: Path, tmp_path: Path) -> None:

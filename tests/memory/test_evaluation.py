@@ -37,16 +37,16 @@ def test_each_question_is_a_row_of_its_conversation() -> None:
     assert {row.metadata["cluster"] for row in result.rows} == {"c0", "c1", "c2"}
     assert [row.metadata["question_type"] for row in result.rows[:6]] == ["early"] * 3 + ["late"] * 3
     assert result.rows[0].error is None
-    assert result.summary["remembering@500"]["type:early"] == pytest.approx(
+    assert result.summary["remembering[budget=500]"]["type:early"] == pytest.approx(
         sum(row.scores["score"] for row in result.rows if row.metadata["question_type"] == "early") / 9
     )
 
 
 def test_who_forgets_scores_less_than_who_remembers() -> None:
     result = run([Remembering(), Forgetful()], answers=["reader"])
-    assert score(result, "remembering@500") > 0.9
+    assert score(result, "remembering[budget=500]") > 0.9
     # It has the last of six turns: 1 of 6 questions.
-    assert score(result, "forgetful@500") == pytest.approx(1 / 6)
+    assert score(result, "forgetful[budget=500]") == pytest.approx(1 / 6)
 
 
 def test_evaluate_takes_a_memory_system_as_it_takes_any_other() -> None:
@@ -58,10 +58,10 @@ def test_evaluate_takes_a_memory_system_as_it_takes_any_other() -> None:
         one.systems
         == two.systems
         == [
-            "remembering@500",
-            "remembering@2000",
-            "remembering@8000",
-            "remembering (own query)",
+            "remembering[budget=500]",
+            "remembering[budget=2000]",
+            "remembering[budget=8000]",
+            "remembering[own query]",
         ]
     )
     assert [row.response for row in one.rows] == [row.response for row in two.rows]
@@ -90,9 +90,9 @@ def test_the_granularity_says_how_many_turns_a_call_brings(granularity: str, cal
 
 def test_two_granularities_beside_each_other() -> None:
     result = run(Remembering, granularity=["session", "turn"], answers=["reader"])
-    assert result.systems == ["remembering/session@500", "remembering/turn@500"]
+    assert result.systems == ["remembering/session[budget=500]", "remembering/turn[budget=500]"]
     writes = {row.system: row.metadata["memory"]["ingest"]["writes"] for row in result.rows}
-    assert writes == {"remembering/session@500": 2, "remembering/turn@500": 6}
+    assert writes == {"remembering/session[budget=500]": 2, "remembering/turn[budget=500]": 6}
 
 
 # --- what goes wrong
@@ -111,8 +111,8 @@ def test_two_granularities_beside_each_other() -> None:
 def test_what_goes_wrong_is_an_error_of_those_rows_alone(where: str, how: str, said: str) -> None:
     word = "111." if where == "ingest" else "room1"
     result = run([Remembering(), Broken(where, how, word)], answers=["reader"])
-    assert {row.error for row in result.rows if row.system == "remembering@500"} == {None}
-    broken = [row for row in result.rows if row.system == "broken@500"]
+    assert {row.error for row in result.rows if row.system == "remembering[budget=500]"} == {None}
+    broken = [row for row in result.rows if row.system == "broken[budget=500]"]
     wrong = [row for row in broken if ("c1/" in row.example_id if where == "ingest" else "q1" in row.example_id)]
     assert len(wrong) == (6 if where == "ingest" else 3)
     assert all(row.error is not None and row.error.endswith(f"broken: {said}") for row in wrong)
@@ -133,11 +133,11 @@ def test_a_system_that_hangs_costs_its_own_rows_alone() -> None:
     result = run(
         [Remembering(), Broken("retrieve", "hang", "room3")], make_conversations(1), answers=["reader"], timeout=1
     )
-    errors = {row.example_id: row.error for row in result.rows if row.system == "broken@500"}
+    errors = {row.example_id: row.error for row in result.rows if row.system == "broken[budget=500]"}
     assert [key for key, error in errors.items() if error is None] == ["c0/q0", "c0/q1", "c0/q2"]
     assert "retrieve() did not return within 1 s" in str(errors["c0/q3"])
     assert "was not tried: retrieve() still has not returned" in str(errors["c0/q4"])
-    assert {row.error for row in result.rows if row.system == "remembering@500"} == {None}
+    assert {row.error for row in result.rows if row.system == "remembering[budget=500]"} == {None}
 
 
 def test_a_conversation_that_cannot_be_read_is_named() -> None:
@@ -191,7 +191,7 @@ class Changing(Remembering):
 
 @pytest.mark.parametrize(("system", "changed"), [(Remembering(), False), (Changing(), True)])
 def test_a_tenth_is_asked_again_at_the_end(system: Any, changed: bool) -> None:
-    again = run(system, answers=["reader"]).config["reports"][f"{system.name}@500"]["memory"]["asked_again"]
+    again = run(system, answers=["reader"]).config["reports"][f"{system.name}[budget=500]"]["memory"]["asked_again"]
     assert again["asked"] >= 3  # one of each conversation at least
     assert (again["changed"] > 0) is changed
     assert again["failed"] == 0
@@ -250,7 +250,7 @@ def test_killed_between_questions_nothing_is_written_or_asked_again(tmp_path: Pa
     asked = [call for call in calls if call.startswith("retrieve")]
     assert "retrieve What is the code of room0?" not in asked[:3]  # q0 to q2 of c0 are known
     assert [row.error for row in result.rows] == [None] * 12
-    assert result.config["reports"]["persistent@500"]["memory"]["restored"] == 1
+    assert result.config["reports"]["persistent[budget=500]"]["memory"]["restored"] == 1
     assert result.config["reused"] == 3
     # What writing took in the first process is not lost.
     assert result.rows[5].metadata["memory"]["ingest"]["writes"] == 2
@@ -292,4 +292,4 @@ def test_the_result_is_read_back(tmp_path: Path) -> None:
     result = run([Remembering(), Forgetful()], cache_dir=tmp_path)
     again = EvalResult.from_json(result.to_json())
     assert json.loads(again.to_json())["rows"] == json.loads(result.to_json())["rows"]
-    assert again.summary["remembering@500"]["mean_score"] == score(result, "remembering@500")
+    assert again.summary["remembering[budget=500]"]["mean_score"] == score(result, "remembering[budget=500]")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
+from context_bench.cli.diff_question import describe_question
 from context_bench.cli.diff_view import View, visible, wants_color
 from context_bench.cli.flag_types import count
 from context_bench.cli.flags import STORE, add_store, add_wide
@@ -154,6 +155,10 @@ def _render_record(record: RunRecord, view: View, *, full: bool) -> Iterator[str
     row, example = record.row, record.example
     yield view.title(_name_row(row)) + "\n"
     yield from _describe_row(record)
+    if isinstance(example.get("memory"), dict):
+        yield from describe_question(record, view, full=full)
+        yield from _describe_outcome(record, view, full=full)
+        return
     evidence = evidence_texts(example)
     processed = None if record.answer is None else record.answer.processed
     for comparison in compare_passed_on(example, processed):

@@ -156,7 +156,26 @@ def _build_reader(flags: argparse.Namespace, answerer: Answerer | None) -> Share
 
 
 def _build_extra(flags: argparse.Namespace) -> list[Any]:
-    """Build the evaluators that the user adds."""
+    """Build the evaluators that the user adds, and the judge."""
     from context_bench.evaluators.adapt import build_evaluators
 
-    return [each for text in flags.evaluator for each in build_evaluators(text)]
+    return [each for text in flags.evaluator for each in build_evaluators(text)] + _build_judges(flags)
+
+
+def _build_judges(flags: argparse.Namespace) -> list[Any]:
+    """Build the judge that the flags name; one that would judge its own answers is refused unless asked for."""
+    if not (flags.judge_url or flags.judge_model or flags.judge_key_env):
+        return []
+    from context_bench.errors import UsageError
+    from context_bench.evaluators.llm_judge import DEFAULT_MODEL
+    from context_bench.http import find_key
+    from context_bench.http.secrets import check_url
+    from context_bench.memory.judge import MemoryJudge
+
+    if not flags.judge_url:
+        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
+    model = flags.judge_model or DEFAULT_MODEL
+    if model == (flags.model or _MODEL) and not flags.judge_itself:
+        raise UsageError(f"{model} would judge its own answers: choose another --judge-model, or add --judge-itself")
+    key = find_key(check_url(flags.judge_url), variable=flags.judge_key_env)
+    return [MemoryJudge(flags.judge_url, model, key, prompts=flags.judge_prompts)]

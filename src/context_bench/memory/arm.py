@@ -48,7 +48,6 @@ class Arm:
             own_client=True,
             takes_turns=True,
             competes=not self.host.members.is_control,
-            asks_model=True,
             report=lambda _: self.describe(),
         )
 
@@ -141,6 +140,7 @@ class ReadAnswer(Arm):
     def __context_bench_traits__(self) -> SystemTraits:
         traits = super().__context_bench_traits__()
         traits.sees_upstream, traits.stop_reason = True, self.reader.stop_reason
+        traits.asks_model = not self.reader.is_script
         return traits
 
     def describe(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.memory.host import Host, HostSettings
-from context_bench.memory.members import read_members
+from context_bench.memory.members import is_factory, read_members
 from context_bench.memory.meter import Meter
 from context_bench.pricing import Prices
 from context_bench.refs import Ref, call_with, parse, resolve
@@ -83,7 +83,7 @@ def build_hosts(given: Any, models: Models, settings: Sequence[HostSettings]) ->
 
 def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSettings, suffix: str) -> Host:
     found = given if ref is None else resolve("memory_system", ref)
-    if not _is_factory(found):
+    if not is_factory(found):
         if ref is not None and (ref.parameters or ref.argument):
             raise UsageError(f"{ref.text!r}: this memory system is made already and takes no parameters")
         members = read_members(found)
@@ -111,11 +111,6 @@ def _build_host(given: Any, ref: Ref | None, models: Models, settings: HostSetti
         fingerprint = None if behind is None else f"{fingerprint}, tap: {behind}"
     quiet = is_ours(type(system)) and _ASKS not in takes
     return Host(f"{name}{suffix}", members, fingerprint, settings, meter, asks_nobody=quiet)
-
-
-def _is_factory(found: Any) -> bool:
-    """Whether it makes a memory system, and is none itself."""
-    return isinstance(found, type) or (callable(found) and not hasattr(found, "ingest"))
 
 
 def _list_parameters(factory: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -40,6 +40,9 @@ class Question(TypedDict, total=False):
     known_error: str  # a letter of `locomo_errors.KINDS`, or a sentence
     rule: str  # by which a judge accepts an answer: a name of `judge_rules.RULES`
     user_evidence: list[str]  # of LongMemEval: the evidence that a user said
+    correct_letter: str  # of a multiple-choice question, whose options stand in its text
+    choices: list[str]
+    evidence_texts: list[str]  # where evidence is told as memories and not as turns
     rubric: list[str]  # points that a judge looks for, one by one
     probe: dict[str, Any]  # {"kind": ..., "present": [...], "absent": [...]}: exact gold on text
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 
 from context_bench.memory.conversations import Turn
 
 __all__ = ["put_date_before", "write_date"]
 
 
+@lru_cache(maxsize=4096)
 def write_date(timestamp: str | None) -> str:
     """Write a timestamp as `8 May 2023, 13:56`, or `8 May 2023` at midnight; what is not ISO 8601 stays as it is."""
     if not timestamp:

@@ -6,16 +6,27 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from context_bench.curves.knobs import name_setting
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import UsageError
+from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, OwnAnswer, ReadAnswer
 from context_bench.memory.batches import check_granularity
 from context_bench.memory.build import Models, build_hosts
 from context_bench.memory.by_type import ByType
 from context_bench.memory.host import Host, HostSettings
+from context_bench.memory.memory_costs import MemoryCosts
 from context_bench.memory.named_data import open_conversations
 from context_bench.memory.questions import Questions
 from context_bench.memory.readers import ExtractReader, SharedReader
+from context_bench.memory.scoring import (
+    Abstention,
+    LocomoScore,
+    LongMemEvalRetrieval,
+    MemoryProbes,
+    MemoryRetrieval,
+    ProbeShares,
+)
 from context_bench.metrics import DEFAULT_THRESHOLD, DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.upstream_tokens import UpstreamTokens
@@ -24,7 +35,8 @@ from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end
 from context_bench.store import Store
 from context_bench.tap.answering import Answerer
-from context_bench.types import Metric
+from context_bench.traits import find_score_fields
+from context_bench.types import Evaluator, Metric
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 __all__ = ["BUDGETS", "aevaluate_memory", "evaluate_memory"]
@@ -34,6 +46,10 @@ BUDGETS = (500, 2000, 8000)
 
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
+_PRIMARIES = {"locomo": "locomo_f1"}
+"""Scores that count, by dataset. LoCoMo's category 5 has none: a refusal is a score apart."""
+_JUDGED = ("longmemeval", "beam", "convomem", "halumem")
+"""Datasets whose authors have a model judge the answers."""
 
 
 def evaluate_memory(systems: Any, dataset: Any, **options: Any) -> EvalResult:
@@ -78,8 +94,8 @@ async def aevaluate_memory(
     """Do what `evaluate_memory` does, to be awaited.
 
     A conversation is written into each system once, and its questions are the examples of the run. Each system is
-    asked in several ways, which are the systems of the result: `NAME@BUDGET` is what it retrieves, answered by the
-    reader; `NAME (own query)` is its own answer. Controls have no budget and keep their name.
+    asked in several ways, which are the systems of the result: `NAME[budget=500]` is what it retrieves, answered by
+    the reader; `NAME[own query]` is its own answer. Controls have no budget and keep their name.
 
     Args:
         systems: One or several memory systems: objects, classes, or references such as `"last:n=20"`.
@@ -139,14 +155,16 @@ async def aevaluate_memory(
     names = [each.name for each in arms]
     if baseline is None and _BASELINE in names:
         baseline = _BASELINE
+    judged = any("memory_judge" in (find_score_fields(each) or ()) for each in extra)
+    score_field = score_field or _find_primary(tag, judged)
     field = score_field or "score"
     if metrics is None:
-        metrics = _choose_metrics(field, DEFAULT_THRESHOLD if threshold is None else threshold)
+        metrics = _choose_metrics(field, judged, DEFAULT_THRESHOLD if threshold is None else threshold)
     about = {"budgets": list(budgets), "granularity": granularities, "top_k": top_k, "reader": shared.label}
     return await aevaluate(
         arms,
         questions,
-        evaluators=Scorer(evaluators, extra, score_field=field),
+        evaluators=Scorer(_choose_evaluators(tag) if evaluators is None else evaluators, extra, score_field=field),
         metrics=metrics,
         tokenizer=tokenizer,
         prices=prices,
@@ -188,17 +206,37 @@ def _make_arms(
     if "retrieve" in host.members and ("reader" in answers or host.members.is_control):
         if host.members.is_control:
             return [ReadAnswer(host.name, host, reader, None, None, count)]
-        arms += [ReadAnswer(f"{host.name}@{budget}", host, reader, budget, top_k, count) for budget in budgets]
+        arms += [
+            ReadAnswer(name_setting(host.name, {"budget": str(budget)}), host, reader, budget, top_k, count)
+            for budget in budgets
+        ]
     if "own" in answers or not arms:
-        arms.append(OwnAnswer(f"{host.name} (own query)", host))
+        arms.append(OwnAnswer(f"{host.name}[own query]", host))
     return arms
 
 
-def _choose_metrics(field: str, threshold: float) -> list[Metric]:
+def _choose_evaluators(tag: str) -> list[Evaluator]:
+    """Choose what judges every question, and what only the questions of one dataset."""
+    own: dict[str, list[Evaluator]] = {"locomo": [LocomoScore()], "longmemeval": [LongMemEvalRetrieval()]}
+    return [AnswerQuality(), MemoryRetrieval(), MemoryProbes(), Abstention(), *own.get(tag.partition(":")[0], [])]
+
+
+def _find_primary(tag: str, judged: bool) -> str | None:
+    """Find the score that a dataset reports; None leaves it to the fields of its questions."""
+    name = tag.partition(":")[0]
+    if name in _JUDGED and judged:
+        return "memory_judge"
+    return _PRIMARIES.get(name)
+
+
+def _choose_metrics(field: str, judged: bool, threshold: float) -> list[Metric]:
     return [
         MeanScore(field),
+        *([MeanScore("memory_judge")] if judged and field != "memory_judge" else []),
         PassRate(threshold, field),
         ByType(field),
+        ProbeShares(),
+        MemoryCosts(),
         PromptSavings(),
         UpstreamTokens(),
         DollarCost(threshold, field),

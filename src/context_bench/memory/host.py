@@ -24,6 +24,7 @@ from context_bench.memory.conversations import Retrieved
 from context_bench.memory.members import Members
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
+from context_bench.memory.scoring import find_leftovers
 from context_bench.store.keys import digest
 
 __all__ = ["Host", "HostSettings"]
@@ -185,7 +186,7 @@ class Host:
             "searchable_seconds": searchable - started,
             "spent": self._take_costs("ingest"),
             "background": self._take_costs("background"),
-            **await self._measure_memory(),
+            **await self._measure_memory(written),
         }
         self._note_written(key, written.facts)
 
@@ -218,13 +219,18 @@ class Host:
             await asyncio.sleep(min(_LOOK, self.settings.quiet))
         return max(ended, meter.last_call) if meter.has_calls("background") else ended
 
-    async def _measure_memory(self) -> dict[str, Any]:
-        storage = self.members.storage
+    async def _measure_memory(self, written: _Written) -> dict[str, Any]:
+        """Measure what is kept of a conversation, and look for what must not be."""
+        storage, held = self.members.storage, None
         facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
         if "memories" in self.members:
             held = await self._call("memories", "memories()")
-            if hasattr(held, "__len__"):
-                facts["memories"] = len(held)
+            if not isinstance(held, list | tuple):
+                raise BadOutput(f"{self.name}: memories() must return a list (got {type(held).__name__})")
+            facts["memories"] = len(held)
+        hidden = written.history.hidden
+        if hidden and (held is not None or storage is not None):
+            written.store = facts["store"] = find_leftovers(hidden, held, storage)
         return facts
 
     async def _leave(self) -> None:
@@ -314,7 +320,7 @@ class Host:
         if known is not True or noted is None:
             return False
         self._restored += 1
-        written.facts = noted
+        written.facts, written.store = noted, noted.get("store")
         return True
 
     def _read_note(self, key: str) -> dict[str, Any] | None:

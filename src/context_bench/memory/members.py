@@ -12,7 +12,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 
-__all__ = ["Members", "read_members"]
+__all__ = ["Members", "is_factory", "read_members"]
 
 _REQUIRED = ("reset", "ingest", "query")
 _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
@@ -52,6 +52,11 @@ class Members:
         """The file or folder that the system says it keeps its memory in."""
         path = getattr(self.system, "storage", None)
         return Path(path) if isinstance(path, str | Path) else None
+
+
+def is_factory(found: Any) -> bool:
+    """Whether it makes a memory system, and is none itself."""
+    return isinstance(found, type) or (callable(found) and not hasattr(found, "ingest"))
 
 
 def read_members(system: Any) -> Members:

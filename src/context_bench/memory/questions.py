@@ -8,7 +8,7 @@ counts as the input of every system.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ import orjson
 from context_bench.errors import DataError
 from context_bench.memory.conversations import Question, Turn
 from context_bench.memory.rendering import Placed, index_turns, render_history
+from context_bench.memory.scoring.store_check import list_hidden_texts
 from context_bench.store.keys import digest
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
@@ -30,7 +31,6 @@ _KEPT = 256
 
 
 _PASSED_ON = ("answer", "answers", "instruction")
-_HIDDEN = ("forget", "secret")
 
 
 @dataclass
@@ -41,15 +41,21 @@ class History:
         name: The id of the conversation.
         turns: In order, each with an id of its own.
         number: Which conversation of the dataset it is.
-        tokens: Of the whole history as a reader would get it.
         hidden: Texts that must not be kept: what was to be forgotten, and secrets.
     """
 
     name: str
     turns: list[Turn]
     number: int
-    tokens: int
     hidden: list[str]
+    _tokens: dict[str | None, int] = field(default_factory=dict)
+
+    def count_tokens(self, user: str | None, count: Tokenizer) -> int:
+        """Count the whole history of a user as a reader would get it; of all where the question names none."""
+        if user not in self._tokens:
+            turns = [turn for turn in self.turns if user is None or turn.get("user", user) == user]
+            self._tokens[user] = count(render_history(turns))
+        return self._tokens[user]
 
     @cached_property
     def by_id(self) -> dict[str, Placed]:
@@ -101,7 +107,7 @@ class Questions:
             questions = [each for each in questions if self._types is None or each.get("type") in self._types]
             if not questions:
                 continue
-            history = History(name, turns, number, self._count(render_history(turns)), _list_hidden(conversation))
+            history = History(name, turns, number, list_hidden_texts(questions))
             for question in questions:
                 asked += 1
                 self._histories[name] = history, asked
@@ -122,7 +128,7 @@ class Questions:
         facts = {
             "conversation": history.name,
             "history_digest": history.digest,
-            "history_tokens": history.tokens,
+            "history_tokens": history.count_tokens(question.get("user"), self._count),
             "history_turns": len(history.turns),
         }
         return {
@@ -153,13 +159,6 @@ def _read_conversation(conversation: Any, number: int) -> tuple[str, list[Turn],
             twice = next(each for each in ids if ids.count(each) > 1)
             raise DataError(f"{where} ({name}): two of its {kind}s have the id {twice!r}")
     return name, turns, questions
-
-
-def _list_hidden(conversation: Mapping[str, Any]) -> list[str]:
-    """List what the questions of a conversation say must not be kept."""
-    probes = [each.get("probe") or {} for each in conversation["questions"]]
-    texts = (text for probe in probes if probe.get("kind") in _HIDDEN for text in probe.get("absent") or ())
-    return list(dict.fromkeys(map(str, texts)))
 
 
 def _read_turn(turn: Any, place: int, where: str) -> Turn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from context_bench.reporters.layout import score
 from context_bench.results import EvalResult
@@ -36,8 +36,8 @@ _INSTEAD = ("not priced", "not claimed")
 _MARK = "*"
 
 
-def find_best(result: EvalResult, key: str, show: Show) -> set[str]:
-    """Find the systems with the best value of a column; those whose values are written alike share it.
+def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
+    """Find the systems with the best value of a column, among all or among those named; equal texts share it.
 
     Floors, ceilings and controls do not compete. There is none where nothing is told apart, or where neither more nor
     less is better.
@@ -46,9 +46,9 @@ def find_best(result: EvalResult, key: str, show: Show) -> set[str]:
     sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
     controls = set(result.config.get("controls") or ())
     values = {
-        name: own[key]
-        for name, own in result.summary.items()
-        if name not in controls and math.isfinite(own.get(key, math.nan))
+        name: result.summary[name][key]
+        for name in (result.summary if names is None else names)
+        if name not in controls and math.isfinite(result.summary[name].get(key, math.nan))
     }
     written = {name: show(value) for name, value in values.items()}
     if not sign or len(set(written.values())) < 2:

@@ -123,7 +123,8 @@ class TableReporter:
     def render(self, result: EvalResult) -> str:
         """Render the table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
-            self._systems(result),
+            *self._systems(result),
+            *self._memory(result),
             verdict_table(result, self._width),
             meters(result, self._width),
             evidence(result, self._width),
@@ -137,16 +138,32 @@ class TableReporter:
 
     def list_headline(self, result: EvalResult) -> list[list[str]]:
         """List the cells of the table of systems with all intervals, titles first."""
-        return _list_lines(result, _choose_columns(result), HEADLINES)
+        return _list_lines(result, "system", list(result.summary), _choose_columns(result), HEADLINES)
 
-    def _systems(self, result: EvalResult) -> str:
-        """Lay out the table of systems; where it is too wide, intervals but the first give way before numbers do."""
+    def _systems(self, result: EvalResult) -> list[str]:
+        """Lay out the systems; memory systems that answer by themselves have a table apart from those with a reader."""
         columns = _choose_columns(result)
-        lines = _list_lines(result, columns, HEADLINES)
+        own = set(_list_own_answers(result))
+        read = [name for name in result.summary if name not in own]
+        titles = ["system" if read else "own query", "own query"]
+        groups = [read or list(result.summary), [name for name in result.summary if name in own] if read else []]
+        return [self._lay_out(result, title, names, columns) for title, names in zip(titles, groups) if names]
+
+    def _memory(self, result: EvalResult) -> list[str]:
+        """Lay out what only a run of memory systems has."""
+        if "memory" not in result.config:
+            return []
+        from context_bench.reporters.memory_tables import memory_notes, memory_tables
+
+        return [*memory_tables(result, self._width), memory_notes(result, self._width)]
+
+    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:
+        """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
+        lines = _list_lines(result, title, names, columns, HEADLINES)
         left_out = []
         if self._width is not None and markdown_width(lines) > self._width:
             first = next((key for _, key, _ in columns if key in HEADLINES), "")
-            shorter = _list_lines(result, columns, {first})
+            shorter = _list_lines(result, title, names, columns, {first})
             left_out = ["other intervals"] if shorter != lines else []
             lines = shorter
         return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS, left_out)
@@ -175,10 +192,12 @@ class TableReporter:
         return "\n".join(wrap(escape_note(note), self._width) for note in notes if note)
 
 
-def _list_lines(result: EvalResult, columns: Sequence[Column], limits: Collection[str]) -> list[list[str]]:
-    """List a line for each system, titles first; the numbers of `limits` have their intervals."""
-    best = {key: find_best(result, key, show) for _, key, show in columns}
-    return [["system", *(title for title, _, _ in columns)]] + [
+def _list_lines(
+    result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column], limits: Collection[str]
+) -> list[list[str]]:
+    """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""
+    best = {key: find_best(result, key, show, names) for _, key, show in columns}
+    return [[title, *(column for column, _, _ in columns)]] + [
         [
             name,
             *(
@@ -186,8 +205,17 @@ def _list_lines(result: EvalResult, columns: Sequence[Column], limits: Collectio
                 for _, key, show in columns
             ),
         ]
-        for name in result.summary
+        for name in names
     ]
+
+
+def _list_own_answers(result: EvalResult) -> list[str]:
+    """List the memory systems of a run that answer by themselves."""
+    if "memory" not in result.config:
+        return []
+    from context_bench.reporters.memory_tables import list_own_answers
+
+    return list_own_answers(result)
 
 
 def _choose_columns(result: EvalResult) -> list[Column]:

@@ -10,13 +10,21 @@ that the part breaks. The parts that ship with the package are held to the same 
 """
 
 from context_bench.testing.contract import ContractError
-from context_bench.testing.part_checks import check_dataset, check_evaluator, check_metric, check_reporter, check_system
+from context_bench.testing.part_checks import (
+    check_dataset,
+    check_evaluator,
+    check_memory_system,
+    check_metric,
+    check_reporter,
+    check_system,
+)
 from context_bench.testing.samples import sample_examples, sample_results, sample_rows
 
 __all__ = [
     "ContractError",
     "check_dataset",
     "check_evaluator",
+    "check_memory_system",
     "check_metric",
     "check_reporter",
     "check_system",

@@ -12,6 +12,8 @@ from context_bench.datasets.example_check import ExampleCheck
 from context_bench.errors import ContextBenchError, describe
 from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.http.loop import run_sync
+from context_bench.memory.contract import find_broken_rules
+from context_bench.memory.members import read_members
 from context_bench.refs import check_awaitable
 from context_bench.reporters.load import adapt_reporter
 from context_bench.results import EvalRow
@@ -24,7 +26,9 @@ from context_bench.testing.samples import sample_examples, sample_pairs, sample_
 from context_bench.traits import can_start, find_columns, find_score_fields, scores_asynchronously
 from context_bench.types import Example, Metric
 
-__all__ = ["check_dataset", "check_evaluator", "check_metric", "check_reporter", "check_system"]
+__all__ = [
+    *("check_dataset", "check_evaluator", "check_memory_system", "check_metric", "check_reporter", "check_system"),
+]
 
 _GOLD = ("answer", "answers", "relevant_ids", "evidence")
 
@@ -149,6 +153,25 @@ def _check_scores(
         more = sorted(set(map(str, scores)) - set(declared))
         rules.check(not more, f"must declare every score in `score_fields` (missing: {', '.join(more)})")
     return scores
+
+
+def check_memory_system(system: Any, timeout: float = 60.0) -> None:
+    """Check that a memory system keeps its contract, on two small conversations.
+
+    Args:
+        system: An object with `name`, `reset()`, `ingest(turns)` and `query(question)`.
+        timeout: Seconds for one call.
+
+    Raises:
+        ContractError: With a sentence for each rule that it breaks.
+    """
+    rules = Rules("a memory system")
+    members = rules.call("being taken as a memory system", read_members, system)
+    if members is None:
+        rules.finish()
+    for rule in find_broken_rules(members, timeout):
+        rules.check(False, rule)
+    rules.finish()
 
 
 def check_metric(metric: Any, rows: Sequence[EvalRow] | None = None) -> None:

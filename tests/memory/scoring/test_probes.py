@@ -75,6 +75,11 @@ def test_an_answer_in_parts_needs_all_of_them() -> None:
     assert _score("aggregation", {"response": "the blue owl"}, **gold) == {"answer_aggregation": 0.0}
 
 
+def test_leakage_is_not_applicable_where_users_are_not_kept_apart() -> None:
+    scores = _score("leak", {"context": "999999", "takes_user": False}, absent=["999999"])
+    assert scores == {}
+
+
 def test_what_is_left_in_the_store_counts() -> None:
     clean, dirty = {"memories": [], "disk": None}, {"memories": [], "disk": ["999999"]}
     assert _score("forget", {"store": clean}, absent=["999999"]) == {"store_forget": 1.0}

@@ -1,4 +1,4 @@
-"""Five parts for context-bench, one of each kind; nothing of it has to be imported."""
+"""Six parts for context-bench, one of each kind; nothing of it has to be imported."""
 
 
 class NoGreetings:
@@ -58,3 +58,21 @@ class OneLine:
     def render(self, result):
         lines = [f"{name!a}: {values.get('mean_score', 0.0):.2f}" for name, values in result.summary.items()]
         return "\n".join(lines) + "\n"
+
+
+class LastWords:
+    """Remembers the last thing that was said, and nothing else."""
+
+    name = "last-words"
+
+    def reset(self):
+        self._last = None
+
+    def ingest(self, turns):
+        self._last = turns[-1]
+
+    def retrieve(self, question, k=None):
+        return [{"text": self._last["content"], "ids": [self._last["id"]]}] if self._last else []
+
+    def query(self, question):
+        return "".join(found["text"] for found in self.retrieve(question))

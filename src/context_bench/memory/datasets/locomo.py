@@ -38,20 +38,20 @@ _SESSION = re.compile(r"session_(\d+)")
 
 
 def load(
+    refusal: str = "free",
     data_dir: str | Path | None = None,
     n: int | None = None,
     seed: int = 0,
     types: Sequence[str] | str | None = None,
-    refusal: str = "free",
 ) -> ConversationFiles:
     """Read the conversations of `locomo10.json`.
 
     Args:
+        refusal: `free` or `choice`: the protocol of category 5.
         data_dir: A folder whose `locomo/` holds the file; CONTEXT_BENCH_DATA by default.
         n: At most so many conversations.
         seed: For the order of the two choices of category 5.
         types: The categories to ask, by name; all by default.
-        refusal: `free` or `choice`: the protocol of category 5.
     """
     if refusal not in PROTOCOLS:
         raise UsageError(f"refusal must be one of {', '.join(PROTOCOLS)} (got {refusal!r})")

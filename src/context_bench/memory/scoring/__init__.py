@@ -22,6 +22,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "abstention": ("Abstention",),
+        "option_choice": ("MemoryChoice",),
         "evidence_ranking": ("MemoryRetrieval",),
         "locomo_score": ("LocomoScore",),
         "longmemeval_retrieval": ("LongMemEvalRetrieval",),

@@ -52,6 +52,8 @@ class MemoryProbes:
         if not isinstance(probe, Mapping) or probe.get("kind") == "abstention":
             return Scores(reason="the question has no probe")
         kind = str(probe.get("kind"))
+        if kind == "leak" and processed.get("takes_user") is False:
+            return Scores(reason="not applicable: the system does not keep users apart")
         if kind not in KINDS:
             return Scores(reason=f"a probe must be one of {', '.join(KINDS)} (got {kind!r})")
         present, absent = _read_texts(probe, "present"), _read_texts(probe, "absent")

@@ -26,6 +26,7 @@ class RankedMemory(ABC):
     """Finds turns by an index. Each turn is indexed by itself, whatever is ingested together."""
 
     is_control = False
+    takes_dates = True
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -71,6 +71,7 @@ class RecursiveMemory:
     """
 
     is_control = False
+    takes_dates = True
 
     def __init__(
         self,

@@ -48,6 +48,7 @@ class SummaryMemory:
     """
 
     is_control = False
+    takes_dates = True
 
     def __init__(
         self,

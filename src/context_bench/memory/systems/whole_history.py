@@ -20,6 +20,7 @@ class Naive:
     """Returns the whole history of a user: the full context that a memory is held against."""
 
     is_control = True
+    takes_dates = True
 
     def __init__(self) -> None:
         self.name = "naive"

@@ -1,0 +1,199 @@
+"""Tables of a run of memory systems: quality by type, what was found and probed, what it cost, what to beware of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from context_bench.errors import printable
+from context_bench.memory.findings import list_findings
+from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, Repayment, find_repayments
+from context_bench.reporters.fitting import fit_columns, wrap
+from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
+from context_bench.results import EvalResult
+
+__all__ = ["is_memory_run", "list_own_answers", "memory_notes", "memory_tables"]
+
+Column = tuple[str, str, Callable[[float], str]]
+"""Title, key of the summary, and how its value is written."""
+
+_COSTS: tuple[Column, ...] = (
+    ("turns", "ingest_turns", tokens),
+    ("calls / 1k turns", "ingest_calls", "{:,.1f}".format),
+    ("tokens / 1k turns", "ingest_tokens", tokens),
+    ("embedded / 1k turns", "ingest_embed_tokens", tokens),
+    ("$ / 1k turns", "ingest_usd", dollars),
+    ("time / 1k turns", "ingest_seconds", seconds),
+    ("searchable after", "searchable_seconds", seconds),
+    ("disk", "disk_bytes", lambda value: f"{value / 1024:,.0f} kB"),
+    ("memories", "memories", tokens),
+    ("calls / question", "query_calls", "{:,.1f}".format),
+    ("tokens / question", "query_tokens", tokens),
+    ("$ / question", "query_usd", dollars),
+    ("time / question", "query_seconds_median", seconds),
+)
+_RETRIEVAL: tuple[Column, ...] = (
+    ("recall", "retrieval_recall", score),
+    ("recall@10", "retrieval_recall_at_10", score),
+    ("nDCG", "retrieval_ndcg", score),
+    ("precision", "retrieval_precision", score),
+)
+_LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
+
+
+def is_memory_run(result: EvalResult) -> bool:
+    """Whether memory systems were measured."""
+    return isinstance(result.config.get("memory"), dict)
+
+
+def _about(result: EvalResult, name: str) -> dict[str, Any]:
+    report = (result.config.get("reports") or {}).get(name) or {}
+    return report.get("memory") or {}
+
+
+def list_own_answers(result: EvalResult) -> list[str]:
+    """List the systems whose answers are their own, which have a table apart."""
+    return [name for name in result.summary if _about(result, name).get("answers") == "own"]
+
+
+def memory_tables(result: EvalResult, width: int | None) -> list[str]:
+    """Lay out the tables that only memory systems have."""
+    kinds = _list_keys(result, "type:")
+    by_type: list[Column] = [(key.partition(":")[2], key, score) for key in kinds]
+    probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
+    more: list[Column] = [(key.replace("_", " "), key, percent) for key in _list_keys(result, "store_")]
+    if not _is_read_by_script(result):
+        more += [("abstention", "abstention", percent)] if _list_keys(result, "abstention") else []
+    tables = [
+        _lay_out(result, "score by type", by_type, result.summary, width),
+        _lay_out(result, "retrieved", _RETRIEVAL, result.summary, width),
+        _lay_out(result, "probes passed", [*probes, *more], result.summary, width),
+        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
+        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), width, _describe_system),
+        _repayment_table(result, width),
+        _lengths_table(result, width),
+    ]
+    return [table for table in tables if table]
+
+
+def _list_answer_columns(result: EvalResult) -> list[Column]:
+    """List the probes of answers; of a script that reads, its answers tell nothing that the retrieved text does not."""
+    if _is_read_by_script(result):
+        return []
+    return [
+        (key.removeprefix("answer_"), key, percent) for key in _list_keys(result, "answer_") if key != "answer_tokens"
+    ]
+
+
+def _list_keys(result: EvalResult, prefix: str) -> list[str]:
+    return sorted({key for values in result.summary.values() for key in values if key.startswith(prefix)})
+
+
+def _is_read_by_script(result: EvalResult) -> bool:
+    return (result.config.get("memory") or {}).get("reader") == "extract"
+
+
+def _lay_out(
+    result: EvalResult,
+    title: str,
+    columns: Sequence[Column],
+    names: Iterable[str],
+    width: int | None,
+    describe: Callable[[EvalResult, str], str] = lambda _, name: name,
+) -> str:
+    """Lay out a table of those columns that some system has a number for, and of the systems that have any."""
+    values = {name: result.summary[name] for name in names}
+    shown = [column for column in columns if any(column[1] in each for each in values.values())]
+    lines = [
+        [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
+        for name, each in values.items()
+        if any(key in each for _, key, _ in shown)
+    ]
+    if not shown or not lines:
+        return ""
+    titles = [name for name, _, _ in shown]
+    return fit_columns([[title, *titles], *lines], width, list(reversed(titles)))
+
+
+def _write(value: float | None, show: Callable[[float], str]) -> str:
+    if value is None:
+        return "–"
+    return "not measured" if math.isnan(value) else show(value)
+
+
+def _choose_one_each(result: EvalResult) -> list[str]:
+    """Choose one line for each memory system: what it took to write does not depend on how it is asked."""
+    chosen: dict[str, str] = {}
+    for name in result.summary:
+        chosen.setdefault(str(_about(result, name).get("system") or name), name)
+    return list(chosen.values())
+
+
+def _describe_system(result: EvalResult, name: str) -> str:
+    about = _about(result, name)
+    return f"{about.get('system') or name} ({about.get('granularity', '')}, dates {about.get('dates', '')})"
+
+
+def _repayment_table(result: EvalResult, width: int | None) -> str:
+    found = find_repayments(result)
+    if not found:
+        return ""
+    spent = any("cost_of_pass_usd" in values for values in result.summary.values())
+    lines = [["questions to repay writing", "warm cache", "cold", *(["$ / right answer"] if spent else [])]]
+    for name, each in found.items():
+        cost = result.summary[name].get("cost_of_pass_usd", math.nan)
+        more = ["–" if math.isnan(cost) else dollars(cost)] if spent else []
+        lines.append([name, *_write_repayment(each), *more])
+    return fit_columns(lines, width, ["$ / right answer"])
+
+
+def _write_repayment(each: Repayment) -> list[str]:
+    if each.reason:
+        return [each.reason, "–"]
+    return ["never" if math.isinf(value) else f"{math.ceil(value):,}" for value in (each.warm, each.cold)]
+
+
+def _lengths_table(result: EvalResult, width: int | None) -> str:
+    """Lay out the time of a question, and what is kept, against the length of the history."""
+    names = _choose_one_each(result)
+    cells: dict[tuple[str, int], list[float]] = {}
+    for row in result.rows:
+        facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
+        if row.system in names and row.error is None and isinstance(facts, dict) and isinstance(length, int):
+            place = sum(length > each for each in _LENGTHS)
+            cells.setdefault((row.system, place), []).append(float(facts["query"]["seconds"]))
+    places = sorted({place for _, place in cells})
+    if len(places) < 2:
+        return ""
+    titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
+    lines = [["time / question, by tokens of history", *titles]]
+    for name in names:
+        known = [cells.get((name, place)) for place in places]
+        lines.append([name, *("–" if each is None else seconds(median(each)) for each in known)])
+    return fit_columns(lines, width, list(reversed(titles)))
+
+
+def memory_notes(result: EvalResult, width: int | None) -> str:
+    """Say how the memory systems were compared, and what was found out about them."""
+    about = result.config["memory"]
+    lines = list_findings(result)
+    reader = about.get("reader")
+    if reader == "extract":
+        lines.append(
+            "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
+            "come first, and abstention is not measured."
+        )
+    lines.append(
+        f"ingested by {' and '.join(about.get('granularity') or ())}; the reader got what was retrieved in the order "
+        "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
+    )
+    if any("ingest_calls" in values for values in result.summary.values()):
+        lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
+    if find_repayments(result):
+        lines.append(
+            f"questions to repay: about one conversation, against sending its history; every token costs the same, "
+            f"{READ_PRICE:g} of it read from a warm cache, {WRITE_PRICE:g} written to a cold one."
+        )
+    return "\n".join(wrap(printable(line), width) for line in lines)

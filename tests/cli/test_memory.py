@@ -1,0 +1,169 @@
+"""`context-bench memory` from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import called
+from servers import Server, completion
+from toy_memories import make_conversations
+
+TOYS = Path(__file__).parents[1] / "toy_memories.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = [json.dumps(each) for each in make_conversations()]
+    (tmp_path / "talks.jsonl").write_text("\n".join(lines))
+    (tmp_path / "toys.py").write_text(TOYS.read_text())
+    return tmp_path
+
+
+def memory(folder: Path, *words: str, code: int = 0) -> Any:
+    done = called("memory", *words, cwd=folder)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def as_json(folder: Path, *words: str) -> Any:
+    return json.loads(memory(folder, *words, "--output", "json", "--quiet", "--no-store").stdout)
+
+
+def test_the_systems_that_ship_run_with_no_key_and_no_network(folder: Path) -> None:
+    words = [word for name in ("naive", "bm25", "last:n=20", "oracle", "closed-book") for word in ("--system", name)]
+    done = memory(folder, *words, "--dataset", "synthetic-memory:length=4000", "-n", "2", "--budget", "500,2000")
+    tables = [part.splitlines()[0] for part in done.stdout.split("\n\n") if part.startswith("|")]
+    first = [re.sub(r"\s+", " ", line).split("|")[1].strip() for line in tables]
+    assert first[:6] == ["system", "own query", "score by type", "retrieved", "probes passed", "costs of memory"]
+    assert "against naive" in first
+    # Nobody under test is told to be better or worse as a control.
+    assert "oracle" in done.stdout
+    assert re.search(r"^\| oracle .*\(control\)", done.stdout, re.MULTILINE)
+    assert "read by a script, not a model" in done.stdout
+    assert "bm25 does not forget" in done.stdout
+    assert "recorded as run" in done.stderr
+
+
+def test_faults_are_named(folder: Path) -> None:
+    words = [
+        word for name in ("Leaking", "Separate", "Stale", "Remembering") for word in ("--system", f"toys.py:{name}")
+    ]
+    data = [
+        "--dataset",
+        "synthetic-memory:length=4000",
+        "-n",
+        "2",
+        "--budget",
+        "500",
+        "--answers",
+        "reader",
+        "--no-store",
+    ]
+    done = memory(folder, *words, *data)
+    assert "toys.py:Leaking leaks between users" in done.stdout
+    assert "toys.py:Separate leaks" not in done.stdout
+    assert "toys.py:Remembering leaks" not in done.stdout  # it does not know users: not applicable
+    assert "toys.py:Stale does not update" in done.stdout
+    assert "toys.py:Separate does not update" not in done.stdout
+
+
+def test_who_forgets_ranks_below_who_remembers(folder: Path) -> None:
+    result = as_json(
+        folder, "--system", "toys.py:Remembering", "--system", "toys.py:Forgetful", "--dataset", "talks.jsonl"
+    )
+    scores = {name: values["mean_score"] for name, values in result["summary"].items()}
+    for budget in (500, 2000, 8000):
+        assert scores[f"toys.py:Remembering[budget={budget}]"] > scores[f"toys.py:Forgetful[budget={budget}]"]
+
+
+def test_flags_choose_what_is_asked(folder: Path) -> None:
+    result = as_json(
+        *(folder, "--system", "toys.py:Remembering", "--dataset", "talks.jsonl", "-n", "2", "--types", "late"),
+        *("--granularity", "pair,turn", "--budget", "300", "--answers", "own", "--top-k", "1"),
+    )
+    assert list(result["summary"]) == ["toys.py:Remembering/pair[own query]", "toys.py:Remembering/turn[own query]"]
+    assert len(result["rows"]) == 2 * 2 * 3
+    assert {row["metadata"]["question_type"] for row in result["rows"]} == {"late"}
+
+
+def test_a_question_up_close(folder: Path) -> None:
+    memory(
+        folder, "--system", "toys.py:Remembering", "--dataset", "talks.jsonl", "--budget", "500", "--answers", "reader"
+    )
+    shown = called("diff", "last", "c1/q2", cwd=folder).stdout
+    assert "What is the code of room2?" in shown
+    assert "gold: 122" in shown
+    assert "turn t2: retrieved" in shown
+    assert "1. t2 ⟦evidence⟧ [1 May 2023, 10:00] The code of room2 is 122." in shown
+    assert "── response ──\n122" in shown
+    run = called("runs", "show", "last", cwd=folder).stdout
+    assert "score by type" in run
+
+
+def test_a_resumed_run_asks_nothing_again(folder: Path) -> None:
+    words = ["--system", "toys.py:Remembering", "--dataset", "talks.jsonl", "--budget", "500"]
+    memory(folder, *words)
+    done = memory(folder, *words, "--resume")
+    assert "36 rows come from the cache" in done.stderr
+
+
+def test_a_reader_answers_for_all(folder: Path) -> None:
+    with Server(completion("the code is 000")) as server:
+        words = ["--system", "toys.py:Remembering", "--dataset", "talks.jsonl", "-n", "1", "--budget", "500"]
+        result = as_json(folder, *words, "--answers", "reader", "--reader", server.url, "--model", "m")
+        (first, *_) = server.chats
+    assert {row["response"] for row in result["rows"]} == {"the code is 000"}
+    sent = json.dumps(first.json["messages"])
+    assert "The code of room0 is 000." in sent
+    assert "memory" not in first.json
+    assert result["config"]["memory"]["reader"] == "m"
+
+
+def test_a_script_answers_behind_the_taps(folder: Path) -> None:
+    words = ["--system", "toys.py:Writing", "--dataset", "talks.jsonl", "-n", "1", "--budget", "500"]
+    result = as_json(folder, *words, "--tap-reply", "extract", "--flush-quiet", "0.05")
+    values = result["summary"]["toys.py:Writing[budget=500]"]
+    assert values["ingest_calls"] == pytest.approx(1000)
+    assert values["ingest_embed_calls"] == pytest.approx(1000)
+    assert {row["error"] for row in result["rows"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no memory system to measure"),
+        (["--system", "bm25"], "no dataset: add --dataset"),
+        (["--system", "bm52", "--dataset", "talks.jsonl"], "unknown memory system 'bm52'"),
+        (["--system", "bm25", "--dataset", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
+        (["--system", "bm25", "--dataset", "lokomo"], "unknown memory dataset 'lokomo'"),
+        (["--system", "bm25", "--dataset", "talks.jsonl", "--granularity", "word"], "granularity must be one of"),
+        (["--system", "toys.py:Writing", "--dataset", "talks.jsonl"], "asks a model: say who answers"),
+        (["--system", "bm25", "--dataset", "talks.jsonl", "--judge-model", "j"], "a judge needs --judge-url"),
+        (
+            [
+                *("--system", "bm25", "--dataset", "talks.jsonl"),
+                *("--judge-url", "http://localhost:1", "--model", "x", "--judge-model", "x"),
+            ],
+            "x would judge its own answers",
+        ),
+        (
+            ["--system", "bm25", "--dataset", "talks.jsonl", "--tap-reply", "echo", "--relay", "http://localhost:1"],
+            "only one",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
+    done = memory(folder, *words, code=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_too_many_errors_end_with_3(folder: Path) -> None:
+    words = ["--system", "toys.py:Broken:where=retrieve,how=raise", "--dataset", "talks.jsonl", "--budget", "500"]
+    done = memory(folder, *words, "--answers", "reader", code=3)
+    assert "18 of 18 failed, first: SystemFailure" in done.stderr
