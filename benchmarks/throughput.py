@@ -26,11 +26,15 @@ ROUNDS = 5
 SHORT, LONG = 2_000, 100_000
 """Characters of a context; the second are about 25,000 tokens."""
 
+PAGES = ("SECURITY.md", "docs/glossary.md", "docs/how-it-works.md")
+"""The words of long contexts are theirs: prose, which has four characters to a token. Tables have three."""
+
 
 def examples(count: int, size: int = SHORT) -> list[dict[str, Any]]:
     """Make examples with contexts of so many characters: one sentence again and again, or mixed words if long."""
     filler = "The quick brown fox jumps over the lazy dog while the band plays on. " * 28
-    words, random = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split(), Random(1)
+    root, random = Path(__file__).parents[1], Random(1)
+    words = [word for page in PAGES for word in (root / page).read_text(encoding="utf-8").split()]
 
     def text() -> str:
         return filler if size == SHORT else " ".join(random.choices(words, k=size // 5))[:size]

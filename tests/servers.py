@@ -43,6 +43,7 @@ class Request:
     body: bytes
     moment: float
     answered: float | None = None
+    answering: float | None = None
     """When the last byte of its reply was written."""
 
     @property
@@ -200,6 +201,7 @@ class Server:
         finally:
             with self._lock:
                 self._in_flight -= 1
+        request.answering = time.monotonic()
         handler.send(answer)
         request.answered = time.monotonic()
 

@@ -62,3 +62,36 @@ def test_nothing_is_left_to_do_after_the_end() -> None:
             return [timer.cancelled() for timer in timers]
 
     assert asyncio.run(run()) == [True] * 4
+
+
+_USE_MANY_THREADS = """
+import ctypes, sys, threading
+from context_bench.engine.free_memory import return_memory
+
+def measure_memory():
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def work():
+    small = [bytes(1_000) for _ in range(100)]  # so that the thread has memory of its own
+    bytearray(b"x") * 15_000_000
+    done.release()
+    over.wait()
+
+bytearray(b"x") * 20_000_000
+return_memory()
+before, done, over = measure_memory(), threading.Semaphore(0), threading.Event()
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads:
+    thread.start()
+    done.acquire()
+print(measure_memory() - before)
+over.set()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc, and given back by glibc")
+def test_threads_keep_no_large_blocks() -> None:
+    done = subprocess.run([sys.executable, "-c", _USE_MANY_THREADS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 15_000_000, "six threads kept 15 MB each"

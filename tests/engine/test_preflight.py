@@ -31,16 +31,23 @@ def refusing(status: int, words: str, **headers: str) -> Reply:
 
 def overlaps(server: Server, first: int = 0) -> bool:
     """Whether anything was sent before the first request was answered."""
-    answered = server.chats[first].answered
-    assert answered is not None
-    return any(chat.moment < answered for chat in server.chats[first + 1 :])
+    answering = server.chats[first].answering  # before the reply is sent: whatever it sets off comes later
+    assert answering is not None
+    return any(chat.moment < answering for chat in server.chats[first + 1 :])
 
 
 # Alone
 
 
 def test_the_first_request_goes_alone_and_is_its_first_row() -> None:
-    with Server(lambda request: completion(f"c{number_of(request)}", delay=0.2)) as server:
+    four = threading.Barrier(4, timeout=20)
+
+    def answer(request: Request) -> Reply:
+        if number_of(request):
+            four.wait()  # it breaks unless four requests are there at once
+        return completion(f"c{number_of(request)}", delay=0.0 if number_of(request) else 0.2)
+
+    with Server(answer) as server:
         result = evaluate(OpenAIProxy(server.url), numbered(*range(9)), max_workers=4)
     assert facts(result.rows) == expected(*range(9))
     assert asked(server) == dict.fromkeys(range(9), 1)
@@ -50,18 +57,27 @@ def test_the_first_request_goes_alone_and_is_its_first_row() -> None:
 
 
 def test_without_it_all_go_together() -> None:
-    with Server(lambda request: completion(f"c{number_of(request)}", delay=0.2)) as server:
+    four = threading.Barrier(4, timeout=20)
+    with Server(lambda request: completion(f"c{number_of(request) + four.wait() * 0}")) as server:
         evaluate(OpenAIProxy(server.url), numbered(*range(8)), max_workers=4, preflight=False)
     assert overlaps(server)
 
 
 def test_each_endpoint_has_a_first_request_of_its_own_and_none_waits_for_another() -> None:
-    slow = lambda request: completion(f"c{number_of(request)}", delay=2.0 if number_of(request) == 0 else 0.0)  # noqa: E731
-    with Server(slow) as one, Server(right) as two:
-        systems = [OpenAIProxy(one.url, name="one"), OpenAIProxy(two.url, name="two")]
-        result = evaluate(systems, numbered(*range(9)), max_workers=4)
+    with Server(right) as two:
+
+        def answer(request: Request) -> Reply:
+            for _ in range(2_000 if number_of(request) == 0 else 0):
+                if len(two.chats) == 9:
+                    break
+                time.sleep(0.01)
+            return completion(f"c{number_of(request)}")
+
+        with Server(answer) as one:
+            systems = [OpenAIProxy(one.url, name="one", timeout=60), OpenAIProxy(two.url, name="two", timeout=60)]
+            result = evaluate(systems, numbered(*range(9)), max_workers=4)
     assert not overlaps(one)
-    first = one.chats[0].answered
+    first = one.chats[0].answering
     assert first is not None
     assert sum(chat.moment < first for chat in two.chats) == 9, "the other lane went on meanwhile"
     assert len(result.rows) == 18

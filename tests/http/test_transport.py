@@ -81,6 +81,37 @@ def test_connections_are_kept() -> None:
 
 
 @both
+def test_an_idle_connection_keeps_neither_what_was_sent_nor_what_came_back() -> None:
+    large = b'"' + b"x" * 2_000_000 + b'"'
+
+    def find_kept(transport: Transport) -> list[int]:
+        """Find the sizes of the large texts that the transport can still reach."""
+        seen, left, sizes = set(), [transport], []
+        while left:
+            each: Any = left.pop()
+            if id(each) in seen or isinstance(each, type) or callable(each):
+                continue
+            seen.add(id(each))
+            if isinstance(each, bytes | str) and len(each) > 100_000:
+                sizes.append(len(each))
+            left += gc.get_referents(each)
+        return sizes
+
+    async def work(url: str) -> list[int]:
+        transport = Transport()
+        try:
+            replies = [await transport.request("POST", url, (), large) for _ in range(2)]
+            assert [(reply.status, len(reply.body)) for reply in replies] == [(200, len(large))] * 2
+            del replies
+            return find_kept(transport)
+        finally:
+            await transport.aclose()
+
+    with Server(lambda _: raw(large)) as server:
+        assert run(work(server.url)) == []
+
+
+@both
 def test_a_get_after_a_post_is_a_get() -> None:
     async def main() -> None:
         transport = Transport()

@@ -19,12 +19,26 @@ _LOOKS = (1.0, 4.0, 12.0, 30.0)
 """Seconds after a huge text at which memory is returned."""
 
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of `mallopt` by their numbers in malloc.h."""
+
+_LARGE_BLOCK = 4 * 1024 * 1024
+"""Bytes from which a block of memory goes back to the system as soon as it is free."""
+
+
 def return_memory() -> None:
-    """Return free memory to the system."""
+    """Return free memory to the system, and have large blocks returned at once from now on.
+
+    The C library of GNU does so at first, but takes the first large block that is freed as a sign that more will be
+    wanted: it then keeps up to 64 MB for each thread, which nobody can make it return.
+    """
     try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # not the C library of GNU
+        library = ctypes.CDLL(None)
+        trim, set_option = library.malloc_trim, library.mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
         return
+    set_option(_MMAP_THRESHOLD, _LARGE_BLOCK)
+    set_option(_TRIM_THRESHOLD, _LARGE_BLOCK)
     trim(0)
 
 

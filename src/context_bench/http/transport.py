@@ -160,7 +160,7 @@ class _Handle:
         self.curl = curl = pycurl.Curl()
         self.size = 0
         self._started = 0.0
-        self._timed = False
+        self._timed = self._sends_much = False
         self._parts: list[bytes] = []
         self._head: list[bytes] = []
         self._times: list[float] = []
@@ -179,9 +179,6 @@ class _Handle:
         """Make the handle ready for a request, which starts now."""
         curl = self.curl
         self.size, self._timed, self._started = 0, timed, monotonic()
-        self._parts.clear()
-        self._head.clear()
-        self._times.clear()
         settings = (method, url, headers, body is None)
         if settings != self._set:
             self._set = settings
@@ -190,6 +187,7 @@ class _Handle:
             curl.setopt(pycurl.HTTPHEADER, list(headers))
             curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
             curl.setopt(pycurl.CUSTOMREQUEST, method)
+        self._sends_much = body is not None and len(body) >= _UPLOAD
         if body is not None:
             curl.setopt(pycurl.POSTFIELDS, body)
 
@@ -208,10 +206,16 @@ class _Handle:
         return bool(self.curl.getinfo(pycurl.REQUEST_SIZE) > 0)
 
     def reply(self, arrived: float) -> Reply:
-        """Return what came back, complete at the moment `arrived`."""
+        """Return what came back, complete at the moment `arrived`; an idle handle keeps none of it."""
         status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), arrived - self._started
         chunks = list(zip(self._times, self._parts)) if self._timed else []
-        return Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks, arrived=arrived)
+        reply = Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks, arrived=arrived)
+        self._parts.clear()
+        self._head.clear()
+        self._times.clear()
+        if self._sends_much:
+            self.curl.setopt(pycurl.POSTFIELDS, b"")
+        return reply
 
 
 class _NoProxy:
