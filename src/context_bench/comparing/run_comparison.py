@@ -19,8 +19,8 @@ from context_bench.stats import (
     Pairing,
     Verdict,
     average_differences,
+    compare_means,
     judge_family,
-    unpaired_difference,
 )
 
 __all__ = ["Contest", "RunComparison", "compare_runs"]
@@ -63,7 +63,7 @@ class Contest:
         """Give the difference on one dataset: over pairs, or of two means."""
         if self.is_paired(pairs):
             return pairs.difference(without_errors=without_errors)
-        return unpaired_difference(pairs.first, pairs.second)
+        return compare_means(pairs.first, pairs.second)
 
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
@@ -77,7 +77,7 @@ class Contest:
 
     def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
         if not self.is_paired(pairs):
-            return pairs.first.mean, pairs.second.mean
+            return pairs.first.join().mean, pairs.second.join().mean
         baseline = pairs.baseline_total / pairs.n
         return baseline + pairs.join().total / pairs.n, baseline
 
