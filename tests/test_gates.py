@@ -162,3 +162,12 @@ def test_a_condition_on_a_difference_needs_something_to_differ_from() -> None:
     for systems, controls in ((["a"], []), (["passthrough", "oracle"], ["oracle"])):
         with pytest.raises(UsageError, match="needs a baseline beside the system that is judged"):
             check_conditions([limit, drops], systems, None, controls)
+
+
+def test_the_second_run_of_the_baseline_is_not_judged() -> None:
+    names = ("base", "base (again)", "mine")
+    comparison = Comparison("base", "mean_score", 0.02, [_verdict("mine", "equivalent", -0.01, 0.01)])
+    config = {"baseline": "base", "twin": "base (again)"}
+    result = EvalResult([], {name: {"mean_score": 0.8} for name in names}, config=config, comparison=comparison)
+    assert [each.name for each in list_candidates(result)] == ["mine"]
+    assert find_exit_code(judge_gate([parse_condition("verdict is worse")], list_candidates(result))) == 0

@@ -107,10 +107,11 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
     """List the systems of a run that a gate judges."""
     controls = result.config.get("controls") or ()
     comparison = result.comparison
-    baseline = choose_baseline(result.systems, _find_given(result), controls)
+    systems = [name for name in result.systems if name != result.config.get("twin")]  # run for its noise alone
+    baseline = choose_baseline(systems, _find_given(result), controls)
     verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
     score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
-    numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in result.systems}
+    numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in systems}
     return [
         Candidate(
             name,
@@ -119,7 +120,7 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
             None if baseline in (None, name) else numbers[baseline],
             verdicts.get(name),
         )
-        for name in _find_tested(result.systems, baseline, controls)
+        for name in _find_tested(systems, baseline, controls)
     ]
 
 

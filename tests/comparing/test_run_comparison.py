@@ -185,3 +185,12 @@ def test_errors_count_as_0_and_a_disagreement_without_them_is_kept() -> None:
     assert contest.verdict is not None
     assert (contest.verdict.word, contest.verdict.word_without_errors) == ("worse", "undecided")
     assert contest.found.broken_count == 20
+
+
+def test_the_second_run_of_the_baseline_is_left_out() -> None:
+    systems = {name: _scores(OLD) for name in ("a", "a (again)", "b")}
+    one, two = (_run(label, systems, baseline="a", twin="a (again)") for label in "AB")
+    assert [each.name for each in compare_runs([_select(one)]).contests] == ["b"]
+    assert [each.name for each in compare_runs([_select(one), _select(two)]).contests] == ["a", "b"]
+    named = compare_runs([_select(one, "a"), _select(two, "a (again)")])
+    assert [each.system for each in named.contests] == ["a (again)"]

@@ -152,6 +152,22 @@ def test_unpaired() -> None:
     assert found.unpaired() == unpaired_difference(first, second)
 
 
+def test_unpaired_runs_go_by_cluster_too() -> None:
+    """Ten documents of five on each side, right or wrong together: as wide as twenty documents allow."""
+    first = [ScoredRow(f"a{n}", "d", float(n // 5 < 5), group=f"g{n // 5}") for n in range(50)]
+    second = [ScoredRow(f"b{n}", "d", float(n // 5 < 4), group=f"h{n // 5}") for n in range(50)]
+    found = compare_rows(first, second).unpaired()
+    assert (found.groups, found.n, found.value) == (20, 50, pytest.approx(0.1))
+    # by document 0.25/9 and 0.24/9; a 0 and a 1 weigh as 0.4 of a document on each side
+    shrunk = 10 / 10.4
+    expected = (0.25 + 0.24) / 9 * shrunk**2 + 0.4 * (0.25 + 0.26) / 10.4**2
+    assert found.variance == pytest.approx(expected)
+    assert found.degrees == pytest.approx(18, abs=0.1)
+    alone = [ScoredRow(each.id, "d", each.score) for each in first]
+    mixed = compare_rows(alone, second).unpaired()
+    assert (mixed.groups, mixed.variance < found.variance) == (60, True)
+
+
 def test_two_long_runs_in_order_are_never_held() -> None:
     """Both are read by turns, and neither runs ahead: what waits is at most one row."""
     ahead, most = [0, 0], 0

@@ -19,8 +19,8 @@ from context_bench.stats import (
     Pairing,
     Verdict,
     average_differences,
+    compare_means,
     judge_family,
-    unpaired_difference,
 )
 
 __all__ = ["Contest", "RunComparison", "compare_runs"]
@@ -63,7 +63,7 @@ class Contest:
         """Give the difference on one dataset: over pairs, or of two means."""
         if self.is_paired(pairs):
             return pairs.difference(without_errors=without_errors)
-        return unpaired_difference(pairs.first, pairs.second)
+        return compare_means(pairs.first, pairs.second)
 
     def difference(self, *, without_errors: bool = False) -> Difference:
         """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
@@ -77,7 +77,7 @@ class Contest:
 
     def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
         if not self.is_paired(pairs):
-            return pairs.first.mean, pairs.second.mean
+            return pairs.first.join().mean, pairs.second.join().mean
         baseline = pairs.baseline_total / pairs.n
         return baseline + pairs.join().total / pairs.n, baseline
 
@@ -180,7 +180,7 @@ def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, 
     others = [each for each in selections if each is not first]
     contests, left_out = [], []
     for other in others:
-        for system in other.systems:
+        for system in _leave_out_twin(other):
             alone = len(other.systems) == len(first.systems) == 1
             partner = first.systems[0] if alone else system
             if partner not in first.systems:
@@ -194,6 +194,13 @@ def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, 
     return shown, contests, left_out
 
 
+def _leave_out_twin(selection: Selection) -> list[str]:
+    """List the systems without the second run of the baseline, unless systems were named or there is no other."""
+    source = selection.source
+    others = [name for name in selection.systems if name != source.config.get("twin")]
+    return others if selection.systems == source.systems and len(others) > 1 else list(selection.systems)
+
+
 def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest], list[str]]:
     source = selection.source
     stored = source.config.get("baseline")
@@ -201,7 +208,7 @@ def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Co
     name = choose_baseline(selection.systems, wanted, source.controls) or selection.systems[0]
     contests = [
         Contest(system, source, system, source, name, system in source.controls)
-        for system in selection.systems
+        for system in _leave_out_twin(selection)
         if system != name
     ]
     return name, contests, []

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from context_bench.stats import (
-    ClusterSums,
-    Difference,
-    Interval,
-    Mean,
-    Moments,
-    PairSums,
-    average_differences,
-    average_means,
-    clustered_mean,
-    estimate_mean,
-)
+from context_bench.stats import Difference, Interval, PairSums, ScoreSums, average_differences, average_means
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -52,19 +41,13 @@ def read_scores(rows: Iterable[EvalRow], field: str) -> Scores:
 
 def estimate_score(scores: Scores) -> Interval:
     """Give the mean score, of several datasets the mean of their means, by clusters where examples share them."""
-    return average_means([_estimate(list(own.values())) for own in scores.values()])
-
-
-def _estimate(values: Sequence[tuple[float, str | None]]) -> Mean:
-    alone, grouped, clusters = Moments(), Moments(), ClusterSums()
-    for value, group in values:
-        (alone if group is None else grouped).add(value)
-        if group is not None:
-            clusters.add(group, value)
-    if clusters.shared:
-        return clustered_mean(clusters, alone)
-    alone.merge(grouped)
-    return estimate_mean(alone)
+    parts = []
+    for own in scores.values():
+        sums = ScoreSums()
+        for value, group in own.values():
+            sums.add(value, group)
+        parts.append(sums.estimate())
+    return average_means(parts)
 
 
 def compare_scores(one: Scores, two: Scores) -> Difference:

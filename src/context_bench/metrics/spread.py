@@ -11,11 +11,9 @@ from context_bench.stats import (
     ClusterSums,
     Interval,
     Mean,
-    Moments,
     RatioSums,
-    clustered_mean,
+    ScoreSums,
     clustered_ratio,
-    estimate_mean,
     ratio_interval,
 )
 
@@ -32,25 +30,15 @@ class MeanSpread:
     """The spread of a mean, or of the share that passes."""
 
     def __init__(self) -> None:
-        self._alone, self._grouped, self._clusters = Moments(), Moments(), ClusterSums()
+        self._sums = ScoreSums()
 
     def add(self, row: EvalRow, value: float) -> None:
         """Add the value of one row."""
-        cluster = find_cluster(row)
-        if cluster is None:
-            self._alone.add(value)
-        else:
-            self._grouped.add(value)
-            self._clusters.add(cluster, value)
+        self._sums.add(value, find_cluster(row))
 
     def estimate(self) -> Mean:
         """Estimate the mean."""
-        if self._clusters.shared:
-            return clustered_mean(self._clusters, self._alone)
-        joined = Moments()
-        joined.merge(self._alone)
-        joined.merge(self._grouped)
-        return estimate_mean(joined)
+        return self._sums.estimate()
 
     def interval(self) -> Interval:
         """Give the mean with its interval."""

@@ -15,7 +15,14 @@ from context_bench._lazy import lazy_names
 if TYPE_CHECKING:
     from context_bench.stats.boundaries import crossing_chance, find_critical, look_boundary
     from context_bench.stats.break_even import memory_queries_to_repay, rewrite_break_even, rewrite_turns_to_repay
-    from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean, clustered_ratio
+    from context_bench.stats.clusters import (
+        ClusterSums,
+        ScoreSums,
+        clustered_difference,
+        clustered_mean,
+        clustered_ratio,
+        compare_means,
+    )
     from context_bench.stats.compare import (
         AnsweredExample,
         Comparison,
@@ -105,9 +112,11 @@ _HOMES = {
     ),
     "clusters": (
         "ClusterSums",
+        "ScoreSums",
         "clustered_difference",
         "clustered_mean",
         "clustered_ratio",
+        "compare_means",
     ),
     "compare": (
         "AnsweredExample",
@@ -243,6 +252,7 @@ __all__ = [
     "Pairing",
     "RatioSums",
     "RepeatSums",
+    "ScoreSums",
     "ScoredRow",
     "Setting",
     "Values",
@@ -259,6 +269,7 @@ __all__ = [
     "clustered_difference",
     "clustered_mean",
     "clustered_ratio",
+    "compare_means",
     "compare_rows",
     "crossing_chance",
     "decide_verdict",

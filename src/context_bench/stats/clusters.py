@@ -13,12 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.stats.accumulator import Accumulator, keep_largest, keep_smallest
-from context_bench.stats.differences import UNSEEN_PAIRS, Difference, PairedSums
+from context_bench.stats.differences import UNSEEN_PAIRS, Difference, PairedSums, unpaired_difference
+from context_bench.stats.distributions import welch_degrees
 from context_bench.stats.interval import Interval
-from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size
+from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size, estimate_mean
 from context_bench.stats.ratios import RatioSums, limit_ratio
 
-__all__ = ["ClusterSums", "clustered_difference", "clustered_mean", "clustered_ratio"]
+__all__ = [
+    "ClusterSums",
+    "ScoreSums",
+    "clustered_difference",
+    "clustered_mean",
+    "clustered_ratio",
+    "compare_means",
+]
 
 Groups = dict[str, list[float]]
 
@@ -140,6 +148,72 @@ def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, 
     size = n / count
     weight = max(0.0, unseen * size * (size - 2 * variance * n))
     return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count, variance, weight)
+
+
+@dataclass
+class ScoreSums:
+    """Sums of scores, with those that share a document or a conversation by cluster."""
+
+    alone: Moments = field(default_factory=Moments)
+    """Scores of examples that have no cluster: each counts by itself."""
+    grouped: Moments = field(default_factory=Moments)
+    clusters: ClusterSums = field(default_factory=ClusterSums)
+
+    def add(self, value: float, group: str | None) -> None:
+        """Add one score, and what its example shares with others."""
+        if group is None:
+            self.alone.add(value)
+        else:
+            self.grouped.add(value)
+            self.clusters.add(group, value)
+
+    @property
+    def n(self) -> int:
+        """How many scores there are."""
+        return self.alone.n + self.grouped.n
+
+    def join(self) -> Moments:
+        """Give the sums over all scores, whatever they share."""
+        joined = Moments()
+        joined.merge(self.alone)
+        joined.merge(self.grouped)
+        return joined
+
+    def estimate(self) -> Mean:
+        """Estimate the mean: by clusters where any has more than one example."""
+        return clustered_mean(self.clusters, self.alone) if self.clusters.shared else estimate_mean(self.join())
+
+
+def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
+    """Give the difference of two means over different examples, by clusters where examples share them.
+
+    As in `unpaired_difference` one 0 and one 1 are added to each side; with clusters they weigh as the part of one that
+    they are.
+    """
+    sides = [each.join() for each in (first, second)]
+    plain = unpaired_difference(*sides)
+    clustered = first.clusters.shared or second.clusters.shared
+    if not clustered or plain.seen is None:
+        return plain
+    n, parts = min(first.n, second.n), [_estimate_side(each) for each in (first, second)]
+    groups = sum(part[-1] for part in parts)
+    if any(math.isnan(part[1]) for part in parts):
+        return Difference(plain.value, math.nan, math.nan, 0, n, "welch", groups)
+    variance, seen = parts[0][1] + parts[1][1], parts[0][2] + parts[1][2]
+    degrees = welch_degrees([(part[1], part[-1] - 1) for part in parts])
+    unseen = max(0.0, (variance - seen) * n * n)
+    return Difference(plain.value, parts[0][0] - parts[1][0], variance, degrees, n, "welch", groups, seen, unseen)
+
+
+def _estimate_side(sums: ScoreSums) -> tuple[float, float, float, int]:
+    """Give the mean of one side with a 0 and a 1 added, its variance, that of what was seen, and the clusters."""
+    rest, n, count = sums.alone, sums.n, len(sums.clusters.groups) + sums.alone.n
+    mean, seen = _jackknife(sums.clusters, rest.n, rest.total, rest.squares)
+    unseen = UNSEEN_PAIRS * count / n
+    shrunk = count / (count + unseen)
+    ends = (mean * mean + (1 - mean) ** 2) / 2
+    variance = seen * shrunk * shrunk + unseen * ends / (count + unseen) ** 2
+    return mean * shrunk + (1 - shrunk) / 2, variance, seen, count
 
 
 def clustered_ratio(

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from context_bench.stats.clusters import ClusterSums, clustered_difference
+from context_bench.stats.clusters import ClusterSums, ScoreSums, clustered_difference, compare_means
 from context_bench.stats.differences import (
     Difference,
     PairedSums,
     average_differences,
     paired_difference,
-    unpaired_difference,
 )
-from context_bench.stats.means import Moments
 from context_bench.stats.verdicts import Contrast
 
 __all__ = [
@@ -132,8 +130,9 @@ class DatasetPairs:
     """Pairs in which neither side failed."""
     failed: PairSums = field(default_factory=PairSums)
     """The others."""
-    first: Moments = field(default_factory=Moments)
-    second: Moments = field(default_factory=Moments)
+    first: ScoreSums = field(default_factory=ScoreSums)
+    """Scores of the first run, whether they have a partner or not."""
+    second: ScoreSums = field(default_factory=ScoreSums)
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
 
@@ -201,9 +200,7 @@ class Comparison:
     def unpaired(self) -> Difference:
         """Give the headline difference as if no example were shared."""
         parts = [
-            unpaired_difference(each.first, each.second)
-            for each in self.datasets.values()
-            if each.first.n and each.second.n
+            compare_means(each.first, each.second) for each in self.datasets.values() if each.first.n and each.second.n
         ]
         return parts[0] if len(parts) == 1 else average_differences(parts)
 
@@ -259,7 +256,7 @@ class Pairing:
             pairs = found.datasets[row.dataset] = DatasetPairs()
         value = row.value
         if value is not None:
-            (pairs.second if side else pairs.first).add(value)
+            (pairs.second if side else pairs.first).add(value, row.group)
         partner = self._waiting[1 - side].pop(key, None)
         if partner is None:
             self._waiting[side][key] = row
