@@ -156,6 +156,11 @@ def test_other_endings_and_places_are_refused_in_one_sentence(swept: EvalResult,
         plot.save(tmp_path / "nowhere" / "plot.json")
 
 
+def test_a_spec_that_cannot_be_rendered_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match="the plot odd cannot be rendered: "):
+        Plot("odd", {"title": {"text": "x"}, "mark": "nothing that there is"}).to_svg()
+
+
 def test_a_notebook_gets_vega_lite_and_svg(swept: EvalResult) -> None:
     bundle = swept.plot.pareto()._repr_mimebundle_()
     assert bundle["application/vnd.vegalite.v5+json"]["$schema"].endswith("/v5.json")
