@@ -31,6 +31,7 @@ class Terminal:
         columns: int = 80,
         lines: int = 24,
         env: Mapping[str, str] | None = None,
+        term: str = "xterm",
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -40,7 +41,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [*opening, *command],
             cwd=cwd,
-            env={**kept, "TERM": "xterm"},
+            env={**kept, "TERM": term},
             stdin=subprocess.DEVNULL,
             stdout=slave,
             stderr=slave,
@@ -83,14 +84,16 @@ class Terminal:
         return code
 
 
-def bench_on_terminal(*arguments: str, cwd: Path, columns: int = 80, env: Mapping[str, str] | None = None) -> Terminal:
+def bench_on_terminal(
+    *arguments: str, cwd: Path, columns: int = 80, env: Mapping[str, str] | None = None, term: str = "xterm"
+) -> Terminal:
     """`context-bench` on a terminal, under way."""
-    return Terminal([sys.executable, "-m", "context_bench", *arguments], cwd=cwd, columns=columns, env=env)
+    return Terminal([sys.executable, "-m", "context_bench", *arguments], cwd=cwd, columns=columns, env=env, term=term)
 
 
 def on_terminal(*arguments: str, cwd: Path, columns: int = 80, code: int = 0) -> str:
-    """What `context-bench` writes to a terminal, without the lines that it took away again."""
-    terminal = bench_on_terminal(*arguments, cwd=cwd, columns=columns)
+    """What `context-bench` writes to a terminal, without colours and the lines that it took away again."""
+    terminal = bench_on_terminal(*arguments, cwd=cwd, columns=columns, env=environment(NO_COLOR="1"))
     assert terminal.finish() == code, terminal.shown
     lines = terminal.shown.replace("\r\n", "\n").split("\n")
     return "\n".join(line.rpartition("\r\x1b[2K")[2] for line in lines)

@@ -126,7 +126,7 @@ def test_times_are_all_that_may_differ() -> None:
 def test_the_table_is_what_the_demo_prints(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = readme.partition("<!-- demo:start -->")[2].partition("<!-- demo:end -->")[0]
-    done = shell("demo", cwd=tmp_path)
+    done = shell("demo", cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     assert told(shown) == told(done.stdout)
     assert "latency p50" in shown

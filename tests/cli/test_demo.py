@@ -10,6 +10,7 @@ import pytest
 from command import environment, shell
 from context_bench import EvalResult
 from context_bench.cli import main
+from report_pages import read_blocks
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     folder = tmp_path_factory.mktemp("demo")
     # Whoever tries to reach the network by a proxy finds nobody there.
     env = environment(http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9")
-    done = shell("demo", cwd=folder, env=env, timeout=120)
+    done = shell("demo", cwd=folder, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     return folder, done.stdout, done.stderr
 
@@ -28,6 +29,16 @@ def test_the_table_alone_is_on_stdout(demo: tuple[Path, str, str]) -> None:
     assert "passthrough" in out
     assert "context-bench --proxy" in err
     assert "context-bench --proxy" not in out
+
+
+def test_it_ends_with_the_path_of_a_report_that_it_wrote(demo: tuple[Path, str, str]) -> None:
+    folder, _, err = demo
+    last = err.rstrip("\n").splitlines()[-1].strip()
+    assert last == ".context-bench/demo.html"
+    page = (folder / last).read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert read_blocks(page)[0]["context"], "the contexts are on the page"
+    assert sorted(path.name for path in (folder / ".context-bench").iterdir()) == ["demo.html", "demo.json"]
 
 
 def test_its_numbers_make_sense(demo: tuple[Path, str, str]) -> None:

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import random
 import re
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.report import HtmlReporter
+from context_bench.report.row_values import Source
+from context_bench.report.run_facts import RunFacts
+from context_bench.report.single_page import make_page
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index
 from rows import make_row
@@ -170,6 +175,64 @@ def test_the_context_has_what_was_dropped_and_the_evidence_marked(tmp_path: Path
 def test_without_a_store_the_page_says_that_contexts_are_not_known(page: str) -> None:
     assert read_blocks(page)[0]["gold"] is None
     assert read_blocks(page)[0]["context"] == []
+
+
+def test_rows_are_let_go_of_while_the_page_is_written() -> None:
+    """However many rows there are, no more than a block of them is in memory, and the page comes in pieces."""
+    alive: weakref.WeakSet[_Watched] = weakref.WeakSet()
+    most = 0
+
+    def read() -> Iterator[Source]:
+        nonlocal most
+        for number in range(1_500):
+            watched = _Watched()
+            example = {"id": number, "context": f"context {number} " * 50, "answer": "a", "watched": watched}
+            alive.add(watched)
+            most = max(most, len(alive))
+            row = make_row(1.0, system="s", example_id=number, response=f"answer {number}")
+            yield Source(row, example, {"context": f"context {number} "})
+            del watched, example, row
+
+    facts = RunFacts(make_result([make_row(1.0)]), "1")
+    pieces = list(make_page([(facts, read())], 1_500))
+    assert most <= 150, "a block has 100 rows"
+    assert len(pieces) > 15
+    assert read_index("".join(pieces))["rows"] == 1_500
+
+
+class _Watched:
+    """Part of an example: it goes when the example does."""
+
+
+def test_a_sweep_has_its_curve_as_a_table() -> None:
+    """Three settings on 40 examples: quality 1, 0.5 and 0.25 at 100, 50 and 25 tokens."""
+    rows = []
+    for number in range(40):
+        for ratio, right in (("1", 1.0), ("0.5", float(number % 2)), ("0.25", float(number % 4 == 0))):
+            tokens = int(100 * float(ratio))
+            rows.append(make_row(right, system=f"cut:ratio={ratio}", example_id=number, output_tokens=tokens))
+            rows[-1].metadata["output"] = "context"
+    page = HtmlReporter().render(make_result(rows))
+    part = page.partition('<section id="curve"')[2].partition("</section>")[0]
+    assert re.findall(r">ratio=([\d.]+)</span></th><td>(\d+)</td><td>([\d.]+%)</td>", part) == [
+        ("0.25", "25", "75.0%"),
+        ("0.5", "50", "50.0%"),
+        ("1", "100", "0.0%"),
+    ]
+
+
+def test_without_a_sweep_the_curve_is_not_measured(page: str) -> None:
+    part = page.partition('<section id="curve"')[2].partition("</section>")[0]
+    assert "Not measured: no system was run with several settings of a knob" in part
+
+
+def test_several_runs_stand_side_by_side() -> None:
+    results = [make_result([make_row(score, system=name) for name in "ab"]) for score in (0.0, 1.0)]
+    page = "".join(HtmlReporter().write_runs(results))
+    part = page.partition('<section id="side"')[2].partition("</section>")[0]
+    assert re.findall(r"</span></th><td>(\d)</td>", part) == ["1", "2", "1", "2"]
+    labels = re.findall(r'<h2 id="([\w-]+)-title">(.*?)</h2>', page)
+    assert len({text for _, text in labels}) == len(labels), "every heading names its run"
 
 
 # --- data stays text

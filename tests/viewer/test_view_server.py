@@ -390,6 +390,21 @@ def test_nothing_is_written_to_the_store(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "store" / "store.db").read_bytes() == before
 
 
+@pytest.mark.parametrize("layout", ["1a", "2", "3b"])
+def test_a_store_of_an_earlier_version_is_shown_and_stays_as_it_is(tmp_path: Path, layout: str) -> None:
+    script = (Path(__file__).parent.parent / "store" / "old" / f"schema-{layout}.sql").read_text(encoding="utf-8")
+    connection = sqlite3.connect(tmp_path / "store.db")
+    connection.executescript(script)
+    connection.close()
+    before = (tmp_path / "store.db").read_bytes()
+    with ViewServer(tmp_path) as server:
+        assert server.store.is_copy
+        run = ask(server, "runs")["runs"][0]
+        assert run["rows"] > 0
+        assert ask(server, "rows", runs=find_run(server))["found"] == run["rows"]
+    assert (tmp_path / "store.db").read_bytes() == before
+
+
 # --- a run that is under way
 
 

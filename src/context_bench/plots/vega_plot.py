@@ -74,12 +74,20 @@ class Plot:
 
     def to_svg(self) -> str:
         """Render it as SVG (needs extra `plots`)."""
-        return str(_load_renderer().vegalite_to_svg(self.spec, vl_version=_VERSION, allowed_base_urls=[])) + "\n"
+        return str(self._render("vegalite_to_svg")) + "\n"
 
     def to_png(self, scale: float = _SCALE) -> bytes:
         """Render it as PNG, with so many pixels for each of the plot (needs extra `plots`)."""
+        return bytes(self._render("vegalite_to_png", scale=scale))
+
+    def _render(self, how: str, **options: Any) -> Any:
         renderer = _load_renderer()
-        return bytes(renderer.vegalite_to_png(self.spec, vl_version=_VERSION, scale=scale, allowed_base_urls=[]))
+        try:
+            # Nothing is fetched: the data are in the spec.
+            return getattr(renderer, how)(self.spec, vl_version=_VERSION, allowed_base_urls=[], **options)
+        except ValueError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise UsageError(f"the plot {self.name} cannot be rendered: {' '.join(lines[:2])}") from error
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, in the form that the ending names: .svg, .png, or .json for the spec."""

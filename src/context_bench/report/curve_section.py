@@ -25,7 +25,7 @@ def describe_curves(facts: RunFacts) -> Markup:
         return element("p", {"class": "missing"}, why)
     if facts.sweep_rows is None:
         return element(
-            "p", {"class": "missing"}, "Not drawn: the run has too many rows; `context-bench runs show` does."
+            "p", {"class": "missing"}, "Not drawn: the run has too many rows; context-bench runs show has them."
         )
     curves = facts.draw_curves()
     if not curves:

@@ -9,35 +9,36 @@ from context_bench.report.axes import draw_mark, svg, table
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
+from context_bench.reporters.number_cells import find_best
 from context_bench.reporters.verdict_table import explain_verdicts, name_metric
 from context_bench.stats import Interval, Verdict
 
 __all__ = ["compare_headlines", "headline_table", "list_notes", "verdict_words"]
 
-Column = tuple[str, str, Callable[[float], str], int]
-"""Title, key of the summary, how a value is written, and whether more (1) or less (-1) is better; 0 is neither."""
+Column = tuple[str, str, Callable[[float], str]]
+"""Title, key of the summary, and how a value is written."""
 
 _COLUMNS: tuple[Column, ...] = (
-    ("examples", "num_examples", "{:,.0f}".format, 0),
-    ("errors", "num_errors", "{:,.0f}".format, 0),
-    ("unscored", "num_unscored", "{:,.0f}".format, 0),
-    ("macro score", "macro_score", score, 1),
-    ("score", "mean_score", score, 1),
-    ("official", "official_score", score, 1),
-    ("pass rate", "pass_rate", percent, 1),
-    ("judge score", "mean_score:judge_score", score, 1),
-    ("evidence survived", "evidence_survival", percent, 1),
-    ("compression", "compression_ratio", percent, 1),
-    ("prompt savings", "prompt_savings", percent, 1),
-    ("tokens / pass", "cost_of_pass", tokens, -1),
-    ("model tokens / pass", "upstream_cost_of_pass", tokens, -1),
-    ("$ / pass", "cost_of_pass_usd", dollars, -1),
-    ("$ / 1,000", "cost_per_1k_usd", dollars, -1),
-    ("latency p50", "latency_median", seconds, -1),
-    ("latency p95", "latency_p95", seconds, -1),
-    ("overhead p50", "proxy_overhead_median", seconds, -1),
-    ("retention", "retention", percent, 1),
-    ("Pareto rank", "pareto_rank", "{:.0f}".format, 0),
+    ("examples", "num_examples", "{:,.0f}".format),
+    ("errors", "num_errors", "{:,.0f}".format),
+    ("unscored", "num_unscored", "{:,.0f}".format),
+    ("macro score", "macro_score", score),
+    ("score", "mean_score", score),
+    ("official", "official_score", score),
+    ("pass rate", "pass_rate", percent),
+    ("judge score", "mean_score:judge_score", score),
+    ("evidence survived", "evidence_survival", percent),
+    ("compression", "compression_ratio", percent),
+    ("prompt savings", "prompt_savings", percent),
+    ("tokens / pass", "cost_of_pass", tokens),
+    ("model tokens / pass", "upstream_cost_of_pass", tokens),
+    ("$ / pass", "cost_of_pass_usd", dollars),
+    ("$ / 1,000", "cost_per_1k_usd", dollars),
+    ("latency p50", "latency_median", seconds),
+    ("latency p95", "latency_p95", seconds),
+    ("overhead p50", "proxy_overhead_median", seconds),
+    ("retention", "retention", percent),
+    ("Pareto rank", "pareto_rank", "{:.0f}".format),
 )
 _ONLY_WHEN_NOT_ZERO = ("num_errors", "num_unscored")
 
@@ -45,12 +46,11 @@ _ONLY_WHEN_NOT_ZERO = ("num_errors", "num_unscored")
 def headline_table(facts: RunFacts) -> Markup:
     """Lay out a line for each system: its verdict, and its numbers with their intervals; the best is marked."""
     columns = _choose_columns([facts])
-    controls = set(facts.result.config.get("controls") or ())
-    best = {key: _find_best(facts, key, sign, controls) for _, key, _, sign in columns}
+    best = {key: find_best(facts.result, key, show) for _, key, show in columns}
     lines: list[list[Child]] = []
     for number, name in enumerate(facts.result.summary):
         cells: list[Child] = [_name_system(number, name), _write_verdict(facts, name)]
-        cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show, _ in columns]
+        cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show in columns]
         lines.append(cells)
     head = ["system", "verdict", *(title for title, *_ in columns)]
     return table(head, lines, "Headline numbers", "headline")
@@ -68,7 +68,7 @@ def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
         for facts in runs:
             if name in facts.result.summary:
                 cells: list[Child] = [_name_system(number, name), facts.name, _write_verdict(facts, name)]
-                cells += [_write_value(facts, name, key, show, best=False) for _, key, show, _ in columns]
+                cells += [_write_value(facts, name, key, show, best=False) for _, key, show in columns]
                 lines.append(cells)
     head = ["system", "run", "verdict", *(title for title, *_ in columns)]
     return table(head, lines, "Runs side by side", "headline runs")
@@ -83,25 +83,12 @@ def _choose_columns(runs: Sequence[RunFacts]) -> list[Column]:
         for key in (facts.result.config.get("columns") or {})
         if any(math.isfinite(values.get(key, math.nan)) for values in facts.result.summary.values())
     }
-    return [*columns, *((key, key, "{:.4g}".format, 0) for key in own)]
+    return [*columns, *((key, key, "{:.4g}".format) for key in own)]
 
 
 def _is_shown(facts: RunFacts, key: str) -> bool:
     values = [own[key] for own in facts.result.summary.values() if key in own]
     return any(values) if key in _ONLY_WHEN_NOT_ZERO else any(map(math.isfinite, values))
-
-
-def _find_best(facts: RunFacts, key: str, sign: int, controls: set[str]) -> list[str]:
-    """Find the best systems of a column, where there is something to tell them apart."""
-    values = {
-        name: own[key]
-        for name, own in facts.result.summary.items()
-        if math.isfinite(own.get(key, math.nan)) and name not in controls
-    }
-    if not sign or len(set(values.values())) < 2:
-        return []
-    top = max(sign * value for value in values.values())
-    return [name for name, value in values.items() if sign * value == top]
 
 
 def _name_system(number: int, name: str) -> Markup:

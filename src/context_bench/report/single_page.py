@@ -105,7 +105,7 @@ def describe_runs(runs: Sequence[RunFacts]) -> list[Markup]:
 def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
     about = (
         "Systems of the same name stand together. A verdict is that of its own run, against the baseline there; "
-        "`context-bench compare` tells whether two runs differ."
+        "context-bench compare tells whether two runs differ."
     )
     return section("side", "Side by side", compare_headlines(runs), element("p", {"class": "about"}, about))
 

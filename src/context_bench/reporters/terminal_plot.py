@@ -140,11 +140,10 @@ def draw_pareto_text(result: EvalResult, width: int, *, color: bool = False) -> 
     for name, (column, row) in places.items():
         mark = "◇" if name in data.controls else "●" if name in data.front else "○"
         canvas.put(column, row, mark, _BLUE if name in data.front else "")
-    legend = "● on the Pareto front   ○ beaten   │ 95% interval"
-    if data.controls:
-        legend += "   ◇ control"
+    legend = ["● on the Pareto front", "○ beaten", "│ 95% interval", *(["◇ control"] if data.controls else [])]
     lines = [wrap(title_pareto(data, labels), max(_NARROWEST, width)), data.key.replace("_", " ")]
-    lines += [canvas.render(data.cost.unit, color=color), _center(data.cost.title, canvas.width), "", legend]
+    lines += [canvas.render(data.cost.unit, color=color), _center(data.cost.title, canvas.width), ""]
+    lines += _pack(legend, max(_NARROWEST, width))
     if key:
         lines += _pack([f"{letter} {labels[name]}" for name, letter in key.items()], max(_NARROWEST, width))
     if data.missing:
@@ -200,6 +199,7 @@ def _pack(items: Sequence[str], width: int) -> list[str]:
 
 
 def _center(text: str, width: int) -> str:
+    text = wrap(text, width + _AXIS)
     return " " * max(0, _AXIS + (width - display_width(text)) // 2) + text
 
 

@@ -77,7 +77,7 @@ class Answers:
         unfinished = run.status == "running" and not under_way
         return {
             "id": run.id,
-            "created": write_time(run),
+            "created": write_time(run)[:16],
             "status": "under way" if under_way else "interrupted" if unfinished else run.status,
             "under_way": under_way,
             "rows": self._store.count_rows(run),

@@ -90,6 +90,15 @@
     for (const [name, value] of pairs) made.append(make("dt", name), make("dd", typeof value === "number" ? number.format(value) : Array.isArray(value) ? value.join(", ") : String(value)));
     return made;
   };
+  const strip = (pairs) => {
+    const made = make("dl", null, "strip");
+    for (const [name, value] of pairs) {
+      const pair = make("div");
+      pair.append(make("dt", name), make("dd", typeof value === "number" ? number.format(value) : value));
+      made.append(pair);
+    }
+    return made;
+  };
   const context = (pieces) => {
     const text = make("pre");
     for (const [kind, value, evidence] of pieces) {
@@ -103,7 +112,7 @@
   const fill = (body, row, one) => {
     body.replaceChildren();
     const outcome = write("outcome", row), score = row.score;
-    part(body, "outcome", list([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
+    part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
       ["evidence", row.evidence === null ? "not measured" : write("evidence", row)], ["tokens in", row.input],
       ["passed on", row.output === null ? "not measured" : row.output], ["latency", seconds(row.latency)]]));
     if (one.error) part(body, "error", make("pre", one.error + (one.traceback ? `\n${one.traceback}` : "")));
@@ -113,7 +122,7 @@
     if (one.same) part(body, "response", make("p", "the context that it passed on, which is shown below", "missing"));
     else part(body, "response", make("pre", one.response || "(empty)"));
     const scores = [...Object.entries(one.scores), ...Object.entries(one.unscored).map(([name, why]) => [`${name} (no score)`, why])];
-    if (scores.length) part(body, "scores", list(scores.map(([name, value]) => [name, typeof value === "number" ? value.toFixed(3) : value])));
+    if (scores.length) part(body, "scores", strip(scores.map(([name, value]) => [name, typeof value === "number" ? value.toFixed(3) : value])));
     const reasons = Object.entries(one.reasons);
     part(body, "judge's reasons", reasons.length ? list(reasons) : make("p", "none: no judge gave any", "missing"));
     const facts = Object.entries(one.facts).map(([name, value]) => [name.replaceAll("_", " "), value]);

@@ -49,7 +49,8 @@
       first.append(box);
       line.append(first);
       for (const [by, , text] of HEADS) {
-        const cell = make("td", by === "id" ? null : write(run, by), text ? "text" : "");
+        const cell = make("td", null, `r-${by}${text ? " text" : ""}`);
+        if (by !== "id") cell.append(make("span", write(run, by)));
         if (by === "id") {
           const link = make("a", run.id);
           link.href = `run/${encodeURIComponent(run.id)}`;
