@@ -293,3 +293,12 @@ def test_the_result_is_read_back(tmp_path: Path) -> None:
     again = EvalResult.from_json(result.to_json())
     assert json.loads(again.to_json())["rows"] == json.loads(result.to_json())["rows"]
     assert again.summary["remembering[budget=500]"]["mean_score"] == score(result, "remembering[budget=500]")
+
+
+def test_numbers_of_memory_are_computed_again_from_the_rows() -> None:
+    result = run([Remembering(), Forgetful()], answers=["reader"])
+    again = EvalResult.from_json(result.to_json())
+    for key in ("type:early", "retrieval_recall", "ingest_seconds", "query_seconds_median", "answer_tokens"):
+        assert again.summary["forgetful[budget=500]"][key] == result.summary["forgetful[budget=500]"][key]
+    alone = result.filter(system="forgetful[budget=500]")
+    assert alone.summary["forgetful[budget=500]"]["type:late"] == result.summary["forgetful[budget=500]"]["type:late"]
