@@ -138,11 +138,10 @@ class TableReporter:
     def _systems(self, result: EvalResult) -> list[str]:
         """Lay out the systems; memory systems that answer by themselves have a table apart from those with a reader."""
         columns = _choose_columns(result)
-        own = set(_list_own_answers(result))
-        read = [name for name in result.summary if name not in own]
-        titles = ["system" if read else "own query", "own query"]
-        groups = [read or list(result.summary), [name for name in result.summary if name in own] if read else []]
-        return [self._lay_out(result, title, names, columns) for title, names in zip(titles, groups) if names]
+        own = _list_own_answers(result)
+        others = [name for name in result.summary if name not in own]
+        tables = [self._lay_out(result, "system", others, columns)] if others or not own else []
+        return [*tables, *([self._lay_out(result, "own query", own, columns)] if own else [])]
 
     def _memory(self, result: EvalResult) -> list[str]:
         """Lay out what only a run of memory systems has."""
