@@ -11,6 +11,7 @@ for name in (
     "client",
     "full_endpoint",
     "memory",
+    "memory_systems",
     "resume",
     "compare",
     "evaluators",

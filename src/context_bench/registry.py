@@ -77,6 +77,9 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
         "truthfulqa": f"{_EVALUATORS}:TruthfulQAScore",
     },
     "metric": {
+        "by-type": "context_bench.memory.by_type:ByType",
+        "memory-costs": "context_bench.memory.memory_costs:MemoryCosts",
+        "probe-shares": "context_bench.memory.scoring:ProbeShares",
         "billed-ratio": f"{_METRICS}:BilledRatio",
         "card-pass-rate": f"{_METRICS}:CardPassRate",
         "mean-score": f"{_METRICS}:MeanScore",

@@ -69,6 +69,16 @@ class Wearing(Remembering):
         return found
 
 
+class Counting(Remembering):
+    """Returns how many it found."""
+
+    def query(self, question: str) -> str:
+        return ""
+
+    def retrieve(self, question: str, k: int | None = None) -> Any:
+        return 3
+
+
 class Vague(Remembering):
     """Does not say whether anything was restored, and lists nothing."""
 
@@ -89,7 +99,7 @@ class Vague(Remembering):
         (Vague(), "must return True or False from restore()"),
         (Vague(), "must return a list from memories()"),
         (Broken("query", "none"), "must return a text from query() (it returned NoneType)"),
-        (Broken("retrieve", "number", "?"), "must return a list from retrieve() (it returned int)"),
+        (Counting(), "must return a list from retrieve() (it returned int)"),
         (Broken("ingest", "raise"), "ingest() failed: ValueError: something broke"),
         (object(), "it has no name (a text), reset(), ingest(), query()"),
     ],

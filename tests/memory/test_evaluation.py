@@ -261,6 +261,8 @@ def test_killed_while_it_writes_a_conversation_is_written_again(tmp_path: Path) 
     assert len(before) == 2
     result, calls = _resume(tmp_path)
     assert sum(call.startswith("ingest") for call in calls) == 4
+    about = result.config["reports"]["persistent[budget=500]"]["memory"]
+    assert (about["restored"], about["written_again"]) == (0, 1)
     assert [row.error for row in result.rows] == [None] * 12
     assert {row.response for row in result.rows[:1]} == {
         row.response for row in run(Remembering(), answers=["reader"]).rows[:1]
@@ -277,6 +279,7 @@ def test_without_restore_a_resumed_conversation_is_written_again_and_nothing_els
     result = run(Remembering(), more, answers=["reader"], cache_dir=tmp_path)
     assert result.config["reused"] == 12
     assert len(result.rows) == 13
+    assert result.config["reports"]["remembering[budget=500]"]["memory"]["written_again"] == 1  # c1, and not c0
 
 
 def test_a_changed_turn_is_asked_anew(tmp_path: Path) -> None:
@@ -293,3 +296,12 @@ def test_the_result_is_read_back(tmp_path: Path) -> None:
     again = EvalResult.from_json(result.to_json())
     assert json.loads(again.to_json())["rows"] == json.loads(result.to_json())["rows"]
     assert again.summary["remembering[budget=500]"]["mean_score"] == score(result, "remembering[budget=500]")
+
+
+def test_numbers_of_memory_are_computed_again_from_the_rows() -> None:
+    result = run([Remembering(), Forgetful()], answers=["reader"])
+    again = EvalResult.from_json(result.to_json())
+    for key in ("type:early", "retrieval_recall", "ingest_seconds", "query_seconds_median", "answer_tokens"):
+        assert again.summary["forgetful[budget=500]"][key] == result.summary["forgetful[budget=500]"][key]
+    alone = result.filter(system="forgetful[budget=500]")
+    assert alone.summary["forgetful[budget=500]"]["type:late"] == result.summary["forgetful[budget=500]"]["type:late"]

@@ -180,5 +180,5 @@ class ReadAnswer(Arm):
     def _count_sides(self, example: Mapping[str, Any], made: Example) -> dict[str, int]:
         """Count what the reader was sent, and what it would have been sent with the whole history."""
         context = self._count(made["context"]) if made["context"] else 0
-        sent = self.reader.count({**example, "context": made["context"]}, self._count)
-        return {"upstream_tokens": sent, "sent_tokens": sent - context + example["memory"]["history_tokens"]}
+        around = self.reader.count({**example, "context": ""}, self._count)
+        return {"upstream_tokens": around + context, "sent_tokens": around + example["memory"]["history_tokens"]}

@@ -69,7 +69,7 @@ class Worker:
         """Wait for something asynchronous, on the loop that all such calls of this system share."""
         if self._loop is None:
             self._loop = new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name=f"{self._name} loop", daemon=True).start()
+            threading.Thread(target=_run_loop, args=(self._loop,), name=f"{self._name} loop", daemon=True).start()
 
         async def wait() -> Any:
             return await made
@@ -82,6 +82,17 @@ class Worker:
         self._threads.shutdown(cancel_futures=True)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped; tasks that a system left behind are cancelled."""
+    loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left))
+    loop.close()
 
 
 def _drop_result(task: asyncio.Future[Any]) -> None:

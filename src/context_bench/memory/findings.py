@@ -67,5 +67,5 @@ def _describe(name: str, worst: Mapping[str, float], about: Mapping[str, Any]) -
     calls = late.get("calls", 0) + late.get("embed_calls", 0)
     if calls:
         yield f"{name} went on asking models after it was quiet: {calls} calls, which are charged to ingest."
-    if about.get("written_twice"):
-        yield f"{name}: {about['written_twice']} conversations were written twice, as it could not restore them."
+    if about.get("written_again"):
+        yield f"{name}: conversations that were written again, as it could not restore them: {about['written_again']}."

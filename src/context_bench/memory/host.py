@@ -105,7 +105,8 @@ class Host:
         self._worker = Worker(name, settings.timeout)
         self._written: _Written | None = None
         self._users = 0
-        self._ingested: dict[str, int] = {}
+        self._ingested: set[str] = set()
+        self._written_again = 0
         self._again = {"asked": 0, "changed": 0, "failed": 0}
         self._restored = 0
 
@@ -130,7 +131,6 @@ class Host:
 
     def report(self) -> dict[str, Any]:
         """Report on the run beside its rows."""
-        written_twice = sum(count - 1 for count in self._ingested.values())
         late = None if self.meter is None else self.meter.read("late")
         return {
             "granularity": self.settings.granularity,
@@ -140,7 +140,7 @@ class Host:
             "is_control": self.members.is_control,
             "asked_again": dict(self._again),
             "restored": self._restored,
-            "written_twice": written_twice,
+            "written_again": self._written_again,
             "late": None if late is None else late.as_dict(),
         }
 
@@ -172,8 +172,10 @@ class Host:
         self._set_phase("ingest")
         if await self._restore(key, written):
             return
-        self._forget_note(key)
-        self._ingested[history.name] = self._ingested.get(history.name, 0) + 1
+        earlier = self.settings.reuse and self._read_note(key) is not None
+        self._written_again += earlier or history.name in self._ingested
+        self._ingested.add(history.name)
+        self._note(key, {})  # begun, and not whole
         await self._call("reset", "reset()")
         started = perf_counter()
         calls = await self._ingest(history)
@@ -188,7 +190,7 @@ class Host:
             "background": self._take_costs("background"),
             **await self._measure_memory(written),
         }
-        self._note_written(key, written.facts)
+        self._note(key, written.facts)
 
     async def _ingest(self, history: History) -> int:
         members, calls = self.members, 0
@@ -317,14 +319,15 @@ class Host:
             return False
         known = await self._call("restore", "restore()", key)
         noted = self._read_note(key) if self.settings.reuse else None
-        if known is not True or noted is None:
+        if known is not True or not noted:
             return False
         self._restored += 1
         written.facts, written.store = noted, noted.get("store")
         return True
 
     def _read_note(self, key: str) -> dict[str, Any] | None:
-        if self.settings.folder is None:
+        """Read what an earlier run noted of a conversation: what writing it took, or nothing if it did not end."""
+        if self.settings.folder is None or self.fingerprint is None:
             return None
         try:
             noted = json.loads((self.settings.folder / f"{key}.json").read_bytes())
@@ -332,15 +335,10 @@ class Host:
             return None
         return noted if isinstance(noted, dict) else None
 
-    def _forget_note(self, key: str) -> None:
-        """Take back that a conversation is written whole, before it is written anew."""
-        if self.settings.folder is not None:
-            (self.settings.folder / f"{key}.json").unlink(missing_ok=True)
-
-    def _note_written(self, key: str, facts: Mapping[str, Any]) -> None:
-        """Note that a conversation is written whole, for a run that is killed and resumed."""
+    def _note(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Note that writing a conversation has begun, or what it took, for a run that is killed and resumed."""
         folder = self.settings.folder
-        if folder is None or "restore" not in self.members:
+        if folder is None or self.fingerprint is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f"{key}.{os.getpid()}.part"

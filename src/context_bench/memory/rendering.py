@@ -7,6 +7,7 @@ does not fit whole. Then they are put in the order of the conversation. Dates an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from context_bench.memory.conversations import Retrieved, Turn
 from context_bench.memory.dates import write_date
@@ -40,7 +41,7 @@ def render_retrieved(
     used = 0
     for rank, item in enumerate(found):
         place, line = _write_line(item, turns)
-        size = 0 if budget is None else count(f"{line}\n")
+        size = 0 if budget is None else _count_line(line, count)
         if budget is not None and used + size > budget:
             cut = _cut(line, budget - used, count)
             if cut:
@@ -50,6 +51,12 @@ def render_retrieved(
         lines.append((place, rank, line))
     text = "\n".join(line for _, _, line in sorted(lines))
     return text if budget is None else _cut(text, budget, count)
+
+
+@lru_cache(maxsize=1 << 16)
+def _count_line(line: str, count: Tokenizer) -> int:
+    """Count a line with its end; the same lines come back for many questions and budgets."""
+    return count(f"{line}\n")
 
 
 def render_history(turns: Sequence[Turn]) -> str:

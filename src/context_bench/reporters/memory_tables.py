@@ -14,7 +14,7 @@ from context_bench.reporters.fitting import fit_columns, wrap
 from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
 from context_bench.results import EvalResult
 
-__all__ = ["is_memory_run", "list_own_answers", "memory_notes", "memory_tables"]
+__all__ = ["leading_tables", "list_own_answers", "memory_notes", "memory_tables"]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
@@ -43,11 +43,6 @@ _RETRIEVAL: tuple[Column, ...] = (
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
-def is_memory_run(result: EvalResult) -> bool:
-    """Whether memory systems were measured."""
-    return isinstance(result.config.get("memory"), dict)
-
-
 def _about(result: EvalResult, name: str) -> dict[str, Any]:
     report = (result.config.get("reports") or {}).get(name) or {}
     return report.get("memory") or {}
@@ -58,22 +53,34 @@ def list_own_answers(result: EvalResult) -> list[str]:
     return [name for name in result.summary if _about(result, name).get("answers") == "own"]
 
 
+def leading_tables(result: EvalResult, width: int | None) -> list[str]:
+    """Lay out what comes before the scores where a script reads: they say less than what was retrieved."""
+    return _found_tables(result, width) if _is_read_by_script(result) else []
+
+
 def memory_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out the tables that only memory systems have."""
-    kinds = _list_keys(result, "type:")
-    by_type: list[Column] = [(key.partition(":")[2], key, score) for key in kinds]
+    """Lay out the tables that only memory systems have, after the scores."""
+    by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
+    tables = [
+        _lay_out(result, "score by type", by_type, result.summary, width),
+        *([] if _is_read_by_script(result) else _found_tables(result, width)),
+        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
+        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), width, _describe_system),
+        _repayment_table(result, width),
+        _lengths_table(result, width),
+    ]
+    return [table for table in tables if table]
+
+
+def _found_tables(result: EvalResult, width: int | None) -> list[str]:
+    """Lay out what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     more: list[Column] = [(key.replace("_", " "), key, percent) for key in _list_keys(result, "store_")]
     if not _is_read_by_script(result):
         more += [("abstention", "abstention", percent)] if _list_keys(result, "abstention") else []
     tables = [
-        _lay_out(result, "score by type", by_type, result.summary, width),
         _lay_out(result, "retrieved", _RETRIEVAL, result.summary, width),
         _lay_out(result, "probes passed", [*probes, *more], result.summary, width),
-        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
-        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), width, _describe_system),
-        _repayment_table(result, width),
-        _lengths_table(result, width),
     ]
     return [table for table in tables if table]
 

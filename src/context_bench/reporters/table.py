@@ -123,6 +123,7 @@ class TableReporter:
     def render(self, result: EvalResult) -> str:
         """Render the table of systems, the tables of datasets where there are several, and the notes."""
         parts = [
+            *self._memory(result, lead=True),
             *self._systems(result),
             *self._memory(result),
             verdict_table(result, self._width),
@@ -143,18 +144,19 @@ class TableReporter:
     def _systems(self, result: EvalResult) -> list[str]:
         """Lay out the systems; memory systems that answer by themselves have a table apart from those with a reader."""
         columns = _choose_columns(result)
-        own = set(_list_own_answers(result))
-        read = [name for name in result.summary if name not in own]
-        titles = ["system" if read else "own query", "own query"]
-        groups = [read or list(result.summary), [name for name in result.summary if name in own] if read else []]
-        return [self._lay_out(result, title, names, columns) for title, names in zip(titles, groups) if names]
+        own = _list_own_answers(result)
+        others = [name for name in result.summary if name not in own]
+        tables = [self._lay_out(result, "system", others, columns)] if others or not own else []
+        return [*tables, *([self._lay_out(result, "own query", own, columns)] if own else [])]
 
-    def _memory(self, result: EvalResult) -> list[str]:
+    def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
         """Lay out what only a run of memory systems has."""
         if "memory" not in result.config:
             return []
-        from context_bench.reporters.memory_tables import memory_notes, memory_tables
+        from context_bench.reporters.memory_tables import leading_tables, memory_notes, memory_tables
 
+        if lead:
+            return leading_tables(result, self._width)
         return [*memory_tables(result, self._width), memory_notes(result, self._width)]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:

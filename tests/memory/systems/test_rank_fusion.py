@@ -18,6 +18,10 @@ class Fixed:
         self.places = places
         self.texts: list[str] = []
 
+    @property
+    def nbytes(self) -> int:
+        return len(self.texts)
+
     def add(self, texts: list[str]) -> None:
         self.texts += texts
 
@@ -37,8 +41,10 @@ def test_equals_come_in_their_own_order_and_only_the_best_of_each_count() -> Non
 
 def test_every_index_gets_every_text() -> None:
     first, second = Fixed(), Fixed()
-    FusedIndex((first, second), 5).add(["a", "b"])
+    index = FusedIndex((first, second), 5)
+    index.add(["a", "b"])
     assert first.texts == second.texts == ["a", "b"]
+    assert index.nbytes == 4
 
 
 def test_the_hybrid_memory_finds_by_words_and_by_meaning() -> None:

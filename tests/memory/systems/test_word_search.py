@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 
 import pytest
 
@@ -25,6 +26,22 @@ def test_the_score_is_that_of_the_formula() -> None:
     second = weight * 2 * 2.5 / (2 + 1.5 * (0.25 + 0.75 * 4 / (8 / 3)))
     assert dict(index.rank("Red?")) == pytest.approx({0: first, 1: second})
     assert [place for place, _ in index.rank("red")] == ([0, 1] if first >= second else [1, 0])
+
+
+def test_a_longer_history_costs_eight_bytes_for_each_word_of_a_turn_and_nothing_else() -> None:
+    index = WordIndex()
+    index.add(["red apple", "green pear"])
+    words = index.nbytes
+    index.add(["red pear"] * 1000)
+    assert index.nbytes - words == 1000 * (2 * 8 + array("L").itemsize)
+
+
+def test_a_memory_tells_the_size_of_its_index() -> None:
+    system = BM25Memory()
+    assert system.index_bytes == 0
+    system.ingest(make_turns("red apple"), user="a")
+    system.ingest(make_turns("red apple"), user="b")
+    assert system.index_bytes == 2 * (3 * 8 + array("L").itemsize + len("anaredappl"))
 
 
 def test_equals_come_in_their_own_order() -> None:

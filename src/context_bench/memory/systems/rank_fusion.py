@@ -30,6 +30,11 @@ class FusedIndex:
     def __init__(self, indexes: Sequence[RankedIndex], depth: int) -> None:
         self._indexes, self._depth = indexes, depth
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all indexes."""
+        return sum(index.nbytes for index in self._indexes)
+
     def add(self, texts: list[str]) -> None:
         """Add texts to each index."""
         for index in self._indexes:

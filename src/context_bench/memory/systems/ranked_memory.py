@@ -15,6 +15,10 @@ __all__ = ["RankedIndex", "RankedMemory"]
 class RankedIndex(Protocol):
     """Texts that grow, and can be ranked for a question."""
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the index."""
+
     def add(self, texts: list[str]) -> None:
         """Add texts, which get the next places."""
 
@@ -60,6 +64,11 @@ class RankedMemory(ABC):
     def memories(self) -> list[str]:
         """List everything that is kept, of all users."""
         return [text for store, _ in self._users.values() for text in store.list_texts()]
+
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of the indexes of all users, without the texts."""
+        return sum(index.nbytes for _, index in self._users.values())
 
     def _open(self, user: str) -> tuple[TurnStore, RankedIndex]:
         if user not in self._users:

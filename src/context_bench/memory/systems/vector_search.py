@@ -54,6 +54,11 @@ class VectorIndex:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its matrix, with the rows that are still free."""
+        return 0 if self._matrix is None else int(self._matrix.nbytes)
+
     def add(self, texts: list[str]) -> None:
         """Add texts, which get the next places."""
         import numpy as np

@@ -53,6 +53,12 @@ class WordIndex:
     def __len__(self) -> int:
         return len(self._sizes)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its numbers and words."""
+        numbers = sum(len(each) for each in self._postings.values()) * 4 + len(self._sizes) * self._sizes.itemsize
+        return numbers + sum(map(len, self._postings))
+
     def add(self, texts: list[str]) -> None:
         """Add texts, which get the next places."""
         for text in texts:
