@@ -12,7 +12,8 @@ import pytest
 from context_bench import Scores, evaluate
 from context_bench.datasets.catalog import catalog
 from context_bench.engine.jobs import Item
-from context_bench.engine.scoring import Judgement, Scorer
+from context_bench.engine.judgement import Judgement
+from context_bench.engine.scoring import Scorer
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.systems import Passthrough
 

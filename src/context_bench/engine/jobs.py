@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
-from context_bench.engine.scoring import Wiring
+from context_bench.engine.wiring import Wiring
 from context_bench.store.keys import Keys
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT

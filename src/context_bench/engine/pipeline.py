@@ -16,10 +16,11 @@ from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome
 from context_bench.engine.jobs import Item, Job
+from context_bench.engine.judgement import Judgement
 from context_bench.engine.placement import Placement, SystemCaller
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
-from context_bench.engine.scoring import Judgement, Scorer
+from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads, call_beside, return_memory
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow

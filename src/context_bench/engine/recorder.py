@@ -8,7 +8,8 @@ from typing import Any
 
 from context_bench.engine.call import Outcome
 from context_bench.engine.jobs import Item, Job
-from context_bench.engine.scoring import Scorer, Wiring
+from context_bench.engine.scoring import Scorer
+from context_bench.engine.wiring import Wiring
 from context_bench.results import EvalRow, Scores
 from context_bench.store import RunInfo, Store
 from context_bench.store.fingerprints import fingerprint_of, may_read_gold

@@ -7,9 +7,10 @@ import os
 from collections.abc import Callable, Iterator
 
 from context_bench.engine.jobs import Job
+from context_bench.engine.judgement import Judgement
 from context_bench.engine.recorder import Fingerprints, ScoreMemory
 from context_bench.engine.scheduler import Feed, Lane, run_lanes
-from context_bench.engine.scoring import Judgement, Scorer
+from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import load_shipped_prices, price_judges

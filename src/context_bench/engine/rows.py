@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
-from context_bench.engine.scoring import Judgement
+from context_bench.engine.judgement import Judgement
 from context_bench.pricing import COSTS, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge

@@ -1,85 +1,32 @@
-"""Which evaluators judge an example, what they said of it, and which score is the primary one."""
+"""Judges examples: wires the evaluators that fit each, asks them, and says which score is the primary one."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.threads import call_beside, call_in_thread, unwrap
-from context_bench.engine.tracebacks import list_frames
-from context_bench.errors import ScoreClash, UsageError, describe
-from context_bench.evaluators.adapt import FunctionEvaluator, adapt_evaluator, build_evaluators
+from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer
+from context_bench.engine.threads import call_beside
+from context_bench.engine.wiring import (
+    BY_FIELD,
+    COMMON_EVALUATOR,
+    DEFAULT_EVALUATORS,
+    Judged,
+    Wiring,
+    build_all_evaluators,
+    list_judging_fields,
+    refuse_repeats,
+)
+from context_bench.errors import UsageError
+from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
-from context_bench.results import Scores
 from context_bench.store.fingerprints import fingerprint_of
-from context_bench.traits import find_score_fields, is_slow, needs_answer, scores_asynchronously
+from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Judgement", "Memory", "Scorer", "Wiring", "check_threshold"]
-
-COMMON_EVALUATOR = "answer-quality"
-"""The evaluator that every dataset has; without a gold answer it gives no score."""
-
-DEFAULT_EVALUATORS = ("context-recall",)
-"""Also applied to datasets that have no catalog card."""
-
-BY_FIELD = {
-    "correct_letter": ("multiple-choice-accuracy", "mc_accuracy"),
-    "test": ("code-execution", "pass_at_1"),
-    "test_list": ("code-execution", "pass_at_1"),
-    "instruction_id_list": ("ifeval-checker", "ifeval_strict"),
-    "ground_truth": ("tool-call-match", "tool_call_match"),
-}
-"""For such data: a field that an example has, the evaluator that reads it, and the score that is then primary."""
-
-
-class Judgement:
-    """All scores of one row, with the reasons for those that are missing and the details to keep."""
-
-    __slots__ = ("details", "scores", "transient", "unscored")
-
-    def __init__(self) -> None:
-        self.transient = False
-        self.scores: dict[str, float] = {}
-        self.unscored: dict[str, str] = {}
-        self.details: dict[str, Any] = {}
-
-    def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
-        """Note that an evaluator gave no score, which another try may give."""
-        raised = unwrap(error)
-        self.unscored[evaluator.name] = describe(raised)
-        self.transient = True
-        if frames := list_frames(raised):
-            self.details[evaluator.name] = {"traceback": frames}
-
-
-class Wiring:
-    """The evaluators of one kind of example, and what is known of them beforehand.
-
-    Attributes:
-        evaluators: All that judge it.
-        slow: Whether one of them takes so long that an endpoint should not wait for it.
-        card: The dataset's, if it has one.
-        needs_answer: For each evaluator, whether it judges answers only.
-    """
-
-    __slots__ = ("card", "evaluators", "needs_answer", "slow")
-
-    def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
-        self.evaluators, self.card = evaluators, card
-        self.slow = any(map(is_slow, evaluators))
-        self.needs_answer = [needs_answer(each) for each in evaluators]
-
-
-class Judged(Protocol):
-    """An example to be judged: with its dataset tag, and its evaluators once they are looked up."""
-
-    example: Example
-    tag: str
-    wiring: Wiring | None
+__all__ = ["Scorer", "check_threshold"]
 
 
 class Scorer:
@@ -105,9 +52,9 @@ class Scorer:
         self._settings = settings or {}
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
-        self._given = None if evaluators is None else _check_all(evaluators)
-        self._extra = _check_all(extra)
-        _refuse_repeats([*(self._given or ()), *self._extra])
+        self._given = None if evaluators is None else build_all_evaluators(evaluators)
+        self._extra = build_all_evaluators(extra)
+        refuse_repeats([*(self._given or ()), *self._extra])
         self._wirings: dict[tuple[str, tuple[str, ...]], Wiring] = {}
         self._cards: dict[str, Card | None] = {}
         self._made: dict[str, Evaluator] = {}
@@ -117,11 +64,11 @@ class Scorer:
         if tag not in self._cards:
             self._cards[tag] = card_for(tag)
         card = self._cards[tag]
-        fields = _list_judging_fields(example) if self._given is None and card is None else ()
+        fields = list_judging_fields(example) if self._given is None and card is None else ()
         known = self._wirings.get((tag, fields))
         if known is None:
             evaluators = [*self._wire(tag, fields), *self._extra]
-            _refuse_repeats(evaluators)
+            refuse_repeats(evaluators)
             known = self._wirings[tag, fields] = Wiring(evaluators, card)
         return known
 
@@ -209,26 +156,20 @@ class Scorer:
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if needs and _lacks_answer(judgement, evaluator, processed):
+            if needs and lacks_answer(judgement, evaluator, processed):
                 continue
             if not is_slow(evaluator):
-                await call_beside(long, _judge, judgement, evaluator, example, processed)
+                await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
-                try:
-                    scores = await _score_slowly(evaluator, example, processed, threads, memory)
-                # A scorer that fails is a missing score, not a lost run.
-                except (Exception, SystemExit) as error:  # noqa: BLE001
-                    judgement.add_failure(evaluator, error)
-                else:
-                    _add(judgement, evaluator, scores)
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory)
         return self._set_primary(judgement, item)
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
         """Do the same where no evaluator is slow."""
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if not (needs and _lacks_answer(judgement, evaluator, processed)):
-                _judge(judgement, evaluator, example, processed)
+            if not (needs and lacks_answer(judgement, evaluator, processed)):
+                ask_at_once(judgement, evaluator, example, processed)
         return self._set_primary(judgement, item)
 
     def _set_primary(self, judgement: Judgement, item: Judged) -> Judgement:
@@ -266,7 +207,7 @@ class Scorer:
         if wiring.card:
             candidates = [wiring.card.primary]
         else:
-            wired = [BY_FIELD[field] for field in _list_judging_fields(example)]
+            wired = [BY_FIELD[field] for field in list_judging_fields(example)]
             if any(evaluator in unscored for evaluator, _ in wired):
                 return None  # what should count could not be judged: another score must not stand in for it
             candidates = [*(key for _, key in wired), "f1"]
@@ -295,106 +236,3 @@ def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
     if not 0 <= threshold <= 1 and score_field not in own:
         hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
         raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")
-
-
-def _list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of an example that say how it is judged; most have none."""
-    if BY_FIELD.keys().isdisjoint(example):
-        return ()
-    return tuple(field for field in BY_FIELD if example.get(field))
-
-
-def _judge(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
-    """Ask one evaluator that answers at once."""
-    try:
-        scores = evaluator.score(example, processed)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
-        judgement.add_failure(evaluator, error)
-    else:
-        _add(judgement, evaluator, scores)
-
-
-def _lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
-    """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not _is_context(processed):
-        return False
-    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
-    return True
-
-
-def _is_context(processed: Example) -> bool:
-    """Whether the response is nothing but the context that the system put out."""
-    return processed.get("context") is not None and processed.get("response") is processed["context"]
-
-
-class Memory(Protocol):
-    """Remembers what slow evaluators said."""
-
-    def find(self, evaluator: Evaluator) -> Scores | None: ...
-
-    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
-
-
-async def _score_slowly(
-    evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
-) -> Mapping[str, float]:
-    """Ask an evaluator that waits or works long, unless it is remembered what it said."""
-    scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
-    if scores is None:
-        if scores_asynchronously(evaluator):
-            scores = await evaluator.ascore(example, processed)
-        else:
-            scores = await call_in_thread(threads, evaluator.score, example, processed)
-        if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
-            memory.keep(evaluator, scores)
-    return {} if scores is None else scores
-
-
-def _check_all(evaluators: Any) -> list[Evaluator]:
-    if not isinstance(evaluators, list | tuple):
-        evaluators = [evaluators]
-    built: list[Evaluator] = []
-    for each in evaluators:
-        built += build_evaluators(each) if isinstance(each, str) else [adapt_evaluator(each)]
-    return built
-
-
-def _refuse_repeats(evaluators: Sequence[Evaluator]) -> None:
-    owners: dict[str, str] = {}
-    for evaluator in evaluators:
-        for key in find_score_fields(evaluator) or ():
-            if key in owners:
-                raise ScoreClash(f"{owners[key]!r} and {evaluator.name!r} both emit the score {key!r}")
-            owners[key] = evaluator.name
-
-
-def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
-    if type(scores) is not dict and not isinstance(scores, Mapping):
-        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
-    own = judgement.scores
-    for key, value in scores.items():
-        if key in own:
-            raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")
-        number = value if type(value) is float else _number(value)
-        if math.isfinite(number):
-            own[key] = number
-        else:
-            judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
-    if not scores:
-        reason = scores.reason if isinstance(scores, Scores) else None
-        judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
-    if isinstance(scores, Scores):
-        judgement.transient |= scores.transient
-        if scores.details:
-            judgement.details[evaluator.name] = scores.details
-
-
-def _is_transient(scores: Mapping[str, float]) -> bool:
-    return isinstance(scores, Scores) and scores.transient
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan

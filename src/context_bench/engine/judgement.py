@@ -1,0 +1,132 @@
+"""Asks the evaluators of one row and collects their scores; one that fails leaves a reason in place of a score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from context_bench.engine.threads import call_in_thread, unwrap
+from context_bench.engine.tracebacks import list_frames
+from context_bench.errors import ScoreClash, UsageError, describe
+from context_bench.results import Scores
+from context_bench.traits import scores_asynchronously
+from context_bench.types import Evaluator, Example
+
+__all__ = ["Judgement", "Memory", "ask_at_once", "ask_slowly", "lacks_answer"]
+
+
+class Memory(Protocol):
+    """Remembers what slow evaluators said."""
+
+    def find(self, evaluator: Evaluator) -> Scores | None: ...
+
+    def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
+
+
+class Judgement:
+    """All scores of one row, with the reasons for those that are missing and the details to keep."""
+
+    __slots__ = ("details", "scores", "transient", "unscored")
+
+    def __init__(self) -> None:
+        self.transient = False
+        self.scores: dict[str, float] = {}
+        self.unscored: dict[str, str] = {}
+        self.details: dict[str, Any] = {}
+
+    def add_failure(self, evaluator: Evaluator, error: BaseException) -> None:
+        """Note that an evaluator gave no score, which another try may give."""
+        raised = unwrap(error)
+        self.unscored[evaluator.name] = describe(raised)
+        self.transient = True
+        if frames := list_frames(raised):
+            self.details[evaluator.name] = {"traceback": frames}
+
+
+def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, processed: Example) -> None:
+    """Ask one evaluator that answers at once."""
+    try:
+        scores = evaluator.score(example, processed)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, scores)
+
+
+def lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
+    """Whether an evaluator of answers is shown a context, which it then does not judge."""
+    if not _is_context(processed):
+        return False
+    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+    return True
+
+
+def _is_context(processed: Example) -> bool:
+    """Whether the response is nothing but the context that the system put out."""
+    return processed.get("context") is not None and processed.get("response") is processed["context"]
+
+
+async def ask_slowly(
+    judgement: Judgement,
+    evaluator: Evaluator,
+    example: Example,
+    processed: Example,
+    threads: Executor,
+    memory: Memory | None,
+) -> None:
+    """Ask one evaluator that waits or works long."""
+    try:
+        scores = await _score_slowly(evaluator, example, processed, threads, memory)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
+        judgement.add_failure(evaluator, error)
+    else:
+        _add(judgement, evaluator, scores)
+
+
+async def _score_slowly(
+    evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
+) -> Mapping[str, float]:
+    """Ask an evaluator that waits or works long, unless it is remembered what it said."""
+    scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
+    if scores is None:
+        if scores_asynchronously(evaluator):
+            scores = await evaluator.ascore(example, processed)
+        else:
+            scores = await call_in_thread(threads, evaluator.score, example, processed)
+        if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
+            memory.keep(evaluator, scores)
+    return {} if scores is None else scores
+
+
+def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
+    if type(scores) is not dict and not isinstance(scores, Mapping):
+        raise UsageError(f"evaluator {evaluator.name!r} returned {type(scores).__name__}; it must return a dict")
+    own = judgement.scores
+    for key, value in scores.items():
+        if key in own:
+            raise ScoreClash(f"the score {key!r} comes from two evaluators, one of them {evaluator.name!r}")
+        number = value if type(value) is float else _number(value)
+        if math.isfinite(number):
+            own[key] = number
+        else:
+            judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
+    if not scores:
+        reason = scores.reason if isinstance(scores, Scores) else None
+        judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
+    if isinstance(scores, Scores):
+        judgement.transient |= scores.transient
+        if scores.details:
+            judgement.details[evaluator.name] = scores.details
+
+
+def _is_transient(scores: Mapping[str, float]) -> bool:
+    return isinstance(scores, Scores) and scores.transient
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
