@@ -1,6 +1,7 @@
 # make demo    set up, then compare seven systems offline
 # make test    set up, then run the tests
 # make check   lint, format, types
+# make ray-test  the tests on a real Ray cluster, which it installs first
 # make docs    the docs site, in build/site; any warning fails it
 # make coverage  the tests, with the share of lines that they reach
 # make bench   speed, side by side with others, as ratios
@@ -17,7 +18,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 4
 VENDORS := kompact headroom
 
-.PHONY: demo test check format docs coverage hooks dist bench vendors system wheel-test clean
+.PHONY: demo test ray-test check format docs coverage hooks dist bench vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	$(BIN)/context-bench demo
@@ -25,6 +26,10 @@ demo: $(VENV)/core.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# One cluster of three nodes is enough for a machine, so these run one after the other.
+ray-test: $(VENV)/ray.stamp
+	$(BIN)/python -m pytest -m ray $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -40,7 +45,7 @@ docs: $(VENV)/dev.stamp
 
 # The floor is in pyproject.toml. It may only rise: tools/coverage_floor.py raises it to what was measured.
 coverage: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered -m 'not vendors' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term:skip-covered -m 'not vendors and not ray' $(PYTEST_ARGS)
 
 hooks: $(VENV)/dev.stamp
 	$(BIN)/pre-commit install
@@ -84,6 +89,10 @@ $(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirem
 	@$(PIP) uninstall --yes context-bench 2>/dev/null
 	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt -r requirements-project.txt
 	@touch $@ $(VENV)/core.stamp
+
+$(VENV)/ray.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e '.[ray]'
+	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp benchmarks/requirements.txt
 	$(PIP) install -c constraints.txt -r benchmarks/requirements.txt

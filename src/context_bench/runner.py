@@ -11,6 +11,7 @@ from typing import Any
 
 from context_bench.distribution import find_namesake
 from context_bench.engine.limits import Limits
+from context_bench.engine.placement import Engine
 from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.run_settings import Settings, plan_run
 from context_bench.engine.scoring import Scorer
@@ -49,6 +50,7 @@ def evaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    engine: str | Engine = "local",
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -88,6 +90,7 @@ def evaluate(
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
         margin: A difference of scores within it does not matter; 0.02 by default.
         aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
+        engine: Where the work is done: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -124,6 +127,7 @@ def evaluate(
             baseline=baseline,
             margin=margin,
             aa=aa,
+            engine=engine,
         )
     )
 
@@ -185,6 +189,7 @@ async def aevaluate(
     baseline: str | None = None,
     margin: float | None = None,
     aa: bool = False,
+    engine: str | Engine = "local",
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -212,6 +217,7 @@ async def aevaluate(
         baseline=baseline,
         margin=margin,
         aa=aa,
+        engine=engine,
     )
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)

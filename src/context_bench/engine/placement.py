@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from context_bench.engine.call import Caller, Outcome, call_several, is_endpoint
 from context_bench.engine.scheduler import Lane
@@ -55,6 +55,7 @@ class Placement(Protocol):
         """End what was opened for the run."""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """A way to place runs; `name` stands in the `config` of a result, and in no cache key."""
 
