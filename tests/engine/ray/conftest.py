@@ -23,7 +23,7 @@ def _insist(start: Callable[[], Any], tries: int = 4) -> Any:
     for left in reversed(range(tries)):
         try:
             return start()
-        except Exception as error:  # noqa: BLE001 - Ray raises no other type here
+        except Exception as error:
             if not left or "timed out during startup" not in str(error):
                 raise
     return None
@@ -43,7 +43,7 @@ def cluster() -> Iterator[Any]:
         for _ in range(2):
             _insist(lambda: made.add_node(**NODE))
         made.wait_for_nodes(timeout=120)
-        made.start_node = lambda: _insist(lambda: made.add_node(**NODE))
+        made.start_node = lambda **more: _insist(lambda: made.add_node(**NODE, **more))
         yield made
     finally:
         made.shutdown()

@@ -113,20 +113,6 @@ def test_a_driver_that_is_killed_is_resumed_from_its_store(cluster: Any, tmp_pat
         assert 60 <= len(server.chats) <= 60 + 2 * in_flight
 
 
-def test_a_rate_limit_holds_for_eight_workers_together(cluster: Any) -> None:
-    count, rate = 250, 50.0
-    with Server(completion("yes")) as server:
-        system = OpenAIProxy(server.url, name="served", max_rpm=60 * rate)
-        result = evaluate(
-            system, _examples(count), progress=False, max_workers=16, engine=RayEngine(cluster.address, workers=8)
-        )
-        moments = sorted(request.moment for request in server.chats)
-    assert len(moments) == count
-    assert all(row.error is None for row in result.rows)
-    seen = (count - 1) / (moments[-1] - moments[0])
-    assert seen <= 1.1 * rate
-
-
 def _wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():

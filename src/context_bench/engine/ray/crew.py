@@ -19,7 +19,7 @@ from context_bench.engine.ray.cluster import RayCluster
 from context_bench.engine.ray.parcels import Parcel, ParcelQueue, WorkerLost, pack_calls
 from context_bench.engine.ray.ray_worker import Call, Timed, Worker
 from context_bench.engine.ray.shipping import Parts
-from context_bench.errors import UsageError
+from context_bench.errors import ContextBenchError, UsageError
 
 __all__ = ["Crew", "Poisoned", "Refused"]
 
@@ -91,6 +91,8 @@ class Crew:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, self._cluster.lost_errors):
+                error = ContextBenchError(f"the Ray cluster cannot be reached any more: {error}")
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
@@ -265,7 +267,8 @@ class Crew:
     async def close(self, *, finish: bool) -> None:
         """End the workers; with `finish` their parts are told first."""
         self._closed = True
-        actors = [member.actor for member in self._members if member.node and not member.over]
+        # One that is still at something was stopped by the user, who does not want to wait for it.
+        actors = [member.actor for member in self._members if member.node and not member.over and not member.at]
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -59,7 +59,13 @@ class RayEngine:
                 _check_other_machines(systems)
             workers = self.workers if self.workers is not None else max_workers
             return RayPlacement(
-                cluster, systems, self.resources, workers, max_workers, lambda frames: _restore(frames, staged)
+                cluster,
+                systems,
+                self.resources,
+                workers,
+                self.workers or max(1, cluster.count_cpus()),
+                max_workers,
+                lambda frames: _restore(frames, staged),
             )
         except BaseException:
             cluster.close()

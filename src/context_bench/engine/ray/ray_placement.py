@@ -46,6 +46,7 @@ class RayPlacement:
         systems: Those of the run.
         resources: What a worker needs, whatever its systems say.
         workers: The most workers; None is as many as there is room for.
+        senders: The most processes that requests are sent from.
         max_workers: Requests in flight for each endpoint.
         restore_frames: Puts the user's own paths back into the frames of an exception.
     """
@@ -56,6 +57,7 @@ class RayPlacement:
         systems: Sequence[System],
         resources: Mapping[str, float],
         workers: int | None,
+        senders: int,
         max_workers: int | None,
         restore_frames: Callable[[list[str]], list[str]],
     ) -> None:
@@ -80,11 +82,11 @@ class RayPlacement:
             lane.systems = [(order[id(system)], system) for _, system in lane.systems]
         for crew in self._crews.values():
             self._refuse_homeless(crew)
+        for crew in self._crews.values():
             crew.open()
         in_flight = sum(lane.slots for lane in self.lanes if not lane.here) or max_workers or 8
-        self._count = workers or max(1, cluster.count_cpus())
-        self.max_judging = _JUDGED_AT_ONCE * self._count
-        self._transport = RemoteTransport(cluster, min(in_flight, self._count))
+        self.max_judging = _JUDGED_AT_ONCE * senders
+        self._transport = RemoteTransport(cluster, min(in_flight, senders))
         share_transport(self._transport)
 
     def _find_crew(self, part: Any) -> Crew:
