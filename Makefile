@@ -1,6 +1,7 @@
 # make demo    set up, then compare seven systems offline; ends with the path of the report
 # make test    set up, then run the tests
 # make check   lint, format, types
+# make ray-test  the tests on a real Ray cluster, which it installs first
 # make docs    the docs site, in build/site; any warning fails it
 # make coverage  the tests, with the share of lines that they reach
 # make pictures  the pictures of the README, from a run that was recorded (docs/images/run.json)
@@ -19,7 +20,7 @@ WORKERS ?= 4
 VENDORS := kompact headroom
 MEMORY_VENDORS := mem0 graphiti langmem
 
-.PHONY: demo test check format docs pictures coverage hooks dist bench vendors memory-vendors system wheel-test clean
+.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
@@ -27,6 +28,10 @@ demo: $(VENV)/core.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# One cluster of three nodes is enough for a machine, so these run one after the other.
+ray-test: $(VENV)/ray.stamp
+	$(BIN)/python -m pytest -m ray $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -97,6 +102,10 @@ $(VENV)/dev.stamp: $(VENV)/created.stamp pyproject.toml constraints.txt requirem
 	@$(PIP) uninstall --yes context-bench 2>/dev/null
 	$(PIP) install -c constraints.txt -e '.[all]' -r requirements-dev.txt -r requirements-project.txt
 	@touch $@ $(VENV)/core.stamp
+
+$(VENV)/ray.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e '.[ray]'
+	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp benchmarks/requirements.txt
 	$(PIP) install -c constraints.txt -r benchmarks/requirements.txt

@@ -15,6 +15,8 @@ from context_bench._version import __version__
 
 if TYPE_CHECKING:
     from context_bench.engine.limits import Limits
+    from context_bench.engine.placement import Engine
+    from context_bench.engine.ray.ray_engine import RayEngine
     from context_bench.engine.scoring import Scorer
     from context_bench.errors import (
         BadOutput,
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "engine.limits": ("Limits",),
+    "engine.placement": ("Engine",),
+    "engine.ray.ray_engine": ("RayEngine",),
     "engine.scoring": ("Scorer",),
     "errors": (
         "BadOutput",
@@ -141,6 +145,7 @@ __all__ = [
     "Control",
     "DataError",
     "Dataset",
+    "Engine",
     "EvalResult",
     "EvalRow",
     "Evaluator",
@@ -157,6 +162,7 @@ __all__ = [
     "OpenAIProxy",
     "Price",
     "Prices",
+    "RayEngine",
     "Reporter",
     "RequestFailed",
     "ScoreClash",

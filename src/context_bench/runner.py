@@ -12,6 +12,8 @@ from typing import Any
 from context_bench.distribution import find_namesake
 from context_bench.engine.arguments import check_run_arguments
 from context_bench.engine.limits import Limits
+from context_bench.engine.placement import Engine
+from context_bench.engine.ray.ray_engine import find_engine
 from context_bench.engine.record import execute_plan, run_with_store
 from context_bench.engine.run_settings import Settings, plan_run
 from context_bench.engine.scoring import Scorer
@@ -55,6 +57,7 @@ def evaluate(
     aa: bool = False,
     stop_when_decided: bool = False,
     seed: int = 0,
+    engine: str | Engine = "local",
 ) -> EvalResult:
     """Run every system on every example, score what comes back, and summarise.
 
@@ -97,6 +100,7 @@ def evaluate(
         stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
             order: all of them are read before the run. `config["looks"]` says what was not run.
         seed: For that order.
+        engine: Where the work is done: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
 
     Raises:
@@ -135,6 +139,7 @@ def evaluate(
             aa=aa,
             stop_when_decided=stop_when_decided,
             seed=seed,
+            engine=engine,
         )
     )
 
@@ -198,6 +203,7 @@ async def aevaluate(
     aa: bool = False,
     stop_when_decided: bool = False,
     seed: int = 0,
+    engine: str | Engine = "local",
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
     if namesake := find_namesake():
@@ -227,9 +233,11 @@ async def aevaluate(
         aa=aa,
         stop_when_decided=stop_when_decided,
         seed=seed,
+        engine=engine,
     )
     check_run_arguments({**vars(settings), "cache_dir": cache_dir, "store": store, "reuse": reuse})
     if _are_memories(systems):
+        find_engine(engine).check(systems, debug=debug)
         # It stands above this module, and comes back here with systems that ask the memories.
         run = import_object("context_bench.memory.evaluation:aevaluate_memory")
         return await run(**vars(settings), cache_dir=cache_dir, store=store, reuse=reuse)  # type: ignore[no-any-return]

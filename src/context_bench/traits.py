@@ -33,6 +33,7 @@ __all__ = [
     "find_model",
     "find_parts",
     "find_prepare",
+    "find_resources",
     "find_score_field",
     "find_score_fields",
     "find_secrets",
@@ -50,6 +51,7 @@ __all__ = [
     "read_notes",
     "read_unmeasured",
     "reference_traits",
+    "remembers",
     "scores_asynchronously",
     "sends_elsewhere",
     "system_traits",
@@ -81,6 +83,7 @@ class SystemTraits:
         stop_reason: Why nothing more needs to be sent after this failure or answer, or None.
         report: What is to be said of the run beside its rows, given a tokenizer.
         list_unmatched: Requests that its tap saw and that belong to no example.
+        place_compressor: Takes what runs the first of its parts elsewhere, or None to run it here again.
     """
 
     own_client: bool = False
@@ -96,6 +99,7 @@ class SystemTraits:
     stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
     list_unmatched: Callable[[], Sequence[Any]] | None = None
+    place_compressor: Callable[[Any], None] | None = None
 
 
 @dataclass(slots=True)
@@ -252,6 +256,20 @@ def find_model(system: Any) -> str | None:
 def asks_model(system: Any) -> bool:
     """Whether a system asks a model, so that its requests have a price."""
     return find_model(system) is not None or system_traits(system).asks_model
+
+
+def find_resources(part: Any) -> dict[str, float]:
+    """Return what a worker of a cluster needs for a part, where it says: numbers by the names that Ray has for them."""
+    found = getattr(part, "resources", None)
+    if not isinstance(found, Mapping):
+        return {}
+    known = all(isinstance(key, str) and isinstance(value, int | float) for key, value in found.items())
+    return dict(found) if known else {}
+
+
+def remembers(part: Any) -> bool:
+    """Whether a part is a memory system: it takes conversations in, and answers from them later."""
+    return all(callable(getattr(part, method, None)) for method in ("ingest", "query"))
 
 
 def find_prepare(part: Any) -> Callable[[], Any] | None:

@@ -40,6 +40,7 @@ class System(Protocol):
         sends_elsewhere: True when it sends its prompt to a server and returns the answer alone, so that its output
             tokens say nothing about compression.
         model: A text: the model that it asks, by which `prices` finds the cost of its `api_usage`.
+        resources: Numbers by name, such as `{"num_gpus": 1, "num_cpus": 2}`: what a worker of a cluster needs for it.
     """
 
     @property

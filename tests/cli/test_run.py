@@ -131,6 +131,7 @@ VALUES: dict[str, Any] = {
     "max-cost": 100.0,
     "max-total-tokens": 1_000_000,
     "no-preflight": True,
+    "engine": "local",
     "cache-dir": "store",
     "resume": True,
     "fresh": False,
@@ -178,6 +179,8 @@ def answering(request: Any) -> Any:
 
 
 TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "sweep", "vendor", "controls"}
+RAY_FLAGS = {"ray-address", "system-resources"}
+"""They need a cluster: tests/engine/ray."""
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
 
@@ -196,7 +199,7 @@ def test_a_tap_by_a_file(run: Run) -> None:
 
 
 def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_parser().flags.keys() == VALUES.keys() | TAP_FLAGS, "a new flag wants a value here"
+    assert run_parser().flags.keys() == VALUES.keys() | TAP_FLAGS | RAY_FLAGS, "a new flag wants a value here"
     monkeypatch.setenv("MY_KEY", KEY)
     (tmp_path / "plugin.py").write_text(PLUGIN)
     (tmp_path / "prices.toml").write_text("[m-1]\ninput = 1\noutput = 2\n")

@@ -229,6 +229,7 @@ def _evaluate(
             aa=options.aa,
             stop_when_decided=options.stop_when_decided,
             seed=options.seed,
+            engine=_build_engine(options),
             config={
                 "command": options.command,
                 "threshold_given": options.threshold is not None,
@@ -242,6 +243,20 @@ def _evaluate(
                 **comparing.record,
             },
         )
+
+
+def _build_engine(options: RunOptions) -> Any:
+    """Build what says where the run is done."""
+    from context_bench.errors import UsageError
+
+    if options.engine == "ray":
+        from context_bench.engine.ray.ray_engine import RayEngine
+
+        return RayEngine(options.ray_address, options.system_resources)
+    for flag, value in (("--ray-address", options.ray_address), ("--system-resources", options.system_resources)):
+        if value is not None:
+            raise UsageError(f"{flag} is for a cluster: add --engine ray")
+    return options.engine
 
 
 def _list_models(systems: Sequence[Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = [
     *("amount", "condition", "count", "error_limit", "integer", "number", "page", "port_number", "positive"),
-    "temperature",
+    *("resources", "temperature"),
 ]
 
 
@@ -57,6 +57,17 @@ def number(text: str) -> float:
 def temperature(text: str) -> float | None:
     """Read a number of at least 0, or `none` to leave it to the server."""
     return None if text.lower() == "none" else float(_number(text, 0, float, "a number of at least 0, or none"))
+
+
+def resources(text: str) -> dict[str, float]:
+    """Read `NAME=N,...`, what a worker of a cluster needs."""
+    found: dict[str, float] = {}
+    for item in text.split(","):
+        key, equals, value = item.partition("=")
+        if not key.strip() or not equals:
+            raise argparse.ArgumentTypeError(f"must be NAME=N,... such as num_gpus=1,num_cpus=2 (got {text!r})")
+        found[key.strip()] = float(_number(value, 0, float, "NAME=N,... with numbers of at least 0"))
+    return found
 
 
 def error_limit(text: str) -> str:

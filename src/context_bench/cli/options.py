@@ -150,6 +150,10 @@ class RunOptions:
     max_cost: float | None
     max_total_tokens: int | None
     no_preflight: bool
+    # where it runs
+    engine: str
+    ray_address: str | None
+    system_resources: dict[str, float] | None
     # what is kept, and what comes out
     cache_dir: str | None
     resume: bool

@@ -6,7 +6,17 @@ import argparse
 from typing import Any, NoReturn
 
 from context_bench._version import __version__
-from context_bench.cli.flag_types import amount, count, error_limit, integer, number, page, positive, temperature
+from context_bench.cli.flag_types import (
+    amount,
+    count,
+    error_limit,
+    integer,
+    number,
+    page,
+    positive,
+    resources,
+    temperature,
+)
 from context_bench.cli.flags import (
     add_answerers,
     add_data,
@@ -84,6 +94,7 @@ def run_parser() -> RunParser:
     add_judge(parser.add_argument_group("who judges"))
     _add_scoring(parser.add_argument_group("how it is scored"))
     _add_limits(parser.add_argument_group("limits"))
+    _add_engine(parser.add_argument_group("where it runs"))
     add_store(parser.add_argument_group("what is kept"), reuse=True)
     _add_output(parser.add_argument_group("what comes out"))
     add_gate(parser.add_argument_group("a gate for CI"))
@@ -285,6 +296,28 @@ def _add_limits(group: Any) -> None:
         action="store_true",
         help="keep sending to a system whose first request failed for a reason that all others share (wrong key, "
         "model or path)",
+    )
+
+
+def _add_engine(group: Any) -> None:
+    add = group.add_argument
+    add(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="run systems and slow evaluators here, or on the workers of a Ray cluster (default: %(default)s)",
+    )
+    add(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="the cluster of --engine ray (default: RAY_ADDRESS, else one is started on this machine for the run)",
+    )
+    add(
+        "--system-resources",
+        type=resources,
+        metavar="NAME=N,...",
+        help="what each worker of --engine ray needs, such as num_gpus=1,num_cpus=2 (default: what the system "
+        "declares, else one CPU)",
     )
 
 

@@ -84,18 +84,19 @@ class Caller:
         clock: Tells seconds.
 
     Attributes:
-        is_endpoint: Whether the system is asynchronous, as one that waits for a server is.
+        works_elsewhere: Whether its work is done by a server that it waits for: what we do meanwhile does not compete
+            with it.
     """
 
     def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
         self._system, self._threads, self._clock = system, threads, clock
-        self.is_endpoint = is_endpoint(system)
+        self.works_elsewhere = is_endpoint(system)
         self._own = system_traits(system).own_client
-        self._answers_turns = can_await_turns(system) if self.is_endpoint else can_answer_turns(system)
+        self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)
 
     async def call(self, example: Example) -> Outcome:
         """Call the system on a copy of the example; never raises for what the system does."""
-        if not self.is_endpoint:
+        if not self.works_elsewhere:
             outcome: Outcome = await call_in_thread(self._threads, self.call_here, example)
             return outcome
         system, outcome = self._system, Outcome()
@@ -149,9 +150,9 @@ class Caller:
             outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
 
 
-def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome]) -> None:
-    """Make as many of the calls as fit into a millisecond, at least one, and append their outcomes."""
-    end = time.perf_counter() + _MOMENT
+def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome], seconds: float = _MOMENT) -> None:
+    """Make as many of the calls as fit into that time, at least one, and append their outcomes."""
+    end = time.perf_counter() + seconds
     for caller, example in calls:
         outcomes.append(caller.call_here(example))
         if time.perf_counter() > end:

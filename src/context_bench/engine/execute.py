@@ -16,20 +16,20 @@ from typing import Any
 
 from context_bench.comparison import choose_baseline, find_empty_score, read_value
 from context_bench.engine.budget import Budget
-from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.call import Outcome
 from context_bench.engine.decisions import Decisions
 from context_bench.engine.finish import finish_parts, prepare_parts
 from context_bench.engine.jobs import Job
 from context_bench.engine.limits import Limits
 from context_bench.engine.look_order import LookOrder
 from context_bench.engine.pipeline import Done, Pipeline
+from context_bench.engine.placement import Engine, LocalEngine
 from context_bench.engine.preflight import Preflight
 from context_bench.engine.progress import Progress
 from context_bench.engine.recorder import Recorder
 from context_bench.engine.rows import RowMaker
-from context_bench.engine.scheduler import Feed, Lane, run_lanes
+from context_bench.engine.scheduler import Feed, run_lanes
 from context_bench.engine.scoring import Scorer
-from context_bench.engine.threads import Threads
 from context_bench.engine.tracebacks import find_bug
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices
@@ -79,6 +79,7 @@ class Plan:
     margin: float | None = None
     controls: Sequence[str] = ()
     twin: str | None = None
+    engine: Engine = field(default_factory=LocalEngine)
     order: LookOrder | None = None
     """Stops each system when its verdict is settled, by looks at the examples in this order."""
 
@@ -220,10 +221,10 @@ class Run:
     async def execute(self, examples: Iterator[Example]) -> None:
         """Work until the examples end, a limit is reached, or the user stops it."""
         plan = self._plan
-        lanes = _lanes(plan.systems, plan.max_workers)
+        placement = await plan.engine.open(plan.systems, plan.scorer.chosen, plan.max_workers)
+        lanes = placement.lanes
         slots = max(lane.slots for lane in lanes)
         careful = self._limited or self._decisions is not None  # so that the run can stop after any example
-        threads = Threads(slots, "context-bench-system")
         scorer = plan.scorer
         maker = RowMaker(
             plan.count,
@@ -237,7 +238,7 @@ class Run:
         if plan.limits.limits_spending:
             self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
         pipeline = Pipeline(
-            plan.scorer, maker, self._take, self._recorder, threads, budget=self._budget, together=together
+            plan.scorer, maker, self._take, self._recorder, placement, budget=self._budget, together=together
         )
         self._feed = feed = Feed(examples, lanes, self._width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, self._drop_failed)
@@ -246,7 +247,7 @@ class Run:
         plan.progress.start()
         try:
             with _interrupts(self._interrupt):
-                parts = (*plan.systems, *plan.scorer.chosen)
+                parts = placement.choose_local([*plan.systems, *plan.scorer.chosen])
                 try:
                     with _fewer_collections():
                         await prepare_parts(parts)
@@ -266,7 +267,7 @@ class Run:
         except Exception as error:  # noqa: BLE001 - the caller raises it, with the rows that there are
             self.failure = error
         finally:
-            threads.shutdown(cancel_futures=True)
+            await placement.close()
             await leave_shared_transport()
             plan.progress.close()
         self.error = feed.error
@@ -331,20 +332,6 @@ class Run:
         self._plan.progress.close()
         print("context-bench: finishing what is in flight; Ctrl-C again stops now", file=sys.stderr)
         self.stop("interrupted")
-
-
-def _lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
-    """Make a lane for each endpoint, and one for all systems whose work is done on this machine."""
-    lanes: list[Lane] = []
-    here = Lane(max_workers or 1)
-    for place, system in enumerate(systems):
-        traits = system_traits(system)
-        if is_endpoint(system) and not traits.takes_turns:
-            lanes.append(Lane(max_workers or traits.max_workers or 1, [(place, system)]))
-        else:
-            here.systems.append((place, system))
-    here.here = not any(is_endpoint(system) for _, system in here.systems)
-    return [*lanes, here] if here.systems else lanes
 
 
 @contextmanager

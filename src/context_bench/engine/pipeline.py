@@ -14,14 +14,15 @@ from concurrent.futures import Executor
 
 from context_bench.engine.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
 from context_bench.engine.budget import Budget
-from context_bench.engine.call import Caller, Outcome, call_several
+from context_bench.engine.call import Outcome
 from context_bench.engine.free_memory import FreeMemory
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.judgement import Judgement
+from context_bench.engine.placement import Placement, SystemCaller
 from context_bench.engine.recorder import Recorder, ScoreMemory
 from context_bench.engine.rows import RowMaker
 from context_bench.engine.scoring import Scorer
-from context_bench.engine.threads import Threads, call_beside, call_in_thread
+from context_bench.engine.threads import Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.results import EvalRow
 from context_bench.types import System
@@ -52,7 +53,7 @@ class Pipeline:
         maker: Makes the rows.
         emit: Takes finished rows.
         recorder: Finds and keeps results; None keeps nothing.
-        threads: For systems that are not asynchronous.
+        placement: Says where systems and slow evaluators run.
         budget: Admits requests; None admits all.
         together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
             its worker is sent, unless that takes a slow evaluator.
@@ -64,23 +65,23 @@ class Pipeline:
         maker: RowMaker,
         emit: Emit,
         recorder: Recorder | None,
-        threads: Executor,
+        placement: Placement,
         *,
         budget: Budget | None = None,
         together: int = MAX_BATCH,
     ) -> None:
         self._budget = budget
         self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
-        self._threads = threads
+        self._placement = placement
         self._looks_up = recorder is not None and recorder.looks_up
-        self._callers: dict[int, Caller] = {}
+        self._callers: dict[int, SystemCaller] = {}
         self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
         cores = os.cpu_count() or 1
-        self._slow_threads = Threads(cores, "context-bench-score")
+        self._slow_threads = placement.open_scoring()
         self._count_threads = Threads(cores, "context-bench-count")
         self._long_threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
         self._memory = FreeMemory(self._long_threads)
-        self._room = asyncio.Semaphore(8 * cores)
+        self._room = asyncio.Semaphore(placement.max_judging)
         self._later: set[asyncio.Task[None]] = set()
         self._work: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
@@ -156,8 +157,8 @@ class Pipeline:
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
-        calls = [(self._caller(job.system), job.item.example) for job in asked]
-        calling = asyncio.ensure_future(call_in_thread(self._threads, call_several, calls, said))
+        calls = [(job.system, job.item.example) for job in asked]
+        calling = asyncio.ensure_future(self._placement.call_several(calls, said))
         # One of them may take its time, or hang: what the others returned does not wait for it.
         fresh = [(job, outcome) for job, outcome in zip(jobs, known) if outcome is not None]
         taken, pause = 0, MAX_BATCH_DELAY
@@ -165,7 +166,11 @@ class Pipeline:
             await asyncio.wait((calling,), timeout=pause)
             over = calling.done()
             answers = list(zip(asked, said))
-            await self._take_several([*fresh, *answers[taken:]])
+            fresh += answers[taken:]
+            for first in range(0, len(fresh), MAX_BATCH):
+                if first:
+                    await asyncio.sleep(0)  # a task of a cluster may bring thousands
+                await self._take_several(fresh[first : first + MAX_BATCH])
             fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
             if over:
                 break
@@ -192,18 +197,18 @@ class Pipeline:
         if self._budget is not None and not await self._budget.reserve(job, self._long_threads):
             return None
         item, caller = job.item, self._caller(job.system)
-        if item.is_long and item.tokens is None and item.counting is None and caller.is_endpoint:
+        if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
             item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
         outcome = await caller.call(item.example)
         if self._budget is not None:
             await self._budget.land(job, outcome, self._long_threads)
         return outcome
 
-    def _caller(self, system: System) -> Caller:
+    def _caller(self, system: System) -> SystemCaller:
         """Return what calls a system, which is made once."""
         caller = self._callers.get(id(system))
         if caller is None:
-            caller = self._callers[id(system)] = Caller(system, self._threads)
+            caller = self._callers[id(system)] = self._placement.make_caller(system)
         return caller
 
     def _count(self, item: Item) -> None:
@@ -219,7 +224,7 @@ class Pipeline:
             await asyncio.wrap_future(counting)
         if self._takes_long(job, outcome):
             await self._judge_beside(job, outcome)
-        elif self._batch.limit > 1 and self._caller(job.system).is_endpoint:
+        elif self._batch.limit > 1 and self._caller(job.system).works_elsewhere:
             self._batch.add((job, outcome))
         else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
             self._complete([(job, outcome)])
@@ -288,7 +293,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not self._caller(job.system).is_endpoint:
+        elif not self._caller(job.system).works_elsewhere:
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()

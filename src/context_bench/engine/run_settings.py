@@ -15,7 +15,9 @@ from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
 from context_bench.engine.look_order import LookOrder, order_for_looks
+from context_bench.engine.placement import Engine
 from context_bench.engine.progress import Progress
+from context_bench.engine.ray.ray_engine import find_engine
 from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
@@ -71,6 +73,7 @@ class Settings:
     aa: bool = False
     stop_when_decided: bool = False
     seed: int = 0
+    engine: str | Engine = "local"
 
 
 def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
@@ -80,6 +83,8 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
         UsageError: Something cannot be right.
         DataError: A dataset that can check itself found an example that cannot be used.
     """
+    engine = find_engine(settings.engine)
+    engine.check(settings.systems, debug=settings.debug)
     systems = _build_systems(settings.systems)
     examples, datasets = gather_datasets(settings.dataset, settings.max_examples)
     scorer = _make_scorer(settings)
@@ -91,6 +96,7 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
         metrics = _default_metrics(systems, scorer, datasets, settings.threshold, settings.repeats)
     metrics = _check_metrics(metrics, keep_rows=settings.keep_rows)
     plan = _make_plan(settings, systems, scorer, metrics, examples)
+    plan.engine = engine
     source = read_examples(examples, settings.max_examples)
     if settings.stop_when_decided:
         plan.order = _draw_order(plan, source, settings.seed)
@@ -169,6 +175,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "sends_elsewhere": [each.name for each in plan.systems if sends_elsewhere(each)],
         "metrics": [describe_metric(metric) for metric in plan.metrics],
         "score_field": plan.score_field,
+        "engine": plan.engine.name,
         "max_workers": plan.max_workers,
         "repeats": plan.repeats,
         "baseline": plan.list_competing()[0],

@@ -33,13 +33,14 @@ class Lane:
 
     Attributes:
         here: Whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is
-            how many, as long as they are done quickly.
+            how many, as long as they are done quickly, and `max_quota` the most.
     """
 
     slots: int
     systems: list[tuple[int, System]] = field(default_factory=list)
     here: bool = False
     quota: int = 1
+    max_quota: int = MAX_QUOTA
     position: int = 0
     pending: deque[Job] = field(default_factory=deque)
 
@@ -200,7 +201,7 @@ async def run_lanes(
                 feed.give_back(lane, left)
                 lane.quota = max(1, len(jobs) - len(left))
             elif len(jobs) == lane.quota:
-                lane.quota = min(2 * lane.quota, MAX_QUOTA)
+                lane.quota = min(2 * lane.quota, lane.max_quota)
 
     tasks = [asyncio.ensure_future(slot(lane)) for lane in lanes for _ in range(lane.slots)]
     try:

@@ -45,6 +45,14 @@ class CodeExecution:
         self.timeout = timeout
         self.sandbox = sandbox
 
+    def explain_refusal(self) -> str | None:
+        """Say why no program is run on this machine; None where the sandbox is there."""
+        try:
+            find_isolation(self.sandbox)
+        except UsageError as error:
+            return str(error)
+        return None
+
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Run the program against the example's tests; `details["reason"]` says why it failed."""
         try:
@@ -56,11 +64,9 @@ class CodeExecution:
         blocks = find_code_blocks(split_reasoning(response_text(processed))[0])
         if not blocks:
             return _make_failure("no code in the reply")
-        try:
-            isolation = find_isolation(self.sandbox)
-        except UsageError as error:
-            return Scores(reason=str(error))
-        verdict = run(task, blocks, isolation, self.timeout)
+        if (refusal := self.explain_refusal()) is not None:
+            return Scores(reason=refusal)
+        verdict = run(task, blocks, find_isolation(self.sandbox), self.timeout)
         if verdict.passed is None:
             return Scores(reason=verdict.reason)
         return Scores({"pass_at_1": 1.0}) if verdict.passed else _make_failure(verdict.reason)

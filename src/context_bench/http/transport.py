@@ -298,6 +298,11 @@ def _open_shared(loop: asyncio.AbstractEventLoop) -> Transport:
     return transport
 
 
+def share_transport(transport: Any) -> None:
+    """Let the running event loop send by another transport, unless it has one: of a cluster, for example."""
+    _transports.setdefault(asyncio.get_running_loop(), transport)
+
+
 def join_shared_transport() -> None:
     """Say that a run uses the connections of the running event loop: two runs may share one loop."""
     get_shared_transport().runs += 1

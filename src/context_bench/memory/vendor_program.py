@@ -195,7 +195,11 @@ class GraphitiMemory(Memory):
     def retrieve(self, question: str, k: int, user: str | None) -> list[dict[str, Any]]:
         groups = [self._choose_group(user)]
         edges = self._loop.run_until_complete(self._graph.search(question, group_ids=groups, num_results=k))
-        return [{"text": _render_edge(edge), "ids": self._find_ids(edge)} for edge in edges]
+        # It gives a rank and no score.
+        return [
+            {"text": _render_edge(edge), "ids": self._find_ids(edge), "score": 1 / rank}
+            for rank, edge in enumerate(edges, 1)
+        ]
 
     def memories(self, user: str | None) -> list[str]:
         """List the facts of the graph."""

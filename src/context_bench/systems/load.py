@@ -10,6 +10,7 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.refs import Ref, call_with, check_parameters, parse, resolve
 from context_bench.systems.adapt import adapt, rename_system
+from context_bench.systems.recipes import note_recipe
 from context_bench.text.masking import mask_reference
 from context_bench.traits import reference_traits
 from context_bench.types import System
@@ -31,7 +32,10 @@ def _build(ref: Ref, found: Any, seed: int | None) -> Any:
         if seed is not None and "seed" in inspect.signature(found).parameters:
             ref = Ref(ref.text, ref.target, ref.argument, {"seed": seed, **ref.parameters})
         traits = reference_traits(found)
-        return call_with(found, ref, None if traits is None else traits.argument)
+        argument = None if traits is None else traits.argument
+        system = call_with(found, ref, argument)
+        note_recipe(system, found, check_parameters(found, ref, argument))
+        return system
     if isinstance(found, System):
         if ref.parameters or ref.argument:
             raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")

@@ -7,7 +7,8 @@ import copy
 import inspect
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
@@ -29,6 +30,12 @@ from context_bench.traits import (
 from context_bench.types import Example
 
 __all__ = ["WithReader"]
+
+Compress = Callable[[Example], Awaitable[tuple[Any, float, float]]]
+"""Gives what a compressor made, and when it began and ended by `time.perf_counter`."""
+
+_elsewhere: weakref.WeakKeyDictionary[WithReader, Compress] = weakref.WeakKeyDictionary()
+"""Compressors that run on workers, by their readers. Where one runs is no part of the state of the object."""
 
 
 class WithReader:
@@ -69,7 +76,15 @@ class WithReader:
             request_body=reader.request_body,
             list_requests=self.list_requests,
             stop_reason=reader.stop_reason,
+            place_compressor=self._place_compressor,
         )
+
+    def _place_compressor(self, compress: Compress | None) -> None:
+        """Have the compressor run elsewhere from now on; None runs it here again."""
+        if compress is None:
+            _elsewhere.pop(self, None)
+        else:
+            _elsewhere[self] = compress
 
     @property
     def reads_gold(self) -> bool:
@@ -92,8 +107,11 @@ class WithReader:
     async def aprocess(self, example: Example) -> Example:
         """Compress, then ask."""
         asked = time.perf_counter()
-        loop = asyncio.get_running_loop()
-        made, started, ended = await loop.run_in_executor(None, self._compress, copy.deepcopy(example))
+        given, compress = copy.deepcopy(example), _elsewhere.get(self)
+        if compress is not None:
+            made, started, ended = await compress(given)
+        else:
+            made, started, ended = await asyncio.get_running_loop().run_in_executor(None, self._compress, given)
         processed = _check_prompt(drop_echo(made), example, self.compressor.name)
         own = processed.pop("metadata", None)
         result = await ask(self.reader, merge(example, processed))

@@ -1,0 +1,193 @@
+"""The connection to a Ray cluster: opened for a run, told of nodes that come and go, closed afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from context_bench.errors import MissingExtra, UsageError
+
+__all__ = ["Node", "RayCluster"]
+
+_PATIENCE = 2.0
+"""Seconds in which the cluster finds out that a node is gone."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that is there: its id, its address, and what it has in all."""
+
+    id: str
+    address: str
+    resources: Mapping[str, float]
+
+    def has_room(self, taken: Mapping[str, float], need: Mapping[str, float]) -> bool:
+        """Whether a worker fits beside what was taken."""
+        return all(self.resources.get(key, 0.0) - taken.get(key, 0.0) >= value - 1e-9 for key, value in need.items())
+
+
+class _Claim(Protocol):
+    resources: dict[str, float]
+    most: int | None
+
+
+class RayCluster:
+    """A cluster that is running already, or one of this machine alone that is started and stopped.
+
+    Args:
+        address: Of the cluster; None takes the one that `RAY_ADDRESS` names, and starts one where it names none.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
+        self._ours = False
+        self._claims: list[_Claim] = []
+
+    def open(self, modules: Sequence[str]) -> None:
+        """Connect, and bring modules to every worker.
+
+        Raises:
+            MissingExtra: Ray is not installed.
+            UsageError: There is no such cluster.
+        """
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtra("--engine ray", "ray") from error
+        exceptions = ray.exceptions
+        self._ray = ray
+        self.lost_errors: type[Exception] = exceptions.RayError
+        self.task_error: type[Any] = exceptions.RayTaskError
+        self._deaths = (exceptions.ActorDiedError, exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
+        if ray.is_initialized():
+            return  # the caller's own connection, with the caller's own environment
+        address = self._address or os.environ.get("RAY_ADDRESS") or "local"
+        local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
+        try:
+            logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell where it connects
+            with _same_signals():
+                ray.init(
+                    address,
+                    runtime_env={"py_modules": list(modules)},
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    **local,
+                )
+        except Exception as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UsageError(f"no Ray cluster could be reached at {address!r}: {said}") from error
+        self._ours = True
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here is stopped."""
+        if self._ours:
+            self._ray.shutdown()
+            self._ours = False
+
+    def list_nodes(self) -> list[Node]:
+        """List the nodes that are there."""
+        return [
+            Node(each["NodeID"], each["NodeManagerAddress"], each["Resources"])
+            for each in self._ray.nodes()
+            if each["Alive"]
+        ]
+
+    @cached_property
+    def own_address(self) -> str:
+        """The address of this machine within the cluster."""
+        here = self._ray.get_runtime_context().get_node_id()
+        return next((node.address for node in self.list_nodes() if node.id == here), "")
+
+    def has_other_machines(self) -> bool:
+        """Whether some node is on another machine."""
+        return len({node.address for node in self.list_nodes()} | {self.own_address}) > 1
+
+    def count_cpus(self) -> int:
+        """Count the CPUs of all nodes."""
+        return int(sum(node.resources.get("CPU", 0.0) for node in self.list_nodes()))
+
+    def claim(self, crew: _Claim) -> None:
+        """Reserve a share of the places for a crew."""
+        self._claims.append(crew)
+
+    def count_places(self, crew: _Claim) -> int:
+        """Count the workers that a crew may have: the crews take turns, so that none is left with nothing."""
+        counts = dict.fromkeys(map(id, self._claims), 0)
+        nodes = self.list_nodes()
+        taken: dict[str, dict[str, float]] = {node.id: {} for node in nodes}
+        growing = list(self._claims)
+        while growing:
+            for each in list(growing):
+                need = _name_resources(each.resources)
+                node = next((node for node in nodes if node.has_room(taken[node.id], need)), None)
+                if node is None or counts[id(each)] >= (math.inf if each.most is None else each.most):
+                    growing.remove(each)
+                    continue
+                counts[id(each)] += 1
+                for key, value in need.items():
+                    taken[node.id][key] = taken[node.id].get(key, 0.0) + value
+        return counts[id(crew)]
+
+    def make_actor(self, kind: type, resources: Mapping[str, float], concurrency: int | None = None) -> Any:
+        """Start an actor wherever there is room for it."""
+        usual = {key: value for key, value in resources.items() if key in ("num_cpus", "num_gpus", "memory")}
+        custom = {key: value for key, value in resources.items() if key not in usual}
+        more: dict[str, Any] = {"max_concurrency": concurrency} if concurrency else {}
+        return (
+            self._ray.remote(kind)
+            .options(**{"num_cpus": 0, **usual}, resources=custom, max_restarts=0, scheduling_strategy="SPREAD", **more)
+            .remote()
+        )
+
+    def kill(self, actor: Any) -> None:
+        """End an actor."""
+        self._ray.kill(actor)
+
+    async def has_left(self, actor: Any, node: str, error: BaseException) -> bool:
+        """Whether a worker was lost with its node or its connection, and not by what it was doing."""
+        for _ in range(20):
+            if not isinstance(error, self._ray.exceptions.ActorUnavailableError):
+                break
+            try:  # the connection broke first; soon the cluster will know why
+                await asyncio.wait_for(actor.find_node.remote(), 30.0)
+                return True
+            except (self.lost_errors, asyncio.TimeoutError) as again:
+                error = again
+            await asyncio.sleep(0.5)
+        if not isinstance(error, self._deaths) or "node has died" in str(error) or "node died" in str(error):
+            return True
+        for _ in range(10):
+            if not any(each.id == node for each in self.list_nodes()):
+                return True
+            await asyncio.sleep(_PATIENCE / 10)
+        return False
+
+
+def _name_resources(resources: Mapping[str, float]) -> dict[str, float]:
+    """Name the resources of an actor as a node names what it has."""
+    names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    return {names.get(key, key): value for key, value in resources.items() if value}
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Keep the handlers of signals: Ray sets one of its own for SIGTERM, and the run has another use for it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)

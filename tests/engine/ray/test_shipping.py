@@ -1,0 +1,27 @@
+"""The code that parts are made of, as it is brought to workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import context_bench
+import ray_parts
+from context_bench.engine.ray.shipping import find_user_modules, stage_modules
+from context_bench.systems.bm25 import BM25
+from context_bench.systems.load import build_systems
+
+
+def test_a_module_of_the_users_is_brought_along_and_nothing_that_is_installed() -> None:
+    assert [module.__name__ for module in find_user_modules([ray_parts.Halve(), BM25()])] == ["ray_parts"]
+
+
+def test_a_file_by_its_path_goes_under_the_name_by_which_it_was_imported(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("def f(example):\n    return example['context'][:1]\n")
+    (system,) = build_systems(f"{tmp_path / 'one.py'}:f")
+    (module,) = find_user_modules([system])
+    (tmp_path / "stage").mkdir()
+    staged = stage_modules([module], tmp_path / "stage")
+    ours = str(Path(context_bench.__file__).parent)
+    copy = str(tmp_path / "stage" / f"{module.__name__}.py")
+    assert staged == {ours: ours, copy: str(tmp_path / "one.py")}
+    assert Path(copy).read_text() == (tmp_path / "one.py").read_text()
