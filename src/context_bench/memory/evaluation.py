@@ -23,6 +23,7 @@ from context_bench.memory.scoring import (
     Abstention,
     LocomoScore,
     LongMemEvalRetrieval,
+    MemoryChoice,
     MemoryProbes,
     MemoryRetrieval,
     ProbeShares,
@@ -46,7 +47,7 @@ BUDGETS = (500, 2000, 8000)
 
 _ANSWERS = ("reader", "own")
 _BASELINE = "naive"
-_PRIMARIES = {"locomo": "locomo_f1"}
+_PRIMARIES = {"locomo": "locomo_f1", "membench": "memory_choice"}
 """Scores that count, by dataset. LoCoMo's category 5 has none: a refusal is a score apart."""
 _JUDGED = ("longmemeval", "beam", "convomem", "halumem")
 """Datasets whose authors have a model judge the answers."""
@@ -217,7 +218,11 @@ def _make_arms(
 
 def _choose_evaluators(tag: str) -> list[Evaluator]:
     """Choose what judges every question, and what only the questions of one dataset."""
-    own: dict[str, list[Evaluator]] = {"locomo": [LocomoScore()], "longmemeval": [LongMemEvalRetrieval()]}
+    own: dict[str, list[Evaluator]] = {
+        "locomo": [LocomoScore()],
+        "longmemeval": [LongMemEvalRetrieval()],
+        "membench": [MemoryChoice()],
+    }
     return [AnswerQuality(), MemoryRetrieval(), MemoryProbes(), Abstention(), *own.get(tag.partition(":")[0], [])]
 
 
