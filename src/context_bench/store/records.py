@@ -29,9 +29,6 @@ __all__ = [
 PLACES = 32
 """Bits for the place in a run."""
 
-_LARGE = 32_768
-"""Bytes from which a record is not copied to save the room that it was given too much."""
-
 _KEY = struct.Struct("<16sq")
 
 _BEFORE = ("system", "example_id", "scores", "input_tokens", "output_tokens", "metadata", "latency", "dataset")
@@ -73,9 +70,7 @@ def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
 def to_bytes(value: Any) -> bytes:
     """Write a value as JSON, also one that orjson does not take."""
     try:
-        dumped = orjson.dumps(value)
-        # A copy of a short one: what orjson gives keeps room for 4 KB and more.
-        return bytes(memoryview(dumped)) if len(dumped) < _LARGE else dumped
+        return bytes(memoryview(orjson.dumps(value)))  # a copy: what orjson gives keeps room for 4 KB and more
     except TypeError:
         return dump_json(value).encode()
 
