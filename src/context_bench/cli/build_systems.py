@@ -23,7 +23,8 @@ PROXY_WORKERS = 8
 
 def build_system_list(options: RunOptions) -> list[Any]:
     """Build the proxies in their order, then the other systems in theirs, then the controls."""
-    _parse_headers(options.header)  # refused also where no server would get them
+    for line in options.header:
+        _split_header(line)  # refused also where no server would get it
     _parse_extra_body(options.extra_body)
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
@@ -85,12 +86,16 @@ def _parse_extra_body(text: str | None) -> dict[str, Any]:
 
 def _parse_headers(lines: Sequence[str]) -> dict[str, Secret]:
     headers = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip() or not value.strip():
-            # Without a colon the text may be the secret alone: it is not repeated.
-            raise UsageError("a --header must be NAME:VALUE" + (f" (got the name {name!r} alone)" if colon else ""))
-        if value.strip() == MASK:
-            raise UsageError(f"--header {name.strip()}: {MASK} stands for a hidden value: put the value back")
-        headers[name.strip()] = Secret(value.strip())
+    for name, value in map(_split_header, lines):
+        if value == MASK:
+            raise UsageError(f"--header {name}: {MASK} stands for a hidden value: put the value back")
+        headers[name] = Secret(value)
     return headers
+
+
+def _split_header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip() or not value.strip():
+        # Without a colon the text may be the secret alone: it is not repeated.
+        raise UsageError("a --header must be NAME:VALUE" + (f" (got the name {name!r} alone)" if colon else ""))
+    return name.strip(), value.strip()
