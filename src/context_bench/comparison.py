@@ -32,6 +32,7 @@ __all__ = [
     "read_intervals",
     "read_settled",
     "read_value",
+    "was_stopped_by_looks",
 ]
 
 _USUAL_BASELINES = ("direct", "passthrough")
@@ -131,6 +132,11 @@ def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
     """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
     looked = (config.get("looks") or {}).get("systems") or {}
     return {name: Verdict.from_dict(each["verdict"]) for name, each in looked.items()}
+
+
+def was_stopped_by_looks(config: Mapping[str, Any]) -> bool:
+    """Whether systems of a run stopped when they were decided, also where its answers were scored again since."""
+    return bool(config.get("looks") or config.get("looks_before"))
 
 
 def check_margin(margin: float) -> float:

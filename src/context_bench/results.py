@@ -25,6 +25,7 @@ from context_bench.comparison import (
     name_twin,
     read_intervals,
     read_value,
+    was_stopped_by_looks,
 )
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.registry import registry
@@ -279,7 +280,7 @@ class EvalResult:
         empty = find_empty_score(config, self.summary) if metric in SCORE_NAMES else ""
         first = find_first_samples(config)
         found = found.mark_first(first) if first else found
-        if config.get("looks"):
+        if was_stopped_by_looks(config):
             found = replace(found, notes=(*found.notes, LOOKED))
         return found.withhold(empty) if empty else found
 

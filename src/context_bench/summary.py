@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from context_bench.caveats import Census, add_caveats, can_be_ranked
 from context_bench.comparer import Comparer
 from context_bench.comparison import (
+    LOOKED,
     Comparison,
     choose_baseline,
     find_empty_score,
@@ -261,11 +262,14 @@ class Summarizer:
     def _compare(self, config: Mapping[str, Any]) -> Comparison | None:
         if self._comparer is None:
             return None
-        return self._comparer.compare(
+        found = self._comparer.compare(
             margin=config.get("margin") or DEFAULT_MARGIN,
             controls=config.get("controls") or (),
             settled=read_settled(config),
         )
+        if found is not None and config.get("looks_before"):  # scored again: the looks were at other scores
+            found = dataclasses.replace(found, notes=(*found.notes, LOOKED))
+        return found
 
     def _put_ranks(
         self,

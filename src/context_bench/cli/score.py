@@ -84,6 +84,8 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     """Score the answers of a run anew, as the flags say."""
     before = store.run(flags.run)
     config = load_result(store, before).config
+    if "looks" in config:  # they were at the scores of then
+        config["looks_before"] = config.pop("looks")
     options = _plan_scoring(flags, config)
     datasets = list(config["datasets"])
     scorer = build_scorer(options, datasets)

@@ -8,7 +8,7 @@ from typing import Any
 
 from context_bench.comparing.incomparable import find_differences
 from context_bench.comparing.inputs import RunInput, Selection
-from context_bench.comparison import LOOKED, choose_baseline, find_first_samples, mark_verdict
+from context_bench.comparison import LOOKED, choose_baseline, find_first_samples, mark_verdict, was_stopped_by_looks
 from context_bench.errors import UnknownName, UsageError
 from context_bench.stats import (
     DEFAULT_MARGIN,
@@ -142,7 +142,7 @@ def compare_runs(
     for each in contests:
         if each.source is not each.baseline:
             warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
-    if any(each.config.get("looks") for contest in contests for each in (contest.source, contest.baseline)):
+    if any(was_stopped_by_looks(each.config) for contest in contests for each in (contest.source, contest.baseline)):
         warnings[LOOKED] = None
     metric = "macro_score" if several else "mean_score"
     first = _mark_samples(contests)
