@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command import called, shell
+from command import called, environment, shell
 from servers import Server, completion
 from terminal import bench_on_terminal, on_terminal
 
@@ -148,7 +148,7 @@ def test_a_slow_row_is_waited_for_with_a_line(tmp_path: Path) -> None:
     run = bench_on_terminal(*flags, cwd=tmp_path)
     run.wait_for("0/1")
     assert run.finish() == 0
-    quiet = bench_on_terminal(*flags, "--quiet", cwd=tmp_path)
+    quiet = bench_on_terminal(*flags, "--quiet", cwd=tmp_path, env=environment(NO_COLOR="1"))
     assert quiet.finish() == 0
     assert quiet.shown.startswith("| system")
 

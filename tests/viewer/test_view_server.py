@@ -321,6 +321,27 @@ def test_two_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
         assert set(ask(server, "state", runs=runs[0])["names"]["system"].values()) == {"keep"}
 
 
+def test_a_run_of_a_tap_without_rows_is_shown(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run = store.start_run({"kind": "tap", "systems": [], "datasets": {}, "metrics": [], "score_field": "score"})
+    with ViewServer(tmp_path) as server:
+        reply = Reply(server, f"/{server.token}/run/{run.id}")
+        assert reply.status == 200, reply.text
+        assert "did not come to its end" in reply.text
+        assert ask(server, "runs")["runs"][0]["status"] == "interrupted"
+        assert ask(server, "rows", runs=find_run(server)) == {"rows": [], "found": 0, "total": 0, "reading": ""}
+
+
+def test_a_record_that_cannot_be_shown_is_one_sentence(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run = store.start_run({"systems": 7, "datasets": {}, "metrics": [], "score_field": "score"})
+    with ViewServer(tmp_path) as server:
+        reply = Reply(server, f"/{server.token}/run/{run.id}")
+        assert reply.status == 500
+        assert "this cannot be shown: TypeError" in reply.text
+        assert "Traceback" not in reply.text
+
+
 # --- a store in trouble
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 
-from context_bench.errors import ContextBenchError, UsageError
+from context_bench.errors import ContextBenchError, StoreError, UsageError
 from context_bench.report.row_index import RowIndex
 from context_bench.store import RunInfo
 from context_bench.viewer.followed_run import FollowedRun
@@ -40,6 +41,7 @@ class Follower:
         self._generation = store.generation
         self.lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
+        self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="context-bench-view", daemon=True)
         self._thread.start()
 
@@ -47,7 +49,7 @@ class Follower:
         """End the thread and forget everything."""
         self._ended = True
         self._wake.set()
-        self._thread.join(timeout=10)
+        self._thread.join()
         self.index.close()
 
     def follow(self, names: Sequence[str]) -> list[FollowedRun]:
@@ -55,7 +57,10 @@ class Follower:
 
         Raises:
             UsageError: There is no such run.
+            StoreError: The store, or the index of its rows, cannot be used.
         """
+        if self._failure is not None:
+            raise self._failure
         known = {run.id: (run, checksum) for run, checksum in self.store.list_runs()}
         for name in names:
             if name not in known:
@@ -88,6 +93,9 @@ class Follower:
                 more = self._read_on()
             except ContextBenchError:  # whoever asks next is told; it may be there again later
                 more = False
+            except sqlite3.Error as error:
+                self._failure = StoreError(f"the index of rows, a temporary file, cannot be written ({error})")
+                return
             took = time.monotonic() - began
             self._wake.clear()
             self._wake.wait(min(_PAUSE, took * _REST) if more else _PAUSE)

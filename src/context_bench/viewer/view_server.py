@@ -15,9 +15,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from context_bench.errors import ContextBenchError, StoreError, UsageError
+from context_bench.errors import ContextBenchError, StoreError, UsageError, describe
 from context_bench.report.elements import element
 from context_bench.results import dump_json
 from context_bench.viewer.answers import Answers
@@ -125,9 +125,23 @@ class ViewServer:
             names = [each for each in unquote(name).split("+") if each]
             return self.answers.describe(names, run_page), "text/html", RUN_POLICY
         if kind == "api" and name in self.answers.by_name:
-            values = dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+            values = _read_fields(query)
             return dump_json(self.answers.by_name[name](values)), "application/json", _NOTHING_ELSE
         raise _Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+
+def _split_address(path: str) -> SplitResult:
+    try:
+        return urlsplit(path)
+    except ValueError:
+        raise _Refused(HTTPStatus.BAD_REQUEST, "the address cannot be read") from None
+
+
+def _read_fields(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        raise _Refused(HTTPStatus.BAD_REQUEST, f"the address has more than {_MOST_FIELDS} fields") from None
 
 
 class _Server(ThreadingHTTPServer):
@@ -150,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         served = "/api/" not in self.path
         try:
-            address = urlsplit(self.path)
+            address = _split_address(self.path)
             rest = self.server.owner.check(address.path, self.headers)
             content, kind, policy = self.server.owner.answer(rest, address.query)
             self._send(HTTPStatus.OK, content, kind, policy)
@@ -160,8 +174,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._explain(HTTPStatus.SERVICE_UNAVAILABLE, str(error), served=served)
         except ContextBenchError as error:
             self._explain(HTTPStatus.NOT_FOUND, str(error), served=served)
-        except ValueError:  # an address that is none, or that has too many fields
-            self._explain(HTTPStatus.BAD_REQUEST, "the address cannot be read", served=served)
+        except ConnectionError:  # the browser has gone
+            self.close_connection = True
+        except Exception as error:  # noqa: BLE001 - a record that nobody thought of must not leave a page empty
+            why = f"this cannot be shown: {describe(error)}"
+            self._explain(HTTPStatus.INTERNAL_SERVER_ERROR, why, served=served)
 
     do_HEAD = do_GET
 
