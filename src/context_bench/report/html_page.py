@@ -9,8 +9,9 @@ from pathlib import Path
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.single_page import Run, make_page
+from context_bench.report.stored_runs import to_source, write_time
 from context_bench.results import EvalResult
-from context_bench.store import RunInfo, Store
+from context_bench.store import Store
 
 __all__ = ["HtmlReporter", "open_run"]
 
@@ -57,20 +58,11 @@ def open_run(result: EvalResult, folder: str | None, number: int, open_stores: E
     if folder is not None and run is not None and Path(folder).is_dir():
         store = open_stores.enter_context(Store(folder, readonly=True, create=False))
         info = store.run(run)
-        return RunFacts(result, info.id, _write_time(info)), _read_store(store, info)
+        return RunFacts(result, info.id, write_time(info)), map(to_source, store.run_records(info))
     name = str(run) if run is not None else f"{number}"
     return RunFacts(result, name), (Source(row) for row in result.rows)
-
-
-def _write_time(info: RunInfo) -> str:
-    return " ".join((info.created[:10], info.created[11:16], info.created[19:])).strip()
 
 
 def _count_rows(result: EvalResult) -> int:
     counted = sum(int(values.get("num_examples") or 0) for values in result.summary.values())
     return max(len(result.rows), counted)
-
-
-def _read_store(store: Store, info: RunInfo) -> Iterator[Source]:
-    for record in store.run_records(info):
-        yield Source(record.row, record.example, None if record.answer is None else record.answer.processed)

@@ -12,9 +12,10 @@ from context_bench.report.row_query import SORTED, RowQuery
 from context_bench.report.row_values import OUTCOMES
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.single_page import describe_runs
+from context_bench.report.stored_runs import to_source, write_time
 from context_bench.store import RunInfo
 from context_bench.store.records import run_of
-from context_bench.viewer.followed_run import FollowedRun, to_source, write_time
+from context_bench.viewer.followed_run import FollowedRun
 from context_bench.viewer.follower import Follower
 from context_bench.viewer.live_store import LiveStore
 from context_bench.viewer.markup_tree import to_tree

@@ -7,15 +7,16 @@ from typing import Any
 
 from context_bench.comparison import choose_baseline
 from context_bench.report.row_index import RowIndex
-from context_bench.report.row_values import Source, clean_name, read_values
+from context_bench.report.row_values import clean_name, read_values
 from context_bench.report.run_facts import RunFacts
+from context_bench.report.stored_runs import to_source, write_time
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo
 from context_bench.store.records import places_of
 from context_bench.store.run_records import RunRecord, restore_result
 from context_bench.viewer.live_store import LiveStore
 
-__all__ = ["FollowedRun", "to_source", "write_time"]
+__all__ = ["FollowedRun"]
 
 _PIECE = 200
 """Rows that are read at once: nobody else can read meanwhile."""
@@ -110,16 +111,6 @@ class FollowedRun:
         read = f"Being read: {facts.seen:,} of {expected:,} rows so far."
         facts.unread = "" if self.complete or self.under_way else read
         return facts
-
-
-def to_source(record: RunRecord) -> Source:
-    """Return a record of a run as the page takes it."""
-    return Source(record.row, record.example, None if record.answer is None else record.answer.processed)
-
-
-def write_time(info: RunInfo) -> str:
-    """Write when a run began."""
-    return " ".join((info.created[:10], info.created[11:16], info.created[19:])).strip()
 
 
 def _make_result(info: RunInfo, summary: Mapping[str, dict[str, float]] | None = None) -> EvalResult:
