@@ -1,7 +1,7 @@
 """Histories of 100,000 and a million tokens in the memories that ship: writing, size of the index, time of a question.
 
-Each measurement is a process of its own, so that its memory is that of one system; with `embedding` most of it belongs
-to the tokenizer, whose caches are full after some 100,000 tokens. The questions are those of `synthetic-memory`, which
+Each measurement is a process of its own, so that its memory is that of one system; with `embedding` most of that is the
+tokenizer's, whose caches are full after some 100,000 tokens. The questions are those of `synthetic-memory`, which
 are the same at any length.
 """
 

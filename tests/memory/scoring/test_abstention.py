@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from context_bench.memory.judge_bank import KINDS, read_bank
 from context_bench.memory.scoring import Abstention
 from context_bench.memory.scoring.abstention import is_refusal
 from memory.histories import make_example
+from memory.real_records import read_locomo
 
 
 @pytest.mark.parametrize(
@@ -24,10 +26,33 @@ def test_refusals_are_recognised(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["482913", "She adopted a cat.", "No", "None of the three paintings sold", "An unknown artist", "Yes, likely not"],
+    [
+        *("482913", "She adopted a cat.", "No", "None of the three paintings sold", "An unknown artist"),
+        *(
+            "Yes, likely not",
+            "She did not say goodbye.",
+            "He does not know her name.",
+            "There was no answer at the door",
+        ),
+    ],
 )
 def test_answers_are_not_refusals(answer: str) -> None:
     assert not is_refusal(answer)
+
+
+def test_the_refusals_in_the_bank_of_the_judge_are_told_from_its_answers() -> None:
+    mistaken = []
+    for example in read_bank():
+        is_right = KINDS[example["dataset"]] and example["memory"]["unanswerable"]
+        if is_refusal(example["meta"]["given"]) != (is_right or example["dataset"] == "refusing"):
+            mistaken.append(example["meta"]["given"])
+    assert mistaken == []
+
+
+def test_no_real_gold_is_a_refusal() -> None:
+    questions = [question for conversation in read_locomo() for question in conversation["questions"]]
+    golds = [question["answer"] for question in questions if question["category"] != 5]
+    assert [gold for gold in golds if is_refusal(gold)] == []
 
 
 def _average(answer: str) -> float:

@@ -11,15 +11,21 @@ from context_bench.text.golds import response_text
 
 __all__ = ["Abstention", "is_refusal"]
 
+_SOURCES = "conversations?|history|dialogue|chats?|context|memory|memories|summary|messages?|you|user"
 _REFUSALS = re.compile(
-    r"""no\ information\ (?:is\ )?(?:available|provided|found|given)|not\ mentioned|(?:is|was|are|were)\ not\ (?:stated|
-    specified|provided|given|in\ (?:the|my)\ (?:memory|memories|conversation|history|context))|
-    (?:isn't|wasn't|aren't|weren't)\ (?:mentioned|stated|specified|provided|given)|
-    (?:do|does|did)(?:n't|\ not)\ (?:know|have\ (?:any\ |that\ |this\ |enough\ )?(?:information|record|memory|data)|
-    mention|say|state|recall|remember|specify)|
-    (?:cannot|can't|can\ not|could\ not|couldn't|unable\ to)\ (?:be\ )?(?:answer|determine|find|recall|tell|say|know)|
-    (?:no|without)\ (?:record|mention|memory|memories|answer|relevant)|unanswerable|^\W*unknown\W*$|^\W*none\W*$|
-    ^\W*n/a\W*$|not\ enough\ information|insufficient\ information|never\ (?:mentioned|told|said|stated)""",
+    rf"""no\ information\ (?:is\ )?(?:available|provided|found|given)|not\ mentioned|
+    (?:is|was|are|were|has|have)\ not\ (?:been\ )?(?:stated|specified|provided|known|told|said|given|come\ up|
+    in\ (?:the|my)\ (?:{_SOURCES}))|
+    (?:isn't|wasn't|aren't|weren't)\ (?:mentioned|stated|specified|provided|known)|
+    \b(?:i|we)\ (?:do|did)(?:n't|\ not)\ (?:know|recall|remember|
+    have\ (?:any|that|this|the|enough|information|a\ record))|
+    \b(?:{_SOURCES})\ (?:do|does|did)(?:n't|\ not)\ (?:mention|say|state|specify|tell|contain)|
+    \b(?:i|it|this|that)\ (?:cannot|can't|can\ not|could\ not|couldn't|am\ unable\ to)\ (?:be\ )?
+    (?:answer|determine|find|recall|tell|say|know)|
+    \b(?:there\ is|there's|i\ have|i've|have)\ no\ (?:record|mention|memory|memories|answer|information|data)|
+    \bno\ (?:record|mention)\ of\b|unanswerable|^\W*(?:unknown|none|n/a|no\ answer|not\ known)\W*$|^\W*not\ known\b|
+    (?:not\ enough|insufficient)\ information|\byou\ (?:have\ )?never\ (?:mentioned|told|said|stated)|
+    \bnever\ (?:mentioned|came\ up|been\ mentioned|said\ (?:how|when|where|what|who|which))""",
     re.IGNORECASE | re.VERBOSE,
 )
 
