@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,9 +115,13 @@ def test_a_tap_is_refused_when_the_cluster_has_other_machines(three_nodes: Any, 
 
 
 def test_code_is_run_here_when_no_worker_has_a_sandbox(
-    three_nodes: Any, compared: Callable[[EvalResult], list[EvalRow]]
+    three_nodes: Any, compared: Callable[[EvalResult], list[EvalRow]], tmp_path: Path
 ) -> None:
-    bare = three_nodes.start_node(resources={"bare": 1}, env_vars={"PATH": "/nowhere"})
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "sh", "env"):  # Ray starts its workers with these
+        (programs / name).symlink_to(str(shutil.which(name)))
+    bare = three_nodes.start_node(resources={"bare": 1}, env_vars={"PATH": str(programs)})
     data = [{"id": k, "context": "write add", "test": f"assert add({k}, 1) == {k + 1}"} for k in range(4)]
     try:
         with Server(completion(SOLUTION)) as server:
