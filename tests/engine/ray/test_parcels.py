@@ -47,6 +47,17 @@ def test_what_was_not_done_comes_first_and_what_does_not_fit_waits() -> None:
     asyncio.run(run())
 
 
+def test_every_parcel_of_a_kind_is_taken_out() -> None:
+    async def run() -> None:
+        queue = ParcelQueue()
+        for key in (1, 2, 1, 3):
+            queue.put(_single(key))
+        assert [sorted(parcel.keys) for parcel in queue.take_all(lambda parcel: 1 in parcel.keys)] == [[1], [1]]
+        assert [await _take(queue) for _ in range(2)] == [[[2]], [[3]]]
+
+    asyncio.run(run())
+
+
 def test_whoever_waits_is_woken_and_told_when_it_is_over() -> None:
     async def run() -> None:
         queue, over = ParcelQueue(), False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_ctrl_c_ends_a_run_on_a_cluster_and_it_is_resumed(cluster: Any, tmp_path
             "--proxy",
             server.url,
             "--dataset",
-            "needle:n=80,length=200",
+            "needle:n=400,length=200",
             "--cache-dir",
             "store",
             "--output",
@@ -88,11 +89,11 @@ def test_ctrl_c_ends_a_run_on_a_cluster_and_it_is_resumed(cluster: Any, tmp_path
         finally:
             run.kill()
         asked = len(server.chats)
-        assert asked < 80
+        assert asked < 400
         again = shell(*flags, cwd=tmp_path, timeout=200.0)
         assert again.returncode == 0, again.stderr
-        assert len(EvalResult.from_json(again.stdout).rows) == 80
-        assert len(server.chats) == 80  # what was in flight was waited for, so nothing is asked twice
+        assert len(EvalResult.from_json(again.stdout).rows) == 400
+        assert len(server.chats) == 400  # what was in flight was waited for, so nothing is asked twice
 
 
 def test_a_tap_is_refused_when_the_cluster_has_other_machines(three_nodes: Any, tmp_path: Path) -> None:
@@ -114,9 +115,13 @@ def test_a_tap_is_refused_when_the_cluster_has_other_machines(three_nodes: Any, 
 
 
 def test_code_is_run_here_when_no_worker_has_a_sandbox(
-    three_nodes: Any, compared: Callable[[EvalResult], list[EvalRow]]
+    three_nodes: Any, compared: Callable[[EvalResult], list[EvalRow]], tmp_path: Path
 ) -> None:
-    bare = three_nodes.start_node(resources={"bare": 1}, env_vars={"PATH": "/nowhere"})
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "sh", "env"):  # Ray starts its workers with these
+        (programs / name).symlink_to(str(shutil.which(name)))
+    bare = three_nodes.start_node(resources={"bare": 1}, env_vars={"PATH": str(programs)})
     data = [{"id": k, "context": "write add", "test": f"assert add({k}, 1) == {k + 1}"} for k in range(4)]
     try:
         with Server(completion(SOLUTION)) as server:

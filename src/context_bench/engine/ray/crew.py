@@ -201,13 +201,12 @@ class Crew:
                     member.at.remove(load)
 
     def _give_back(self, load: list[Parcel]) -> None:
-        """Put back what this worker cannot do, unless nobody can."""
+        """Put back what this worker cannot do; what nobody can do is refused."""
+        self._queue.put_back(load)
         usable = [each for each in self._members if not each.over]
-        for parcel in load:
-            if not any(each.fits(parcel) for each in usable):
-                reasons = [reason for each in usable for reason in each.refusals.values()]
-                parcel.answers.set_exception(Refused(*reasons[:1]))
-        self._queue.put_back(parcel for parcel in load if not parcel.answers.done())
+        reasons = [reason for each in usable for reason in each.refusals.values()]
+        hopeless = self._queue.take_all(lambda parcel: not any(each.fits(parcel) for each in usable))
+        _set_error(hopeless, Refused(*reasons[:1]))
 
     async def _load_parts(self, member: _Member, load: list[Parcel]) -> bool:
         """Let a worker make the parts that it has not got; False when it may not have one of them."""

@@ -63,6 +63,12 @@ class ParcelQueue:
         self._waiting.extendleft(reversed(list(parcels)))
         self._changed.set()
 
+    def take_all(self, chosen: Callable[[Parcel], bool]) -> list[Parcel]:
+        """Take out every parcel of that kind."""
+        taken = [parcel for parcel in self._waiting if chosen(parcel)]
+        self._waiting = deque(parcel for parcel in self._waiting if parcel not in taken)
+        return taken
+
     def fail_all(self, error: BaseException) -> None:
         """End all that waits."""
         for parcel in self._waiting:
