@@ -28,7 +28,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What every vendor is told.
+    """The settings that every vendor is given.
 
     Attributes:
         base_url: Of the model and of the embedder, with `/v1`.

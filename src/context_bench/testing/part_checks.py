@@ -12,7 +12,7 @@ from context_bench.datasets.example_check import ExampleCheck
 from context_bench.errors import ContextBenchError, describe
 from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.http.loop import run_sync
-from context_bench.memory.contract import find_broken_rules
+from context_bench.memory.contract_rules import find_broken_rules
 from context_bench.memory.members import read_members
 from context_bench.refs import check_awaitable
 from context_bench.reporters.load import adapt_reporter

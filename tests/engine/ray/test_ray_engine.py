@@ -64,7 +64,7 @@ def test_resources_that_cannot_be_read(text: str, tmp_path: Path) -> None:
     flags = ("--engine", "ray", f"--system-resources={text}")
     run = called("--system", "passthrough", "--dataset", "needle:n=2,length=200", *flags, cwd=tmp_path)
     assert run.returncode == 2
-    assert "--system-resources: must be NAME=N,..." in run.stderr
+    assert "--system-resources must be NAME=N,..." in run.stderr
 
 
 def test_the_config_names_the_engine() -> None:

@@ -20,10 +20,10 @@ SYSTEMS: dict[str, str] = {
     "hybrid": f"{_HOME}.rank_fusion:HybridMemory",
     "summary": f"{_HOME}.rolling_summary:SummaryMemory",
     "rlm": f"{_HOME}.recursive_reader:RecursiveMemory",
-    "cognee": "context_bench.memory.vendors:Cognee",
-    "graphiti": "context_bench.memory.vendors:Graphiti",
-    "langmem": "context_bench.memory.vendors:LangMem",
-    "mem0": "context_bench.memory.vendors:Mem0",
+    "cognee": "context_bench.memory.vendor_memories:Cognee",
+    "graphiti": "context_bench.memory.vendor_memories:Graphiti",
+    "langmem": "context_bench.memory.vendor_memories:LangMem",
+    "mem0": "context_bench.memory.vendor_memories:Mem0",
 }
 """The class of each system, by the name that `--system` takes."""
 

@@ -38,7 +38,7 @@ class VendorFailed(Exception):
 
 @dataclass(frozen=True)
 class Vendor:
-    """What is known of a vendor.
+    """The facts of a vendor that its numbers depend on.
 
     Attributes:
         package: What is installed from the package registry.
@@ -103,7 +103,7 @@ class VendorMemory:
 
     @property
     def fingerprint(self) -> str:
-        """What makes its answers differ; the address of the tap does not."""
+        """The settings that make its answers differ; the address of the tap does not."""
         models = f"{self._settings['model']}, {self._settings['embedding_model']}"
         return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}"
 

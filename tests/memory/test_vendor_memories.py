@@ -14,7 +14,14 @@ import pytest
 
 from command import shell
 from context_bench.errors import UsageError
-from context_bench.memory.vendors import Graphiti, LangMem, ListingVendorMemory, Mem0, VendorFailed, VendorMemory
+from context_bench.memory.vendor_memories import (
+    Graphiti,
+    LangMem,
+    ListingVendorMemory,
+    Mem0,
+    VendorFailed,
+    VendorMemory,
+)
 from context_bench.processes.programs import find_program
 from servers import Server, free_port, hang
 from vendor_relay import relay
