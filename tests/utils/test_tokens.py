@@ -176,7 +176,7 @@ def test_what_is_neither_a_name_nor_callable_is_refused() -> None:
 )
 def test_a_callable_whose_result_is_no_count_is_refused(result: Any) -> None:
     # Taking len() of what a model's tokenizer returns would count its fields, not its tokens.
-    with pytest.raises(UsageError, match="returns a number or a list of tokens"):
+    with pytest.raises(UsageError, match="must return a number or a list of tokens"):
         set_tokenizer(lambda text: result)
 
 
