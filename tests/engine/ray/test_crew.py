@@ -19,8 +19,14 @@ import ray_parts
 from command import environment
 from context_bench import EvalRow, OpenAIProxy, RayEngine, evaluate
 from servers import Server, completion
+from timing import depends_on_time
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default"), pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.timeout(400),
+    depends_on_time("Ray gives its own processes fixed times to start and to answer"),
+]
 
 
 def _examples(count: int) -> list[dict[str, Any]]:

@@ -12,8 +12,14 @@ import ray_parts
 from command import shell
 from context_bench import EvalResult, EvalRow, OpenAIProxy, RayEngine, WithReader, evaluate
 from servers import Request, Server, completion
+from timing import depends_on_time
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.timeout(300),
+    depends_on_time("Ray gives its own processes fixed times to start and to answer"),
+]
 
 Rows = Callable[[EvalResult], list[EvalRow]]
 

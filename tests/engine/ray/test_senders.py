@@ -17,8 +17,14 @@ import pytest
 from command import environment, shell
 from context_bench import EvalResult, EvalRow, Limits, OpenAIProxy, RayEngine, evaluate
 from servers import Server, completion, free_port
+from timing import depends_on_time
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default"), pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.timeout(400),
+    depends_on_time("Ray gives its own processes fixed times to start and to answer"),
+]
 
 SOLUTION = "```python\ndef add(a, b):\n    return a + b\n```"
 
