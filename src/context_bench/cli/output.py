@@ -142,8 +142,10 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     Raises:
         UsageError: The reporter failed; it says where the rows are.
     """
-    render_parts = getattr(reporter, "render_parts", None)
-    if callable(render_parts):
+    from context_bench.traits import find_render_parts
+
+    render_parts = find_render_parts(reporter)
+    if render_parts is not None:
         write(_read_parts(render_parts(result), name, result))
         return
     try:

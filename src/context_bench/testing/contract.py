@@ -48,6 +48,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and _are_texts([*value]) and all(map(_is_number, value.values()))
+
+
 _METHOD: Member = "a method", callable
 _ACTION: Member = "a method without arguments", lambda value: callable(value) and _needs_nothing(value)
 _PREPARE: Member = (
@@ -67,6 +71,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "reads_gold": _SWITCH,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
+        "resources": ("a dict of names and numbers", _are_numbers),
     },
     "Dataset": {"__len__": _ACTION},
     "Evaluator": {
@@ -86,6 +91,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "score_field": _TEXT,
         "threshold": ("a number or None", lambda value: value is None or _is_number(value)),
     },
+    "Reporter": {"render_parts": _METHOD},
     "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
 }
 """The optional members that the docstring of each Protocol in `types.py` names, and what each must be."""
