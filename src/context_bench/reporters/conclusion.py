@@ -41,7 +41,7 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> st
     if not good:
         return f"No system is shown to be as good as {baseline}."
     good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
-    told = []
+    told: list[str] = []
     for verdict in good[:_MOST_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
