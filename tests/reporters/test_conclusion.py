@@ -57,6 +57,14 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     )
 
 
+def test_several_that_are_undecided_share_a_sentence() -> None:
+    result = _result(50, {"whole": 0, "third": 1, "half": 3})
+    assert result.comparison is not None
+    few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
+    assert 0 < few < many
+    assert conclude(result).endswith(f"Undecided: third and half (about {few:,} to {many:,} examples would decide).")
+
+
 def test_floors_and_ceilings_cannot_be_chosen() -> None:
     result = _result(200, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
     assert conclude(result) == "third is equivalent to whole, with 70.0% of the tokens saved."

@@ -29,10 +29,10 @@ def conclude(result: EvalResult) -> str:
         return ""
     good = [each for each in verdicts if each.not_worse]
     worse = [each.name for each in verdicts if each.word == "worse"]
-    undecided = [_name_undecided(each) for each in verdicts if each.word == "undecided"]
+    undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison.baseline)]
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
-    sentences += [f"Undecided: {list_names(undecided)}."] if undecided else []
+    sentences += [_list_undecided(undecided)] if undecided else []
     return " ".join(sentences)
 
 
@@ -68,8 +68,11 @@ def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     return f", with {' and '.join(parts)}" if parts else ""
 
 
-def _name_undecided(verdict: Verdict) -> str:
-    return verdict.name + (f" (about {verdict.needed_n:,} examples would decide)" if verdict.needed_n else "")
+def _list_undecided(verdicts: Sequence[Verdict]) -> str:
+    needed = sorted({each.needed_n for each in verdicts if each.needed_n})
+    sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
+    decided = f" (about {sizes} examples would decide)" if needed else ""
+    return f"Undecided: {list_names([each.name for each in verdicts])}{decided}."
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
