@@ -238,8 +238,12 @@ def find_resources(part: Any) -> dict[str, float]:
 
 
 def remembers(part: Any) -> bool:
-    """Whether a part is a memory system: it takes conversations in, and answers from them later."""
-    return all(callable(getattr(part, method, None)) for method in ("ingest", "query"))
+    """Whether a part is a memory system: it takes conversations in, and answers from them later.
+
+    A system that has `process` is one to be run on examples, whatever else it has.
+    """
+    asked = {method: callable(_read_member(part, method, None)) for method in ("ingest", "query", "process")}
+    return asked["ingest"] and asked["query"] and not asked["process"]
 
 
 def find_prepare(part: Any) -> Callable[[], Any] | None:
