@@ -203,6 +203,12 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
     ("process", "reads_gold", "no", "True or False as its `reads_gold` (got 'no')"),
     ("process", "sends_elsewhere", 1, "True or False as its `sends_elsewhere` (got 1)"),
     ("process", "model", 4, "a text or None as its `model` (got 4)"),
+    (
+        "process",
+        "resources",
+        {"num_gpus": "1"},
+        "a dict of names and numbers as its `resources` (got {'num_gpus': '1'})",
+    ),
     ("process", "aprocess", "x", "a method as its `aprocess` (got 'x')"),
     ("process", "process_conversation", 1, "a method as its `process_conversation` (got 1)"),
     ("process", "aprocess_conversation", 1, "a method as its `aprocess_conversation` (got 1)"),
@@ -268,6 +274,7 @@ def test_optional_members_of_the_right_types_pass() -> None:
 
     ends = {"prepare": _prepare, "finish": _plain, "fingerprint": "1"}
     check_system(type("S", (Part,), {**ends, "reads_gold": False, "sends_elsewhere": True, "model": "m"})())
+    check_system(type("S", (Part,), {"resources": {"num_gpus": 0.5}})())
     members = {**ends, "score_fields": ("part",), "slow": True, "needs_answer": False, "version": 2, "ascore": score}
     check_evaluator(type("E", (Part,), members)())
     check_metric(type("M", (Part,), {"columns": {"part": ".2f"}, "threshold": 0.5, "score_field": "part"})())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -268,12 +269,11 @@ def _find_action(part: Any, name: str, count: int = 0) -> Callable[..., Any] | N
     found = _read_member(part, name, None)
     if not callable(found):
         return None
-    try:
-        inspect.signature(found).bind(*[None] * count)
-    except TypeError:
-        return None
-    except ValueError:  # built in, with no signature to look at
-        return found  # type: ignore[no-any-return]
+    with suppress(ValueError):  # built in, with no signature to look at
+        try:
+            inspect.signature(found).bind(*[None] * count)
+        except TypeError:
+            return None
     return found  # type: ignore[no-any-return]
 
 
@@ -343,20 +343,22 @@ def find_threshold(metric: Any) -> float | None:
 
 def read_notes(tally: Any) -> dict[str, str]:
     """Return the sentences that a tally has on its values."""
-    notes = _find_action(tally, "notes")
-    return {} if notes is None else dict(notes())
+    return _call(tally, "notes")
 
 
 def read_unmeasured(tally: Any) -> dict[str, str]:
     """Return the keys of a tally that stand on no row, with the reason."""
-    unmeasured = _find_action(tally, "unmeasured")
-    return {} if unmeasured is None else dict(unmeasured())
+    return _call(tally, "unmeasured")
 
 
 def read_intervals(tally: Any) -> dict[str, Any]:
     """Return the intervals that a tally gives for its values."""
-    intervals = _find_action(tally, "intervals")
-    return {} if intervals is None else dict(intervals())
+    return _call(tally, "intervals")
+
+
+def _call(tally: Any, name: str) -> dict[str, Any]:
+    action = _find_action(tally, name)
+    return {} if action is None else dict(action())
 
 
 # -- reporters

@@ -51,7 +51,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _are_amounts(value: Any) -> bool:
+def _are_numbers(value: Any) -> bool:
     return isinstance(value, Mapping) and _are_texts([*value]) and all(map(_is_number, value.values()))
 
 
@@ -74,7 +74,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "reads_gold": _SWITCH,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
-        "resources": ("a dict of names and numbers", _are_amounts),
+        "resources": ("a dict of names and numbers", _are_numbers),
     },
     "Dataset": {"__len__": _ACTION},
     "Evaluator": {
