@@ -263,7 +263,7 @@ class EvalResult:
         fields = {name for row in self.rows for name in row.scores}
         if metric not in (*SCORE_NAMES, "pass_rate") and metric not in fields:
             known_names = ", ".join(("score", "pass_rate", *sorted(fields - {"score"})))
-            raise UsageError(f"the metric must be one of {known_names}, and {metric!r} is not")
+            raise UsageError(f"the metric must be one of {known_names} (got {metric!r})")
         threshold = 0.7 if threshold is None else threshold
         comparer = Comparer(
             self.systems,

@@ -136,11 +136,6 @@ def add_store(group: Any, *, reuse: bool) -> None:
         help="label for cached answers; change it when a server changed behind the same URL",
     )
     add("--no-store", action="store_true", help="record nothing")
-    add(
-        "--no-rows",
-        action="store_true",
-        help="keep rows in the store only: memory stays flat, and json has the summary alone",
-    )
 
 
 def add_report(group: Any) -> None:
