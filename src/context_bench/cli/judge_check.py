@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
     )
-    add_judge(parser, required=True)
+    add_judge(parser, score=None)
     parser.add_argument(
         "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
     )

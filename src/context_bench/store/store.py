@@ -351,4 +351,4 @@ class Store(Reader):
 
 
 def _refuse(*_: Any) -> None:
-    raise AssertionError("this store was opened to be read")
+    raise AssertionError("this store was opened for reading alone")
