@@ -24,7 +24,7 @@ from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, t
 __all__ = ["Batch", "Content", "Copy", "Writer"]
 
 Content = bytes | Future[bytes]
-"""What is to be kept; or, of a long one, the record that a thread makes of it."""
+"""A content to be kept; or, of a long one, the record that a thread makes of it."""
 
 _LONG = 16_384
 """Bytes from which a content is worth a thread: to compress it takes longer than to hand it over."""
