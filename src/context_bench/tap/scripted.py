@@ -56,6 +56,7 @@ class Scripted:
         fingerprint: What makes its answers differ; None when that cannot be known.
     """
 
+    is_script = True
     label = (
         "a script answers behind the tap, not a model: scores tell what it could find in the prompt, and the API's "
         "usage is the tap's own count"
