@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
     )
-    add_judge(parser, required=True)
+    add_judge(parser, score=None)
     parser.add_argument(
         "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
     )

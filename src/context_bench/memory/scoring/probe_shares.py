@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
 from context_bench.stats.differences import Difference
@@ -16,17 +17,10 @@ __all__ = ["ProbeShares", "find_excess_obedience"]
 _PREFIXES = ("probe_", "answer_", "store_", "retrieval_", "abstention", "locomo_", "longmemeval_")
 
 
-class ProbeShares:
+class ProbeShares(RunningMetric):
     """The mean of every score of memory, by the name of the score; intervals are clustered by conversation."""
 
     name = "probe-shares"
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Average each score over the rows that have it."""
-        tally = self.start()
-        for row in rows:
-            tally.add(row)
-        return tally.result()
 
     def start(self) -> _Tally:
         """Begin to add rows one by one."""
