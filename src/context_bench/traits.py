@@ -26,6 +26,7 @@ __all__ = [
     *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
     *("can_start", "find_columns", "find_score_field", "find_threshold", "list_by_dataset"),
     *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
+    "is_script",
 ]
 
 _METHOD = "__context_bench_traits__"
@@ -53,6 +54,7 @@ class SystemTraits:
         list_requests: The bodies that a reader is sent for an example, one for each of its replies.
         stop_reason: Why nothing more needs to be sent after this failure or answer, or None.
         report: What is to be said of the run beside its rows, given a tokenizer.
+        tell_doing: What it is at, in words, for the line of progress while no row comes in; empty for nothing.
         list_unmatched: Requests that its tap saw and that belong to no example.
         place_compressor: Takes what runs the first of its parts elsewhere, or None to run it here again.
     """
@@ -69,6 +71,7 @@ class SystemTraits:
     list_requests: Callable[[dict[str, Any], Sequence[str]], list[Mapping[str, Any]]] | None = None
     stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
+    tell_doing: Callable[[], str] | None = None
     list_unmatched: Callable[[], Sequence[Any]] | None = None
     place_compressor: Callable[[Any], None] | None = None
 
@@ -376,6 +379,11 @@ def find_secrets(answerer: Any) -> tuple[str, ...]:
     """Return the values of an answerer that must be shown and kept nowhere."""
     secrets = getattr(answerer, "secrets", ())
     return tuple(secrets) if isinstance(secrets, list | tuple | set | frozenset) else ()
+
+
+def is_script(answerer: Any) -> bool:
+    """Whether no model answers, but a script."""
+    return getattr(answerer, "is_script", False) is True
 
 
 def find_label(answerer: Any) -> str | None:

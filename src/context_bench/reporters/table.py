@@ -155,10 +155,11 @@ class TableReporter:
         """Lay out what only a run of memory systems has."""
         if "memory" not in result.config:
             return []
-        from context_bench.reporters.memory_tables import leading_tables, memory_notes, memory_tables
+        from context_bench.reporters.memory_notes import memory_notes, memory_outcome
+        from context_bench.reporters.memory_tables import leading_tables, memory_tables
 
         if lead:
-            return leading_tables(result, self._width)
+            return [memory_outcome(result, self._width), *leading_tables(result, self._width)]
         return [*memory_tables(result, self._width), memory_notes(result, self._width)]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:

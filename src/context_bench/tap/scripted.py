@@ -57,6 +57,7 @@ class Scripted:
         has_state: Whether an answer depends on earlier requests, so that one is to be answered after the other.
     """
 
+    is_script = True
     label = (
         "a script answers behind the tap, not a model: scores tell what it could find in the prompt, and the API's "
         "usage is the tap's own count"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
@@ -28,14 +30,21 @@ class ProbeShares(RunningMetric):
 class _Tally:
     def __init__(self) -> None:
         self._sums: dict[str, ClusterSums] = {}
+        self._unmeasured: dict[str, str] = {}
 
     def add(self, row: EvalRow) -> None:
         for key, value in row.scores.items():
             if key.startswith(_PREFIXES):
                 self._sums.setdefault(key, ClusterSums()).add(_find_conversation(row), value)
+        if row.unscored.get("abstention") == READ_BY_SCRIPT:
+            self._unmeasured["abstention"] = READ_BY_SCRIPT
 
     def result(self) -> dict[str, float]:
-        return {key: clustered_mean(sums).value for key, sums in sorted(self._sums.items())}
+        means = {key: clustered_mean(sums).value for key, sums in sorted(self._sums.items())}
+        return {**dict.fromkeys(self._unmeasured, math.nan), **means}
+
+    def unmeasured(self) -> dict[str, str]:
+        return {key: why for key, why in self._unmeasured.items() if key not in self._sums}
 
     def intervals(self) -> dict[str, Interval]:
         return {key: clustered_mean(sums).interval() for key, sums in sorted(self._sums.items())}
