@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from context_bench.errors import printable
 from context_bench.memory.findings import list_findings
 from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, Repayment, find_repayments
-from context_bench.reporters.fitting import fit_columns, wrap
+from context_bench.reporters.fitting import fit_columns
 from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
-from context_bench.results import EvalResult
+from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["leading_tables", "list_own_answers", "memory_notes", "memory_tables"]
+__all__ = [
+    *("Grid", "QuestionTimes", "add_question_time", "list_leading_grids", "list_memory_grids", "list_memory_notes"),
+    "time_questions",
+]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
+
+QuestionTimes = dict[tuple[str, int], "array[float]"]
+"""Seconds of the questions by system, and by which of the lengths of history they belong to."""
+
+
+class Grid(NamedTuple):
+    """A table as texts: its lines, titles first, and which columns give way first where not all fit."""
+
+    lines: list[list[str]]
+    gives_way: list[str]
+
+    def fit(self, width: int | None) -> str:
+        """Lay it out for a terminal."""
+        return fit_columns(self.lines, width, self.gives_way)
+
 
 _COSTS: tuple[Column, ...] = (
     ("turns", "ingest_turns", tokens),
@@ -48,41 +66,36 @@ def _about(result: EvalResult, name: str) -> dict[str, Any]:
     return report.get("memory") or {}
 
 
-def list_own_answers(result: EvalResult) -> list[str]:
-    """List the systems whose answers are their own, which have a table apart."""
-    return [name for name in result.summary if _about(result, name).get("answers") == "own"]
+def list_leading_grids(result: EvalResult) -> list[Grid]:
+    """List what comes before the scores where a script reads: they say less than what was retrieved."""
+    return _list_found(result) if _is_read_by_script(result) else []
 
 
-def leading_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out what comes before the scores where a script reads: they say less than what was retrieved."""
-    return _found_tables(result, width) if _is_read_by_script(result) else []
-
-
-def memory_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out the tables that only memory systems have, after the scores."""
+def list_memory_grids(result: EvalResult, times: QuestionTimes) -> list[Grid]:
+    """List the tables that only memory systems have, after the scores."""
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
-    tables = [
-        _lay_out(result, "score by type", by_type, result.summary, width),
-        *([] if _is_read_by_script(result) else _found_tables(result, width)),
-        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
-        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), width, _describe_system),
-        _repayment_table(result, width),
-        _lengths_table(result, width),
+    grids = [
+        _lay_out(result, "score by type", by_type, result.summary),
+        *([] if _is_read_by_script(result) else _list_found(result)),
+        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary),
+        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), _describe_system),
+        _lay_out_repayments(result),
+        _lay_out_lengths(result, times),
     ]
-    return [table for table in tables if table]
+    return [grid for grid in grids if grid]
 
 
-def _found_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out what was retrieved, and the probes of it."""
+def _list_found(result: EvalResult) -> list[Grid]:
+    """List what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     more: list[Column] = [(key.replace("_", " "), key, percent) for key in _list_keys(result, "store_")]
     if not _is_read_by_script(result):
         more += [("abstention", "abstention", percent)] if _list_keys(result, "abstention") else []
-    tables = [
-        _lay_out(result, "retrieved", _RETRIEVAL, result.summary, width),
-        _lay_out(result, "probes passed", [*probes, *more], result.summary, width),
+    grids = [
+        _lay_out(result, "retrieved", _RETRIEVAL, result.summary),
+        _lay_out(result, "probes passed", [*probes, *more], result.summary),
     ]
-    return [table for table in tables if table]
+    return [grid for grid in grids if grid]
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
@@ -107,9 +120,8 @@ def _lay_out(
     title: str,
     columns: Sequence[Column],
     names: Iterable[str],
-    width: int | None,
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
-) -> str:
+) -> Grid | None:
     """Lay out a table of those columns that some system has a number for, and of the systems that have any."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
@@ -119,9 +131,9 @@ def _lay_out(
         if any(key in each for _, key, _ in shown)
     ]
     if not shown or not lines:
-        return ""
+        return None
     titles = [name for name, _, _ in shown]
-    return fit_columns([[title, *titles], *lines], width, list(reversed(titles)))
+    return Grid([[title, *titles], *lines], titles[::-1])
 
 
 def _write(value: float | None, show: Callable[[float], str]) -> str:
@@ -143,17 +155,17 @@ def _describe_system(result: EvalResult, name: str) -> str:
     return f"{about.get('system') or name} ({about.get('granularity', '')}, dates {about.get('dates', '')})"
 
 
-def _repayment_table(result: EvalResult, width: int | None) -> str:
+def _lay_out_repayments(result: EvalResult) -> Grid | None:
     found = find_repayments(result)
     if not found:
-        return ""
+        return None
     spent = any("cost_of_pass_usd" in values for values in result.summary.values())
     lines = [["questions to repay writing", "warm cache", "cold", *(["$ / right answer"] if spent else [])]]
     for name, each in found.items():
         cost = result.summary[name].get("cost_of_pass_usd", math.nan)
         more = ["–" if math.isnan(cost) else dollars(cost)] if spent else []
         lines.append([name, *_write_repayment(each), *more])
-    return fit_columns(lines, width, ["$ / right answer"])
+    return Grid(lines, ["$ / right answer"])
 
 
 def _write_repayment(each: Repayment) -> list[str]:
@@ -162,27 +174,37 @@ def _write_repayment(each: Repayment) -> list[str]:
     return ["never" if math.isinf(value) else f"{math.ceil(value):,}" for value in (each.warm, each.cold)]
 
 
-def _lengths_table(result: EvalResult, width: int | None) -> str:
-    """Lay out the time of a question, and what is kept, against the length of the history."""
+def time_questions(rows: Iterable[EvalRow]) -> QuestionTimes:
+    """Gather how long questions took, by system and length of the history."""
+    times: QuestionTimes = {}
+    for row in rows:
+        add_question_time(times, row)
+    return times
+
+
+def add_question_time(times: QuestionTimes, row: EvalRow) -> None:
+    """Add the time of a question, if the row is one of a memory system."""
+    facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
+    if row.error is None and isinstance(facts, dict) and isinstance(length, int):
+        place = sum(length > each for each in _LENGTHS)
+        times.setdefault((row.system, place), array("d")).append(float(facts["query"]["seconds"]))
+
+
+def _lay_out_lengths(result: EvalResult, times: QuestionTimes) -> Grid | None:
+    """Lay out the time of a question against the length of the history."""
     names = _choose_one_each(result)
-    cells: dict[tuple[str, int], list[float]] = {}
-    for row in result.rows:
-        facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
-        if row.system in names and row.error is None and isinstance(facts, dict) and isinstance(length, int):
-            place = sum(length > each for each in _LENGTHS)
-            cells.setdefault((row.system, place), []).append(float(facts["query"]["seconds"]))
-    places = sorted({place for _, place in cells})
+    places = sorted({place for name, place in times if name in names})
     if len(places) < 2:
-        return ""
+        return None
     titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
     lines = [["time / question, by tokens of history", *titles]]
     for name in names:
-        known = [cells.get((name, place)) for place in places]
+        known = [times.get((name, place)) for place in places]
         lines.append([name, *("–" if each is None else seconds(median(each)) for each in known)])
-    return fit_columns(lines, width, list(reversed(titles)))
+    return Grid(lines, titles[::-1])
 
 
-def memory_notes(result: EvalResult, width: int | None) -> str:
+def list_memory_notes(result: EvalResult) -> list[str]:
     """Say how the memory systems were compared, and what was found out about them."""
     about = result.config["memory"]
     lines = list_findings(result)
@@ -203,4 +225,4 @@ def memory_notes(result: EvalResult, width: int | None) -> str:
             f"questions to repay: about one conversation, against sending its history; every token costs the same, "
             f"{READ_PRICE:g} of it read from a warm cache, {WRITE_PRICE:g} written to a cold one."
         )
-    return "\n".join(wrap(printable(line), width) for line in lines)
+    return lines
