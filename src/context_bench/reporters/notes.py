@@ -1,4 +1,4 @@
-"""Notes that are needed to read the table of systems: what the score is, what each mark means, how verdicts are made."""
+"""Notes for readers of the table of systems: what the score is, what each mark means, how verdicts are made."""
 
 from __future__ import annotations
 
