@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -239,7 +240,9 @@ def _open_tagged(tag: str, part: Any) -> Source:
 
 
 def _is_file(text: str) -> bool:
-    return Path(text).suffix.lower() in SUFFIXES
+    """Whether a text names a file; one of another kind that is there is meant too, and will be told so."""
+    suffix = Path(text).suffix.lower()
+    return suffix in SUFFIXES or (suffix not in ("", ".py") and os.path.isfile(text))
 
 
 def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:
