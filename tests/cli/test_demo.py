@@ -46,7 +46,7 @@ def test_its_numbers_make_sense(demo: tuple[Path, str, str]) -> None:
     result = EvalResult.from_json((folder / ".context-bench" / "demo.json").read_bytes())
     summary = result.summary
     assert len(summary) == 7
-    assert all(values["num_examples"] == 120 and values["num_errors"] == 0 for values in summary.values())
+    assert all(values["num_examples"] == 210 and values["num_errors"] == 0 for values in summary.values())
     assert summary["passthrough"]["compression_ratio"] == 0.0
     assert summary["passthrough"]["mean_score"] == summary["oracle"]["mean_score"] == 1.0
     assert summary["closed-book"]["mean_score"] == 0.0

@@ -22,10 +22,10 @@ SYSTEMS = (
     "random-drop:ratio=0.5",
     "bm25:ratio=0.3",
 )
-DATASETS = ("needle:length=4000,n=40", "kv:length=4000,n=40", "json-logs:length=4000,n=40")
+DATASETS = ("needle:length=4000,n=70", "kv:length=4000,n=70", "json-logs:length=4000,n=70")
 
 _ABOUT = """\
-Each system gets 120 contexts of about 4,000 tokens, each with one fact that a
+Each system gets 210 contexts of about 4,000 tokens, each with one fact that a
 question needs.  score: is the fact still there?  compression: the share of
 tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto 1: nobody
 keeps more for less.

@@ -17,6 +17,7 @@ from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, markdown_width, percent, score, seconds, tokens
 from context_bench.reporters.number_cells import BEST, HEADLINES, find_best, write_cell
+from context_bench.reporters.plain_answers import answer_plainly
 from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts, verdict_table
@@ -133,6 +134,7 @@ class TableReporter:
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
             self._notes(result),
+            self._wrap_lines(answer_plainly(result, _list_own_answers(result))),
         ]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text
@@ -182,7 +184,7 @@ class TableReporter:
         return [fit_grid(lines, self._width) for lines in tables]
 
     def _notes(self, result: EvalResult) -> str:
-        notes = [_score_note(result), _macro_note(result), _f1_note(result)]
+        notes = [_stop_note(result), _score_note(result), _macro_note(result), _f1_note(result)]
         if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
             notes.append("no gold answers: tokens and time only.")
         if any("upstream_cost_of_pass" in values for values in result.summary.values()):
@@ -191,7 +193,10 @@ class TableReporter:
         notes.append(_explain_best(result))
         notes += upstream_notes(result)
         notes += explain_verdicts(result)
-        return "\n".join(wrap(escape_note(note), self._width) for note in notes if note)
+        return self._wrap_lines(notes)
+
+    def _wrap_lines(self, lines: Sequence[str]) -> str:
+        return "\n".join(wrap(escape_note(line), self._width) for line in lines if line)
 
 
 def _list_lines(
@@ -313,6 +318,12 @@ def _is_answered_by_script(result: EvalResult) -> bool:
 def _all_metered(result: EvalResult) -> bool:
     """Whether it is known of every system what the model behind it got to read."""
     return bool(result.summary) and all("prompt_savings" in values for values in result.summary.values())
+
+
+def _stop_note(result: EvalResult) -> str:
+    """Say that the run did not come to its end, so that the numbers are those of a part."""
+    why = result.config.get("stopped")
+    return f"stopped early: {why}; the numbers are those of the rows that were done by then." if why else ""
 
 
 def _score_note(result: EvalResult) -> str:
