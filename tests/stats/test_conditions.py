@@ -108,6 +108,10 @@ def test_what_was_not_measured_cannot_be_told() -> None:
     assert (nothing.outcome, nothing.sentence) == ("too few", said)
     few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
     assert few.sentence == "fail if prompt_savings < 0.3: cannot be told; 3 examples give no interval"
+    one = gate.judge(Interval(0.2, math.nan, math.nan, n=1))
+    assert one.sentence == "fail if prompt_savings < 0.3: cannot be told; 1 example gives no interval"
+    alike = gate.judge(Interval(0.2, math.nan, math.nan, n=9, groups=1))
+    assert alike.sentence.endswith("cannot be told; 9 examples of one document or conversation give no interval")
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.reporters.color import color_table
+from context_bench.reporters.conclusion import conclude, describe_alone
 from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, markdown_width, percent, score, seconds, tokens
 from context_bench.reporters.number_cells import BEST, HEADLINES, find_best, write_cell
-from context_bench.reporters.plain_answers import answer_plainly
 from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.upstream_tables import evidence, meters, upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts, verdict_table
@@ -122,7 +122,7 @@ class TableReporter:
         self._width, self._color = width, color
 
     def render(self, result: EvalResult) -> str:
-        """Render the table of systems, the tables of datasets where there are several, and the notes."""
+        """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
         parts = [
             *self._memory(result, lead=True),
             *self._systems(result),
@@ -134,7 +134,7 @@ class TableReporter:
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
             self._notes(result),
-            self._wrap_lines(answer_plainly(result, _list_own_answers(result))),
+            wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
         ]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text
@@ -155,10 +155,11 @@ class TableReporter:
         """Lay out what only a run of memory systems has."""
         if "memory" not in result.config:
             return []
-        from context_bench.reporters.memory_tables import leading_tables, memory_notes, memory_tables
+        from context_bench.reporters.memory_notes import memory_notes, memory_outcome
+        from context_bench.reporters.memory_tables import leading_tables, memory_tables
 
         if lead:
-            return leading_tables(result, self._width)
+            return [memory_outcome(result, self._width), *leading_tables(result, self._width)]
         return [*memory_tables(result, self._width), memory_notes(result, self._width)]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:
@@ -288,6 +289,7 @@ def _lines_by_dataset(
 def _explain_marks(result: EvalResult) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in _choose_columns(result)}
+    titles.setdefault("cost_per_1k_usd", "dollars")  # where nothing is priced there is no column, and this says why
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():

@@ -14,13 +14,10 @@ from context_bench.errors import UsageError
 from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
 
-__all__ = ["FAILS", "GATE_LEVEL", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
+__all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
 _SAID = {HOLDS: "the gate holds", FAILS: "the gate fails", TOO_FEW: "too few examples to tell"}
-
-GATE_LEVEL = 0.9
-"""The level of the intervals that a gate is judged with."""
 
 FORMS = (
     '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
@@ -91,8 +88,7 @@ class Condition:
         if self.kind == "verdict":
             raise TypeError("a condition on the verdict must be judged by a Verdict")
         if not interval.known:
-            why = "it was not measured" if math.isnan(interval.value) else f"{interval.n:,} examples give no interval"
-            return self.leave_open(why)
+            return self.leave_open(_explain_unknown(interval))
         limit = -self.number if self.kind == "drops" else self.number
         if self.kind in ("drops", "<"):
             met, missed = interval.high < limit, interval.low >= limit
@@ -113,6 +109,14 @@ class Condition:
         """Whether more of the same examples change nothing: the limit is no drop at all, or the end of the range."""
         at_the_end = interval.value in (interval.low, interval.high)
         return interval.value == limit and (at_the_end or (self.needs_baseline and limit == 0))
+
+
+def _explain_unknown(interval: Interval) -> str:
+    if math.isnan(interval.value):
+        return "it was not measured"
+    if interval.groups == 1 and interval.n > 1:
+        return f"{interval.n:,} examples of one document or conversation give no interval"
+    return "1 example gives no interval" if interval.n == 1 else f"{interval.n:,} examples give no interval"
 
 
 def _write(interval: Interval) -> str:
