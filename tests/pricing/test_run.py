@@ -44,6 +44,15 @@ def test_the_summary_by_hand() -> None:
     assert "cost_usd" not in result.notes.get("p", {})
 
 
+def test_what_never_answered_has_no_price_for_a_thousand() -> None:
+    with Server(Reply(500)) as server:
+        proxy = OpenAIProxy(server.url, model="gpt-4o", name="p", max_retries=0)
+        tapped = Tapped(proxy, Scripted.from_text("text:c1"), port=free_port())
+        result = evaluate(tapped, numbered(1, 2), preflight=False, progress=False)
+    assert math.isnan(result.summary["p"]["cost_per_1k_usd"])
+    assert result.notes["p"]["cost_per_1k_usd"] == "not measured: no row succeeded"
+
+
 def test_anthropic_pays_for_writing_to_the_cache() -> None:
     usage = {
         "input_tokens": 10,

@@ -19,7 +19,7 @@ _MARK = "*"
 
 def list_notes(result: EvalResult) -> list[str]:
     """List the notes of a run, a sentence or two each."""
-    notes = [_score_note(result), _macro_note(result), _f1_note(result)]
+    notes = [_stop_note(result), _score_note(result), _macro_note(result), _f1_note(result)]
     if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
         notes.append("no gold answers: tokens and time only.")
     if any("upstream_cost_of_pass" in values for values in result.summary.values()):
@@ -55,6 +55,12 @@ def _some(names: Sequence[str]) -> str:
 
 def _is_unscored(result: EvalResult) -> bool:
     return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
+
+
+def _stop_note(result: EvalResult) -> str:
+    """Say that the run did not come to its end, so that the numbers are those of a part."""
+    why = result.config.get("stopped")
+    return f"stopped early: {why}; the numbers are those of the rows that were done by then." if why else ""
 
 
 def _score_note(result: EvalResult) -> str:

@@ -20,7 +20,7 @@ from context_bench.reporters.columns import (
     list_own_answers,
     own_columns,
 )
-from context_bench.reporters.conclusion import conclude
+from context_bench.reporters.conclusion import conclude, describe_alone
 from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import markdown_width, percent, score, seconds, tokens
@@ -103,7 +103,7 @@ class TableReporter:
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
             self._notes(result),
-            wrap(escape_note(conclude(result)), self._width),
+            wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
         ]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text
