@@ -51,6 +51,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("$ / pass", "cost_of_pass_usd", dollars),
     ("$ / 1k", "cost_per_1k_usd", dollars),
     ("$ saved / 1k", "saved_per_1k_usd", dollars),
+    ("embedding $", "embedding_cost_usd", dollars),
     ("judge $", "judge_cost_usd", dollars),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),
@@ -87,6 +88,7 @@ _BY_IMPORTANCE = (
     "first_token_overhead_median",
     "untouched_share",
     "card_pass_rate",
+    "embedding_cost_usd",
     "judge_cost_usd",
     "repeat_variance_share",
 )
@@ -283,7 +285,8 @@ def _lines_by_dataset(
 def _explain_marks(result: EvalResult) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in _choose_columns(result)}
-    titles.setdefault("cost_per_1k_usd", "dollars")  # where nothing is priced there is no column, and this says why
+    # where nothing is priced there is no column, and these say why
+    titles = {"cost_per_1k_usd": "dollars", "embedding_cost_usd": "embedding $", **titles}
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():
