@@ -44,7 +44,8 @@ class Worst:
         self.score_field = score_field
 
     def compute(self, rows):
-        return {"worst": min((row.scores.get(self.score_field, 0.0) for row in rows), default=0.0)}
+        scores = [row.scores[self.score_field] for row in rows if self.score_field in row.scores]
+        return {"worst": min(scores, default=float("nan"))}  # not measured is not 0
 
 
 result = evaluate(

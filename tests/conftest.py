@@ -29,7 +29,7 @@ def _default_tokenizer() -> Iterator[None]:
     set_tokenizer(None)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is gone after it."""
     registered = {kind: dict(components) for kind, components in registry._registered.items()}

@@ -210,6 +210,11 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert broken == []
 
 
+def test_decisions_are_numbered_without_a_gap() -> None:
+    names = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
+    assert [int(name.partition("-")[0]) for name in names] == list(range(1, len(names) + 1))
+
+
 def test_the_index_has_every_page() -> None:
     listed = {f"docs/{target}" for target in links("docs/index.md") if not target.startswith("../")}
     assert listed == set(EVERY_PAGE) - {"docs/index.md"}

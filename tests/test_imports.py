@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caveats": {"results"},  # for annotations alone
     "comparison": {"errors", "stats", "results"},
     "repeated_answers": {"stats", "results"},
-    "comparer": {"comparison", "repeated_answers", "stats", "results"},
+    "comparer": {"comparison", "errors", "repeated_answers", "stats", "results"},  # of results the annotations alone
     "tallies": {"errors", "stats", "traits", "types", "results"},
     "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone

@@ -349,8 +349,8 @@ def test_a_threshold_of_nothing_is_one_too() -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"baseline": "c"}, "the baseline must be one of the systems (a, b), and 'c' is not"),
-        ({"metric": "fi"}, "the metric must be one of score, pass_rate, f1, and 'fi' is not"),
+        ({"baseline": "c"}, "the baseline must be one of the systems a, b (got 'c')"),
+        ({"metric": "fi"}, "the metric must be one of score, pass_rate, f1 (got 'fi')"),
         ({"margin": 0}, "the margin must be between 0 and 1 (got 0)"),
     ],
 )

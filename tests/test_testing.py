@@ -99,6 +99,10 @@ def _fail(*_: Any) -> Any:
     raise ValueError("broken")
 
 
+def _fail_on_result(_: Any, result: Any) -> Any:
+    raise ValueError("broken")
+
+
 BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("process", {"process": _fail}, "a system must not fail on the example 'prose' (ValueError: broken)"),
     ("process", {"process": lambda *_: {}}, "a system must not fail on the example 'prose' (BadOutput"),
@@ -136,6 +140,12 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
         "render",
         {"render": lambda _, result: result.rows.clear() or "x\n"},
         "a reporter must leave the result as it was",
+    ),
+    ("render", {"render_parts": _fail_on_result}, "a reporter must not raise in render_parts() (it raised ValueError"),
+    (
+        "render",
+        {"render_parts": lambda _, result: ["te", "xt"]},
+        "a reporter must give by render_parts() what render() gives of the same result",
     ),
 ]
 
@@ -193,6 +203,12 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
     ("process", "reads_gold", "no", "True or False as its `reads_gold` (got 'no')"),
     ("process", "sends_elsewhere", 1, "True or False as its `sends_elsewhere` (got 1)"),
     ("process", "model", 4, "a text or None as its `model` (got 4)"),
+    (
+        "process",
+        "resources",
+        {"num_gpus": "1"},
+        "a dict of names and numbers as its `resources` (got {'num_gpus': '1'})",
+    ),
     ("process", "aprocess", "x", "a method as its `aprocess` (got 'x')"),
     ("process", "process_conversation", 1, "a method as its `process_conversation` (got 1)"),
     ("process", "aprocess_conversation", 1, "a method as its `aprocess_conversation` (got 1)"),
@@ -224,6 +240,20 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
     ("compute", "threshold", "0.7", "a number or None as its `threshold` (got '0.7')"),
     ("compute", "score_field", 5, "a text or None as its `score_field` (got 5)"),
     ("compute", "by_dataset", "part", "a tuple of texts as its `by_dataset` (got 'part')"),
+    (
+        "process",
+        "resources",
+        {"num_gpus": "1"},
+        "a dict of names and numbers as its `resources` (got {'num_gpus': '1'})",
+    ),
+    ("process", "resources", 4, "a dict of names and numbers as its `resources` (got 4)"),
+    ("render", "render_parts", "x", "a method that takes the result alone as its `render_parts` (got 'x')"),
+    (
+        "render",
+        "render_parts",
+        _plain,
+        "a method that takes the result alone as its `render_parts` (got a `def`)",
+    ),
     ("compute", "start", _needs_more, "a method without arguments as its `start` (got a `def` that needs arguments)"),
 ]
 
@@ -244,13 +274,16 @@ def test_optional_members_of_the_right_types_pass() -> None:
 
     ends = {"prepare": _prepare, "finish": _plain, "fingerprint": "1"}
     check_system(type("S", (Part,), {**ends, "reads_gold": False, "sends_elsewhere": True, "model": "m"})())
+    check_system(type("S", (Part,), {"resources": {"num_gpus": 0.5}})())
     members = {**ends, "score_fields": ("part",), "slow": True, "needs_answer": False, "version": 2, "ascore": score}
     check_evaluator(type("E", (Part,), members)())
     check_metric(type("M", (Part,), {"columns": {"part": ".2f"}, "threshold": 0.5, "score_field": "part"})())
+    check_system(type("G", (Part,), {"resources": {"num_gpus": 1, "num_cpus": 0.5}})())
+    check_reporter(type("R", (Part,), {"render_parts": lambda *_: iter(["te", "xt\n"])})())
 
 
 def test_the_members_that_are_checked_are_those_that_are_documented() -> None:
-    for protocol in (types.System, types.Dataset, types.Evaluator, types.Metric, types.Tally):
+    for protocol in (types.System, types.Dataset, types.Evaluator, types.Metric, types.Tally, types.Reporter):
         optional = (protocol.__doc__ or "").partition("Optional members:")[2]
         documented = re.findall(r"^ {8}(\w+)(?:\(.*?\))?: ", optional, flags=re.MULTILINE)
         assert list(MEMBERS[protocol.__name__]) == documented, protocol

@@ -24,8 +24,16 @@ SAME_SUBJECT: dict[str, str] = {
     "compare": "runs against each other: the formulas, and the command",
     "load": "builds components of that kind from references",
     "repeats": "several answers to one example: the formulas, and the metric",
+    "curves": "quality against tokens: the formulas, and the curves of a run",
+    "datasets": "data for systems, and for memory systems",
+    "judge": "a model that rates answers: to examples, and from a memory",
+    "nli": "the datasets with verdicts, and the evaluator of their answers",
+    "official": "the rules of a benchmark's authors",
+    "scoring": "what judges answers: in a run, and of a memory",
+    "store": "the package, and the class that it is about",
+    "systems": "systems, and memory systems",
 }
-"""Names that several modules share because they are about one thing."""
+"""Names that several modules or packages share because they are about one thing."""
 
 LOADED_BY_NAME: dict[str, str] = {
     "__main__": "python -m context_bench",
@@ -108,9 +116,12 @@ def test_no_cycle_is_found_where_none_is(files: dict[str, str], tmp_path: Path) 
 
 
 def _find_repeated_names() -> dict[str, list[str]]:
+    """Find the names of several modules or packages; a command may have the name of the package that it drives."""
+    sources = _read_package()
+    drivers = {find_module(command) for command in COMMANDS if f"context_bench.{command}" in sources}
     named: dict[str, list[str]] = defaultdict(list)
-    for source in _read_package().values():
-        if not source.is_package:
+    for source in sources.values():
+        if source.module not in drivers:
             named[source.name].append(_shorten(source.module))
     return {name: modules for name, modules in named.items() if len(modules) > 1}
 

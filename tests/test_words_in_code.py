@@ -79,7 +79,7 @@ def find_negated_values(tree: ast.AST) -> Iterator[tuple[int, str]]:
         raised = node.exc if isinstance(node, ast.Raise) else None
         for text in ast.walk(raised) if raised is not None else ():
             shown = re.sub(r"\s+", " ", ast.unparse(text)) if isinstance(text, ast.JoinedStr) else ""
-            if re.search(r", (?:and )?not \{", shown):
+            if re.search(r", (?:and )?not (?:\w+=)?\{|, and \{[^}]*\} is not['\"]", shown):
                 yield getattr(node, "lineno", 0), shown
 
 
@@ -128,6 +128,8 @@ def test_every_exception_is_still_there() -> None:
         ('raise ValueError(f"{name} is no evaluator")', find_wrong_messages),
         ('raise ValueError("these are no numbers")', find_wrong_messages),
         ('raise ValueError(f"a ratio is a share, not {ratio!r}")', find_negated_values),
+        ('raise ValueError(f"b lies between 0 and 1, not b={b}")', find_negated_values),
+        ('raise ValueError(f"it must be one of {names}, and {name!r} is not")', find_negated_values),
         ('"""What it does."""', find_riddles),
         ('def f():\n    """Those who wait."""', find_riddles),
         ('class C:\n    value = 1\n    """The same for a value."""', find_riddles),

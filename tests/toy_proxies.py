@@ -127,6 +127,14 @@ class Buffers(Toy):
         return web.Response(status=reply.status, headers=_kept(reply), body=await reply.read())
 
 
+class Waits(Toy):
+    """Takes its time for each request."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.15)
+        return await super().handle(request)
+
+
 class Corrupts(Toy):
     """Breaks the arguments of the tools that a reply calls, streamed or not."""
 
@@ -233,6 +241,7 @@ KINDS: dict[str, Callable[[str], Toy]] = {
     "twice": Twice,
     "strips": Strips,
     "buffers": Buffers,
+    "waits": Waits,
     "corrupts": Corrupts,
     "tells_lies": TellsLies,
     "injects": Injects,

@@ -58,8 +58,10 @@ class Census:
 
     def _note_causes(self, row: EvalRow) -> None:
         self.score_keys.update(row.scores)
-        for evaluator, reason in row.unscored.items():
-            cause = f"{evaluator}: {reason}"
+        causes = [f"{evaluator}: {reason}" for evaluator, reason in row.unscored.items()]
+        if len(causes) > 1 and len(reasons := set(row.unscored.values())) == 1:
+            causes = list(reasons)  # no evaluator's own affair
+        for cause in causes:
             if cause in self.causes or len(self.causes) < _CAUSES:
                 self.causes[cause] += 1
 

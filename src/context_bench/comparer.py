@@ -13,7 +13,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.comparison import SCORE_NAMES, Comparison, DollarSaving
+from context_bench.comparison import (
+    LOOKED,
+    SCORE_NAMES,
+    Comparison,
+    DollarSaving,
+    check_margin,
+    choose_baseline,
+    find_empty_score,
+    find_first_samples,
+    name_twin,
+    read_value,
+    was_stopped_by_looks,
+)
+from context_bench.errors import UsageError
 from context_bench.repeated_answers import RepeatedAnswers
 from context_bench.stats import (
     DEFAULT_MARGIN,
@@ -34,9 +47,9 @@ from context_bench.stats import (
 from context_bench.stats import Comparison as PairedRuns
 
 if TYPE_CHECKING:
-    from context_bench.results import EvalRow
+    from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Comparer"]
+__all__ = ["Comparer", "compare_systems"]
 
 Key = tuple[str, Any]
 """Dataset and id of an example."""
@@ -303,3 +316,48 @@ class Comparer:
         known = {verdict.name: verdict for verdict in verdicts}
         found = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
         return {name: saving for name, saving in found.items() if saving is not None}
+
+
+# --- results
+
+
+def compare_systems(
+    result: EvalResult, baseline: str | None, metric: str | None, margin: float | None
+) -> Comparison | None:
+    """Hold every system of a result against one of them, as `EvalResult.compare` says."""
+    config, twin = result.config, result.config.get("twin")
+    controls, systems = config.get("controls") or (), [name for name in result.systems if name != twin]
+    wanted = config.get("baseline") if baseline is None else baseline
+    chosen = choose_baseline(systems, wanted if wanted in systems else baseline, controls)
+    usual = config.get("margin") or DEFAULT_MARGIN
+    width = check_margin(usual if margin is None else margin)
+    known = result.comparison
+    same = known is not None and known.baseline == chosen and known.margin == width
+    if chosen is None or (same and metric in SCORE_NAMES):
+        return known if metric in SCORE_NAMES and (same or margin is None) else None
+    if not result.rows:
+        raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
+    score_field, threshold = config.get("score_field") or "score", config.get("threshold")
+    fields = {name for row in result.rows for name in row.scores}
+    if metric not in (*SCORE_NAMES, "pass_rate") and metric not in fields:
+        known_names = ", ".join(("score", "pass_rate", *sorted(fields - {"score"})))
+        raise UsageError(f"the metric must be one of {known_names} (got {metric!r})")
+    threshold = 0.7 if threshold is None else threshold
+    comparer = Comparer(
+        result.systems,
+        chosen,
+        read_value(metric or "score", score_field, threshold),
+        threshold=threshold,
+        repeats=config.get("repeats") or 1,
+        twin=twin if name_twin(chosen) == twin else None,
+    )
+    comparer.add(result.rows)
+    found = comparer.compare(metric, width, controls)
+    if found is None:
+        return None
+    empty = find_empty_score(config, result.summary) if metric in SCORE_NAMES else ""
+    first = find_first_samples(config)
+    found = found.mark_first(first) if first else found
+    if was_stopped_by_looks(config):
+        found = replace(found, notes=(*found.notes, LOOKED))
+    return found.withhold(empty) if empty else found

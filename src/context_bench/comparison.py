@@ -66,7 +66,7 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
         UsageError: The wanted one is not among the systems.
     """
     if wanted is not None and wanted not in systems:
-        raise UsageError(f"the baseline must be one of the systems ({', '.join(systems)}), and {wanted!r} is not")
+        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r})")
     if len(systems) < 2:
         return None
     competing = [name for name in systems if name not in set(controls)]

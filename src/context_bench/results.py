@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from context_bench.comparer import Comparer
-from context_bench.comparison import (
-    LOOKED,
-    SCORE_NAMES,
-    Comparison,
-    check_margin,
-    choose_baseline,
-    find_empty_score,
-    find_first_samples,
-    name_twin,
-    read_intervals,
-    read_value,
-    was_stopped_by_looks,
-)
+from context_bench.comparer import compare_systems
+from context_bench.comparison import Comparison, read_intervals
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.registry import registry
-from context_bench.stats import DEFAULT_MARGIN
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 
 if TYPE_CHECKING:
@@ -247,42 +234,7 @@ class EvalResult:
             UsageError: There is no such system, or the rows were not kept and something else than what the run
                 compared is asked for.
         """
-        config, twin = self.config, self.config.get("twin")
-        controls, systems = config.get("controls") or (), [name for name in self.systems if name != twin]
-        wanted = config.get("baseline") if baseline is None else baseline
-        chosen = choose_baseline(systems, wanted if wanted in systems else baseline, controls)
-        usual = config.get("margin") or DEFAULT_MARGIN
-        width = check_margin(usual if margin is None else margin)
-        known = self.comparison
-        same = known is not None and known.baseline == chosen and known.margin == width
-        if chosen is None or (same and metric in SCORE_NAMES):
-            return known if metric in SCORE_NAMES and (same or margin is None) else None
-        if not self.rows:
-            raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
-        score_field, threshold = config.get("score_field") or "score", config.get("threshold")
-        fields = {name for row in self.rows for name in row.scores}
-        if metric not in (*SCORE_NAMES, "pass_rate") and metric not in fields:
-            known_names = ", ".join(("score", "pass_rate", *sorted(fields - {"score"})))
-            raise UsageError(f"the metric must be one of {known_names}, and {metric!r} is not")
-        threshold = 0.7 if threshold is None else threshold
-        comparer = Comparer(
-            self.systems,
-            chosen,
-            read_value(metric or "score", score_field, threshold),
-            threshold=threshold,
-            repeats=config.get("repeats") or 1,
-            twin=twin if name_twin(chosen) == twin else None,
-        )
-        comparer.add(self.rows)
-        found = comparer.compare(metric, width, controls)
-        if found is None:
-            return None
-        empty = find_empty_score(config, self.summary) if metric in SCORE_NAMES else ""
-        first = find_first_samples(config)
-        found = found.mark_first(first) if first else found
-        if was_stopped_by_looks(config):
-            found = replace(found, notes=(*found.notes, LOOKED))
-        return found.withhold(empty) if empty else found
+        return compare_systems(self, baseline, metric, margin)
 
     def describe_accuracy(self) -> dict[str, Any]:
         """Describe how sure the numbers are, as JSON can hold it."""

@@ -10,51 +10,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from context_bench.errors import UsageError, describe
 
 __all__ = [
-    "DatasetTraits",
-    "MetricTraits",
-    "ReferenceTraits",
-    "SystemTraits",
-    "asks_model",
-    "can_answer_turns",
-    "can_await_turns",
-    "can_start",
-    "dataset_traits",
-    "declares_fingerprint",
-    "find_columns",
-    "find_fingerprint",
-    "find_finish",
-    "find_label",
-    "find_model",
-    "find_parts",
-    "find_prepare",
-    "find_resources",
-    "find_score_field",
-    "find_score_fields",
-    "find_secrets",
-    "find_threshold",
-    "has_plain_prepare",
-    "is_endpoint",
-    "is_slow",
-    "is_versioned",
-    "list_by_dataset",
-    "may_read_gold",
-    "metric_traits",
-    "needs_answer",
-    "never_wins",
-    "read_intervals",
-    "read_notes",
-    "read_unmeasured",
-    "reference_traits",
-    "remembers",
-    "scores_asynchronously",
-    "sends_elsewhere",
-    "system_traits",
+    *("DatasetTraits", "MetricTraits", "ReferenceTraits", "SystemTraits"),
+    *("dataset_traits", "find_parts", "metric_traits", "never_wins", "reference_traits", "system_traits"),
+    *("declares_fingerprint", "find_finish", "find_fingerprint", "find_prepare", "find_resources"),
+    *("has_plain_prepare", "remembers"),
+    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
+    *("may_read_gold", "sends_elsewhere"),
+    *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
+    *("can_start", "find_columns", "find_score_field", "find_threshold", "list_by_dataset"),
+    *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
+    "is_script",
 ]
 
 _METHOD = "__context_bench_traits__"
@@ -82,6 +54,7 @@ class SystemTraits:
         list_requests: The bodies that a reader is sent for an example, one for each of its replies.
         stop_reason: Why nothing more needs to be sent after this failure or answer, or None.
         report: What is to be said of the run beside its rows, given a tokenizer.
+        tell_doing: What it is at, in words, for the line of progress while no row comes in; empty for nothing.
         list_unmatched: Requests that its tap saw and that belong to no example.
         place_compressor: Takes what runs the first of its parts elsewhere, or None to run it here again.
     """
@@ -98,6 +71,7 @@ class SystemTraits:
     list_requests: Callable[[dict[str, Any], Sequence[str]], list[Mapping[str, Any]]] | None = None
     stop_reason: Callable[[BaseException | None, Mapping[str, Any]], str | None] | None = None
     report: Callable[[Callable[[str], int]], dict[str, Any]] | None = None
+    tell_doing: Callable[[], str] | None = None
     list_unmatched: Callable[[], Sequence[Any]] | None = None
     place_compressor: Callable[[Any], None] | None = None
 
@@ -260,7 +234,7 @@ def asks_model(system: Any) -> bool:
 
 def find_resources(part: Any) -> dict[str, float]:
     """Return what a worker of a cluster needs for a part, where it says: numbers by the names that Ray has for them."""
-    found = getattr(part, "resources", None)
+    found = _read_member(part, "resources", None)
     if not isinstance(found, Mapping):
         return {}
     known = all(isinstance(key, str) and isinstance(value, int | float) for key, value in found.items())
@@ -268,8 +242,12 @@ def find_resources(part: Any) -> dict[str, float]:
 
 
 def remembers(part: Any) -> bool:
-    """Whether a part is a memory system: it takes conversations in, and answers from them later."""
-    return all(callable(getattr(part, method, None)) for method in ("ingest", "query"))
+    """Whether a part is a memory system: it takes conversations in, and answers from them later.
+
+    A system that has `process` is one to be run on examples, whatever else it has.
+    """
+    asked = {method: callable(_read_member(part, method, None)) for method in ("ingest", "query", "process")}
+    return asked["ingest"] and asked["query"] and not asked["process"]
 
 
 def find_prepare(part: Any) -> Callable[[], Any] | None:
@@ -289,17 +267,16 @@ def find_finish(part: Any) -> Callable[[], Any] | None:
     return _find_action(part, "finish")
 
 
-def _find_action(part: Any, name: str) -> Callable[[], Any] | None:
-    """Return a method that can be called with nothing; one that needs more is for somebody else."""
+def _find_action(part: Any, name: str, count: int = 0) -> Callable[..., Any] | None:
+    """Return a method that can be called with so many arguments; one that needs more is for somebody else."""
     found = _read_member(part, name, None)
     if not callable(found):
         return None
-    try:
-        inspect.signature(found).bind()
-    except TypeError:
-        return None
-    except ValueError:  # built in, with no signature to look at
-        return found  # type: ignore[no-any-return]
+    with suppress(ValueError):  # built in, with no signature to look at
+        try:
+            inspect.signature(found).bind(*[None] * count)
+        except TypeError:
+            return None
     return found  # type: ignore[no-any-return]
 
 
@@ -369,20 +346,30 @@ def find_threshold(metric: Any) -> float | None:
 
 def read_notes(tally: Any) -> dict[str, str]:
     """Return the sentences that a tally has on its values."""
-    notes = _find_action(tally, "notes")
-    return {} if notes is None else dict(notes())
+    return _call(tally, "notes")
 
 
 def read_unmeasured(tally: Any) -> dict[str, str]:
     """Return the keys of a tally that stand on no row, with the reason."""
-    unmeasured = _find_action(tally, "unmeasured")
-    return {} if unmeasured is None else dict(unmeasured())
+    return _call(tally, "unmeasured")
 
 
 def read_intervals(tally: Any) -> dict[str, Any]:
     """Return the intervals that a tally gives for its values."""
-    intervals = _find_action(tally, "intervals")
-    return {} if intervals is None else dict(intervals())
+    return _call(tally, "intervals")
+
+
+def _call(tally: Any, name: str) -> dict[str, Any]:
+    action = _find_action(tally, name)
+    return {} if action is None else dict(action())
+
+
+# -- reporters
+
+
+def find_render_parts(reporter: Any) -> Callable[[Any], Any] | None:
+    """Return the method of a reporter that gives its text in pieces, when it takes the result alone."""
+    return _find_action(reporter, "render_parts", 1)
 
 
 # -- whoever answers behind a tap
@@ -392,6 +379,11 @@ def find_secrets(answerer: Any) -> tuple[str, ...]:
     """Return the values of an answerer that must be shown and kept nowhere."""
     secrets = getattr(answerer, "secrets", ())
     return tuple(secrets) if isinstance(secrets, list | tuple | set | frozenset) else ()
+
+
+def is_script(answerer: Any) -> bool:
+    """Whether no model answers, but a script."""
+    return getattr(answerer, "is_script", False) is True
 
 
 def find_label(answerer: Any) -> str | None:

@@ -125,7 +125,12 @@ class Reporter(Protocol):
     """Renders a finished result as text, which ends with a line end.
 
     A class whose constructor takes `width` gets the columns of the terminal that it writes to, or None; one that takes
-    `store` gets the folder of the store that the run is recorded in, or None.
+    `color` gets whether that terminal shows colours; one that takes `store` gets the folder of the store that the run
+    is recorded in, or None.
+
+    Optional members:
+        render_parts(result): Called instead of `render` by the command line: gives the same text in pieces, so that a
+            long report is never in memory as a whole.
     """
 
     @property

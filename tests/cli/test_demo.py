@@ -46,7 +46,7 @@ def test_its_numbers_make_sense(demo: tuple[Path, str, str]) -> None:
     result = EvalResult.from_json((folder / ".context-bench" / "demo.json").read_bytes())
     summary = result.summary
     assert len(summary) == 7
-    assert all(values["num_examples"] == 120 and values["num_errors"] == 0 for values in summary.values())
+    assert all(values["num_examples"] == 240 and values["num_errors"] == 0 for values in summary.values())
     assert summary["passthrough"]["compression_ratio"] == 0.0
     assert summary["passthrough"]["mean_score"] == summary["oracle"]["mean_score"] == 1.0
     assert summary["closed-book"]["mean_score"] == 0.0
@@ -55,6 +55,14 @@ def test_its_numbers_make_sense(demo: tuple[Path, str, str]) -> None:
     assert 0.2 < summary["truncate:ratio=0.5"]["mean_score"] < 0.8
     assert 0.2 < summary["random-drop:ratio=0.5"]["mean_score"] < 0.8
     assert summary["bm25:ratio=0.3"]["mean_score"] > summary["truncate:ratio=0.5"]["mean_score"]
+
+
+def test_it_concludes_which_system_keeps_the_facts_for_less(demo: tuple[Path, str, str]) -> None:
+    _, out, _ = demo
+    assert out.rstrip().splitlines()[-1] == (
+        "bm25:ratio=0.3 is equivalent to passthrough, with 70.0% of the tokens saved; minify is equivalent, with 3.6% "
+        "of the tokens saved. Worse: truncate:ratio=0.5 and random-drop:ratio=0.5."
+    )
 
 
 def test_its_result_is_strict_json(demo: tuple[Path, str, str]) -> None:

@@ -368,3 +368,25 @@ def test_a_recorded_run_is_judged_later(call: Call, data: str, tmp_path: Path) -
     assert len(judge.chats) == 4, "only the judgement that failed was asked for again"
     with Store(tmp_path / ".context-bench") as store:
         assert KEY not in str(store.run("last").config)
+
+
+def test_the_judge_of_memory_has_a_bank_of_its_own(call: Call) -> None:
+    def accept_all(request: Request) -> Any:
+        return completion("yes")
+
+    with Server(accept_all) as server:
+        done = check(call, server, "--memory")
+        asked = len(server.chats)
+    lines = table(done.out)
+    assert done.code == 0
+    # Who says yes to everything never rejects, and accepts all that is wrong.
+    assert lines["right + paraphrased"][0] == "false reject"
+    assert (lines["right + paraphrased"][3], lines["right + paraphrased"][4]) == ("0", "0.0%")
+    assert lines["all that are wrong"][0] == "false accept"
+    assert (lines["all that are wrong"][1], lines["all that are wrong"][4]) == (
+        lines["all that are wrong"][3],
+        "100.0%",
+    )
+    assert {"vague-wrong", "specific-wrong", "outdated", "refusing"} <= set(lines)
+    assert int(lines["right + paraphrased"][1]) + int(lines["all that are wrong"][1]) == asked == 169
+    assert call("judge-check", "--judge-url", "http://localhost:1", "--judge-prompts", "x.toml").code == 2

@@ -12,7 +12,13 @@ from command import environment
 from context_bench.cli import main
 from context_bench.registry import registry
 
-KINDS = {"datasets": "dataset", "systems": "system", "evaluators": "evaluator", "metrics": "metric"}
+KINDS = {
+    "datasets": ("dataset", "memory_dataset"),
+    "systems": ("system", "memory_system"),
+    "evaluators": ("evaluator",),
+    "metrics": ("metric",),
+    "reporters": ("reporter",),
+}
 
 
 def listing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -24,17 +30,19 @@ def listing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.mark.parametrize("command", KINDS)
 def test_every_name_is_listed(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    listed = [line.split()[0] for line in listing(capsys, command).splitlines()]
-    assert listed[1:] == registry.list(KINDS[command])
+    tables = [table.splitlines() for table in listing(capsys, command).split("\n\n")]
+    assert [[line.split()[0] for line in table[1:]] for table in tables] == [*map(registry.list, KINDS[command])]
+    assert [table[0].partition("  ")[0] for table in tables] == [kind.replace("_", " ") for kind in KINDS[command]]
 
 
 @pytest.mark.parametrize("command", KINDS)
 def test_every_line_says_what_it_is(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    lines = listing(capsys, command).splitlines()
-    start = lines[0].index("what")
-    for line in lines[1:]:
-        assert line[start:].strip(), line
-        assert "cannot be loaded" not in line
+    for table in listing(capsys, command).split("\n\n"):
+        head, *lines = table.splitlines()
+        start = head.index("what")
+        for line in lines:
+            assert line[start:].strip(), line
+            assert "cannot be loaded" not in line
 
 
 def test_what_a_dataset_measures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +52,7 @@ def test_what_a_dataset_measures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_parameters_of_a_system(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = {line.split()[0]: line for line in listing(capsys, "systems").splitlines()}
+    lines = {line.split()[0]: line for line in listing(capsys, "systems").splitlines() if line}
     assert "ratio" in lines["truncate"]
     assert "keep=head" in lines["truncate"]
     assert "base_url" in lines["openai-proxy"]

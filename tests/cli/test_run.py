@@ -120,6 +120,7 @@ VALUES: dict[str, Any] = {
     "threshold": 0.25,
     "repeats": 2,
     "aa": False,
+    "stop-when-decided": False,
     "tokenizer": "o200k_base",
     "seed": 3,
     "max-workers": 1,
@@ -145,6 +146,7 @@ VALUES: dict[str, Any] = {
     "fail-if": ["error_rate > 0.9"],
     "junit": "gate.xml",
     "report": "page.html",
+    "plots": "pictures",
     "summary": "gate.md",
     "quiet": True,
     "verbose": False,
@@ -178,7 +180,8 @@ def answering(request: Any) -> Any:
     return stream(chunk("v1"), chunk(None, "stop"), usage, b"data: [DONE]\n\n")
 
 
-TAP_FLAGS = {"tap", "tap-forward", "tap-model", "tap-host", "tap-reply", "start", "sweep", "vendor", "controls"}
+TAP_FLAGS = {"tap", "tap-forward", "relay", "tap-model", "tap-host", "tap-reply"}
+TAP_FLAGS |= {"start", "sweep", "vendor", "controls"}
 RAY_FLAGS = {"ray-address", "system-resources"}
 """They need a cluster: tests/engine/ray."""
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
@@ -226,6 +229,7 @@ def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: py
     assert (config["seed"], config["repeats"], config["tokenizer"], config["cache_tag"]) == (3, 2, "o200k_base", "v1")
     assert config["score_field"] == "contains"
     assert (tmp_path / "store").exists()
+    assert (tmp_path / "pictures" / "pareto.svg").exists()
     assert KEY not in report
 
 

@@ -189,16 +189,15 @@ def test_a_judge_is_checked_with_progress(tmp_path: Path) -> None:
 
 
 def test_large_files_are_checked_with_progress(tmp_path: Path) -> None:
-    line = json.dumps({"id": "{}", "context": "word " * 40, "question": "q", "answer": "a"})
-    with (tmp_path / "big.jsonl").open("w") as out:
-        out.writelines(line.replace("{}", str(number)) + "\n" for number in range(300_000))
+    with (tmp_path / "big.jsonl").open("w") as out:  # more than any machine checks in two seconds
+        out.writelines(f'{{"id": {number}, "context": "word", "answer": "a"}}\n' for number in range(1_000_000))
     run = bench_on_terminal("--system", "passthrough", "--dataset", "big.jsonl", "-n", "1", "--no-store", cwd=tmp_path)
     run.wait_for("checking the data: ")
     assert run.finish() == 0
 
 
 def test_conformance_says_which_check_it_is_at(tmp_path: Path) -> None:
-    toy = f"{sys.executable} {Path(__file__).parents[1] / 'toy_proxies.py'} passes --port {{port}} --upstream {{tap}}"
+    toy = f"{sys.executable} {Path(__file__).parents[1] / 'toy_proxies.py'} waits --port {{port}} --upstream {{tap}}"
     run = bench_on_terminal("conformance", "--start", toy, cwd=tmp_path)
     run.wait_for("/33 ")
     assert run.finish() == 0

@@ -265,10 +265,30 @@ class Broken:
 
 def number(result):
     return len(result.rows)
+
+
+class Halfway:
+    name = "halfway"
+
+    def render(self, result):
+        return ""
+
+    def render_parts(self, result):
+        raise SystemExit(0)
+
+
+class Numbers(Halfway):
+    def render_parts(self, result):
+        return [len(result.rows)]
+
+
+class Nothing(Halfway):
+    def render_parts(self, result):
+        return None
 """
 
 
-@pytest.mark.parametrize("reporter", ["Broken", "number"])
+@pytest.mark.parametrize("reporter", ["Broken", "number", "Halfway", "Numbers", "Nothing"])
 @pytest.mark.parametrize("kept", [False, True], ids=["no store", "store"])
 def test_a_reporter_that_fails_loses_no_row(reporter: str, kept: bool, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(REPORTER)

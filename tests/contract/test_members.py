@@ -16,6 +16,7 @@ import pytest
 
 import context_bench
 from context_bench import evaluate
+from context_bench.cli.output import write_report
 from context_bench.memory.members import _OPTIONAL
 from context_bench.pricing import Price, Prices
 from context_bench.results import EvalResult, EvalRow
@@ -222,6 +223,24 @@ def test_an_attribute_of_a_users_dataset_means_nothing(attributes: dict[str, Any
         assert len(evaluate(Plain(), given, progress=False).rows) == 2
 
 
+class Page:
+    """A reporter whose `render_parts` is its own affair: it takes more than a result."""
+
+    name = "page"
+
+    def render(self, result: EvalResult) -> str:
+        return f"{len(result.rows)} rows\n"
+
+    def render_parts(self, result: EvalResult, columns: int) -> list[str]:
+        raise AssertionError
+
+
+def test_a_method_of_a_users_reporter_with_arguments_of_its_own_means_nothing() -> None:
+    written: list[Any] = []
+    write_report(written.append, Page(), "page", evaluate(Plain(), numbered(1, 2), progress=False))
+    assert written == ["2 rows\n"]
+
+
 # --- the one place that asks
 
 
@@ -286,6 +305,6 @@ def test_every_member_that_is_asked_for_is_documented() -> None:
     }
     asked = {name for place, _, _, name in _asks() if place in PLACES} - {"ingest", "name"}
     asked |= {*_OPTIONAL, "user"}
-    asked |= constants & {"prepare", "finish", "start", "notes", "unmeasured", "intervals"}
+    asked |= constants & {"prepare", "finish", "start", "notes", "unmeasured", "intervals", "render_parts"}
     assert asked - {"score"} <= documented
     assert documented - asked == {"__len__"}

@@ -79,6 +79,14 @@ def test_without_a_total_it_counts() -> None:
     assert "1 error" in line
 
 
+def test_it_says_what_is_done_while_no_row_comes_in() -> None:
+    clock, doing = Clock(), ["bm25: 1,200 of 30,254 turns written"]
+    progress = Progress(None, True, Terminal(), clock, doing=lambda: doing[0])
+    assert progress.line(clock.now).endswith("0 tokens  bm25: 1,200 of 30,254 turns written")
+    doing[0] = ""
+    assert progress.line(clock.now).endswith("0 tokens")
+
+
 def test_more_rows_than_expected_do_no_harm() -> None:
     clock = Clock()
     progress = Progress(2, True, Terminal(), clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,9 +15,11 @@ from typing import Any
 import pytest
 
 from command import environment
-from context_bench import DataError, UsageError, evaluate, evaluate_memory
+from context_bench import DataError, Scripted, UsageError, evaluate, evaluate_memory
+from context_bench.memory.findings import list_findings
+from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.results import EvalResult
-from toy_memories import Broken, Forgetful, Persistent, Remembering, make_conversations
+from toy_memories import Broken, Forgetful, Persistent, Remembering, Writing, make_conversations
 
 TESTS = Path(__file__).parents[1]
 
@@ -47,6 +50,53 @@ def test_who_forgets_scores_less_than_who_remembers() -> None:
     assert score(result, "remembering[budget=500]") > 0.9
     # It has the last of six turns: 1 of 6 questions.
     assert score(result, "forgetful[budget=500]") == pytest.approx(1 / 6)
+
+
+class Hoarding(Remembering):
+    """Returns everything, best first, and heeds no budget."""
+
+    name = "hoarding"
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        return super().retrieve(question, k or len(self.turns))
+
+
+def test_recall_is_of_what_the_reader_got_within_the_budget() -> None:
+    # Six lines of 20 tokens and more: 50 have room for two of them, 500 for all; the last one names what it is about.
+    rows = run(Hoarding(), budgets=[50, 500], answers=["reader"]).rows
+    by_budget = {budget: [row for row in rows if row.system == f"hoarding[budget={budget}]"] for budget in (50, 500)}
+    assert {row.scores["retrieval_precision"] for row in by_budget[50]} == {0.5}
+    assert {row.scores["retrieval_precision"] for row in by_budget[500]} == {1 / 6}
+    assert {row.scores["retrieval_recall"] for row in rows} == {1.0}
+
+
+@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+@pytest.mark.parametrize("system", [Writing, Remembering])
+def test_quality_is_not_measured_where_a_script_stood_in_for_the_model(system: Any) -> None:
+    result = run(system, answerer=Scripted.from_text("text:noted"), quiet=0.05, answers=["reader"])
+    name = f"{system.name}[budget=500]"
+    asks = system is Writing
+    assert {row.error for row in result.rows} == {None}
+    assert {bool(row.scores) for row in result.rows} == {not asks}
+    assert math.isnan(score(result, name)) is asks
+    assert ("retrieval_recall" in result.summary[name]) is not asks
+    said = "writing: quality is not measured, as a script stood in for its model; its costs are."
+    assert (said in list_findings(result)) is asks
+    if asks:
+        assert set(result.rows[0].unscored.values()) == {STOOD_IN}
+        assert result.summary[name]["ingest_calls"] == pytest.approx(1000)
+
+
+def test_abstention_is_not_measured_while_a_script_reads() -> None:
+    talks = make_conversations(2)
+    for talk in talks:
+        talk["questions"][0]["pair"] = talk["questions"][1]["pair"] = "p"
+        talk["questions"][1] |= {"unanswerable": True}
+    result = run(Remembering(), talks)
+    read, own = (result.summary[f"remembering[{how}]"]["abstention"] for how in ("budget=500", "own query"))
+    assert math.isnan(read)
+    assert own == 0.5  # it has an answer of its own, and never refuses
+    assert "a script read" in result.notes["remembering[budget=500]"]["abstention"]
 
 
 def test_evaluate_takes_a_memory_system_as_it_takes_any_other() -> None:

@@ -26,7 +26,7 @@ def found(*items: tuple[str, str]) -> list[Any]:
 
 
 def render(items: list[Any], budget: int | None) -> str:
-    return render_retrieved(items, index_turns(TURNS), budget, words)
+    return render_retrieved(items, index_turns(TURNS), budget, words)[0]
 
 
 def test_the_order_is_that_of_the_conversation_with_dates() -> None:
@@ -46,6 +46,12 @@ def test_no_budget_is_exceeded_and_the_last_one_is_cut(budget: int) -> None:
     text = render(found(("b", "four five"), ("a", "one two three")), budget)
     assert words(text) <= budget
     assert words(text) >= budget - 1
+
+
+@pytest.mark.parametrize(("budget", "whole"), [(4, 0), (5, 1), (11, 1), (12, 2), (None, 2)])
+def test_what_is_there_as_a_whole_is_counted(budget: int | None, whole: int) -> None:
+    items = found(("b", "four five"), ("a", "one two three"))
+    assert render_retrieved(items, index_turns(TURNS), budget, words)[1] == whole
 
 
 def test_a_date_that_stands_in_the_text_is_not_put_there_twice() -> None:

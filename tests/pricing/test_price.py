@@ -128,7 +128,7 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
 
 
 def cost(metadata: dict[str, Any], upstream: int | None = None, model: str | None = "m") -> dict[str, Any]:
-    return price_row(PRICES, model, metadata, upstream)
+    return price_row(PRICES, PRICES.of(model), metadata, upstream)
 
 
 def test_without_a_tap_the_usage_that_came_back() -> None:

@@ -194,9 +194,14 @@ def test_a_read_only_disk_can_be_read(here: Path) -> None:
         assert len(exported.stdout.splitlines()) == 301
 
 
+def _make_noise(length: int) -> str:
+    """A text that cannot be compressed."""
+    return "".join(random.Random(1).choices(string.printable[:90], k=length))
+
+
 @pytest.mark.skipif(not _as_root(), reason="only root can mount a disk that is small or read-only")
 def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
-    write(here / "big.jsonl", *range(600), notes="n" * 5_000)
+    write(here / "big.jsonl", *range(600), notes=_make_noise(5_000))
     disk = here / "disk"
     with small_disk(disk, "2m"), Server(right) as server:
         run = ("--proxy", server.url, "--name", "p", "--dataset", "big.jsonl", "--cache-dir", "disk")
@@ -220,8 +225,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
 
 def test_a_file_that_may_not_grow(here: Path) -> None:
     """The same as a full disk, for everybody."""
-    noise = random.Random(1)  # what cannot be compressed
-    write(here / "big.jsonl", *range(400), notes="".join(noise.choices(string.printable[:90], k=8_000)))
+    write(here / "big.jsonl", *range(400), notes=_make_noise(8_000))
 
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))

@@ -5,12 +5,14 @@ A batch is read back from a real database as it stands there.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ import pytest
 
 from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, transaction
+from context_bench.store.records import about_one, unseal
 from context_bench.store.writer import Batch, Copy, Writer
 from timing import depends_on_time
 
@@ -110,6 +113,32 @@ def test_a_failure_is_kept_and_what_came_before_it_stays(writer: Writer, tmp_pat
     with pytest.raises(StoreError, match="is full"):
         writer.close()
     assert count(tmp_path) == 1
+
+
+def test_long_contents_are_compressed_by_threads_of_their_own(writer: Writer, tmp_path: Path) -> None:
+    short, long = b"word " * 100, [b"%d word " % number * 20_000 for number in range(20)]
+    assert writer.seal(short, FIRST) is short
+    begun = threading.Barrier(2, timeout=20)
+    together = [writer._compressing.submit(begun.wait) for _ in range(2)] if (os.cpu_count() or 1) > 1 else []
+    for number, content in enumerate(long):
+        record = writer.seal(content, FIRST + number, key(number))
+        assert isinstance(record, Future)
+        writer.put(Batch.example, FIRST + number, key(number), record, False)
+    writer.close()
+    assert [each.done() for each in together] == [True] * len(together)
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("context-bench-compress")]
+    with closing(connect(tmp_path, readonly=True)) as connection:
+        kept = table(connection, "examples")
+    assert [unseal(record, about_one(identity, known)) for identity, known, record in kept] == long
+    assert sum(len(record) for *_, record in kept) < sum(map(len, long)) / 10
+
+
+def test_a_content_that_cannot_be_compressed_is_a_failure_of_the_store(writer: Writer) -> None:
+    broken: Future[bytes] = Future()
+    broken.set_exception(MemoryError("no room"))
+    writer.put(Batch.answer, FIRST, None, broken)
+    with pytest.raises(StoreError, match="no room"):
+        writer.close()
 
 
 FIRST, SECOND = 1 << 32, 2 << 32

@@ -116,7 +116,7 @@ def test_documents_are_handed_back_as_they_were() -> None:
 
 @pytest.mark.parametrize(("k1", "b"), [(-1.0, 0.5), (1.0, 1.5), (1.0, -0.1)])
 def test_wrong_parameters(k1: float, b: float) -> None:
-    with pytest.raises(UsageError, match="b lies between 0 and 1 and k1 is not negative"):
+    with pytest.raises(UsageError, match="b must be from 0 to 1 and k1 at least 0"):
         BM25(k1=k1, b=b)
 
 

@@ -319,3 +319,26 @@ def test_counting_a_long_prompt_leaves_the_event_loop_free() -> None:
         set_tokenizer(None)
     assert tokens == 500_000
     assert turns > 10  # a loop that is held up has one or two in that second
+
+
+def test_extracting_from_a_long_prompt_leaves_the_event_loop_free() -> None:
+    fact = "The secret harbour of Ada is called Portrose. "
+    filler = " ".join(f"Note {number}: the clerk counted boxes in hall {number}." for number in range(40_000))
+    long = request(messages=[{"role": "user", "content": f"{filler} {fact} What is the harbour of Ada called?"}])
+    assert len(long.body) > 1_000_000
+    script, held = Scripted.from_text("extract"), 0.0
+
+    async def answer() -> str:
+        nonlocal held
+        task = asyncio.create_task(script.answer(long))
+        while not task.done():
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            held = max(held, time.thread_time() - before)
+        body = (await task).body
+        assert isinstance(body, bytes)
+        return str(json.loads(body)["choices"][0]["message"]["content"])
+
+    started = time.process_time()
+    assert "Portrose" in asyncio.run(answer())
+    assert held < (time.process_time() - started) / 3, "the thread of the loop did the work itself"

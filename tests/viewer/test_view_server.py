@@ -272,7 +272,7 @@ def test_the_page_of_a_run_is_that_of_the_report(server: ViewServer) -> None:
         "method",
     ):
         assert f'<section id="{part}"' in page
-    assert "drop_half is worse (-0.500" in page
+    assert "Worse: drop_half." in page
     sections = ask(server, "sections", runs=run)["parts"]
     assert [part[1]["id"] for part in sections] == ["run"]
 

@@ -20,7 +20,7 @@ COMMANDS = {
     "conformance": "check that a proxy keeps the protocol intact",
     "local": "serve a small model on this machine, with no key",
     "datasets": "list the datasets; show, fetch or import one",
-    "systems": "list the systems that ship with the package",
+    "systems": "list the systems and memory systems",
     "evaluators": "list the evaluators and their scores",
     "metrics": "list the metrics",
     "prices": "list what tokens cost, by model: what a run is priced by",

@@ -12,7 +12,7 @@ from typing import Any
 from context_bench.cli.flag_types import count
 from context_bench.cli.flags import add_data, add_import, add_quiet, add_wide
 from context_bench.cli.json_view import format_json
-from context_bench.cli.listings import listing_parser, print_listing, summarize_component
+from context_bench.cli.listings import listing_parser, print_components, print_listing, summarize_component
 from context_bench.cli.messages import say
 from context_bench.cli.output import open_destination, table_width
 from context_bench.cli.parser import Parser
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     for code in options.imports:
         import_code(code)
     print_listing(list(_list_datasets()), options, wrapped=(-1,), give_way=("licence", "evidence", "family"))
+    print()
+    print_components("memory_dataset", "what it is", options)
     return 0
 
 

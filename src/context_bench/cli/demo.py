@@ -22,10 +22,10 @@ SYSTEMS = (
     "random-drop:ratio=0.5",
     "bm25:ratio=0.3",
 )
-DATASETS = ("needle:length=4000,n=40", "kv:length=4000,n=40", "json-logs:length=4000,n=40")
+DATASETS = ("needle:length=4000,n=80", "kv:length=4000,n=80", "json-logs:length=4000,n=80")
 
 _ABOUT = """\
-Each system gets 120 contexts of about 4,000 tokens, each with one fact that a
+Each system gets 240 contexts of about 4,000 tokens, each with one fact that a
 question needs.  score: is the fact still there?  compression: the share of
 tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto 1: nobody
 keeps more for less.
@@ -34,7 +34,7 @@ keeps more for less.
 _NEXT = """
 To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
   context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
-      --dataset needle:length=4000,n=40
+      --dataset needle:length=4000,n=80
 A compressor written in Python:
   context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
       --dataset json-logs:n=40

@@ -33,13 +33,14 @@ def _describe_retrieved(
     processed: Mapping[str, Any], evidence: Sequence[str], view: View, *, full: bool
 ) -> Iterator[str]:
     found = processed.get("retrieved")
-    ids = {str(each) for item in found or () for each in item.get("ids") or ()}
+    places = {
+        str(each): rank for rank, item in reversed(list(enumerate(found or ()))) for each in item.get("ids") or ()
+    }
     yield "\n" + view.title("evidence") + "\n"
     if not evidence:
         yield "none is named\n"
     for name in evidence:
-        state = "not known" if found is None else "retrieved" if name in ids else "missing"
-        yield f"turn {visible(name)}: {state}\n"
+        yield f"turn {visible(name)}: {_tell_state(found, places.get(name), processed.get('shown'))}\n"
     if found is None:
         return
     shown = found if full else found[:_FEW]
@@ -51,6 +52,15 @@ def _describe_retrieved(
         yield f"{rank}. {visible(', '.join(own))}{mark} {visible(text)}\n"
     if len(found) > len(shown):
         yield f"… {len(found) - len(shown)} more\n"
+
+
+def _tell_state(found: Sequence[Any] | None, place: int | None, shown: int | None) -> str:
+    """Tell what became of a turn with evidence."""
+    if found is None:
+        return "not known"
+    if place is None:
+        return "missing"
+    return "retrieved" if shown is None or place < shown else "retrieved, but not whole within the budget"
 
 
 def _show(text: str, full: bool) -> str:

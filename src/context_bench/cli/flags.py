@@ -32,7 +32,7 @@ def add_answerers(group: Any) -> None:
     add(
         *("--tap-forward", "--relay"),
         metavar="URL",
-        help="the tap forwards requests to this server, with their key (--relay is the same)",
+        help="the tap forwards requests to this server, with their key",
     )
     add("--tap-model", metavar="local|FILE", help="the tap answers with a small model on this machine, or a GGUF file")
     add("--tap-reply", metavar="SCRIPT", help="the tap answers from a script: extract, echo, text:ANSWER or a file")
@@ -103,10 +103,11 @@ def add_import(group: Any) -> None:
     )
 
 
-def add_judge(group: Any, *, required: bool = False) -> None:
-    """Add the flags of the model that judges answers, for every command that scores."""
+def add_judge(group: Any, *, score: str | None = "judge_score") -> None:
+    """Add the flags of the model that judges answers, and name its score; None where the judge itself is checked."""
     add = group.add_argument
-    add("--judge-url", required=required, metavar="URL", help="server of a model that rates answers; adds judge_score")
+    rates = "server of a model that rates answers"
+    add("--judge-url", required=score is None, metavar="URL", help=f"{rates}; adds {score}" if score else rates)
     add("--judge-model", metavar="NAME", help="the model that judges (default: gpt-4)")
     add(
         "--judge-key-env",
@@ -135,11 +136,6 @@ def add_store(group: Any, *, reuse: bool) -> None:
         help="label for cached answers; change it when a server changed behind the same URL",
     )
     add("--no-store", action="store_true", help="record nothing")
-    add(
-        "--no-rows",
-        action="store_true",
-        help="keep rows in the store only: memory stays flat, and json has the summary alone",
-    )
 
 
 def add_report(group: Any) -> None:

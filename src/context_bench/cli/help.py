@@ -38,7 +38,7 @@ _FLAGS = {
     "--model NAME": "model to ask for",
     "--reader URL": "server whose model answers from what each --system returned",
     "--start COMMAND": "start a proxy and record what reaches the model behind it",
-    "--output REF": "table, json, csv or your own; --out FILE writes it to a file",
+    "--output REF": "table, json, csv, html or your own (--out FILE saves it)",
     "--resume": "reuse the answers of earlier runs",
     "--dry-run": "show what would be sent and what it might cost",
 }

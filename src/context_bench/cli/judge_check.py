@@ -7,6 +7,7 @@ rates them all; what it gets wrong is counted, with an interval.
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -44,14 +45,28 @@ def main(arguments: Sequence[str]) -> int:
         prog="context-bench judge-check",
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
     )
-    add_judge(parser, required=True)
+    add_judge(parser, score=None)
+    parser.add_argument(
+        "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
+    )
+    parser.add_argument("--judge-prompts", metavar="FILE", help="with --memory: wordings of the rules by type (TOML)")
     parser.add_argument(
         "--max-workers", type=positive, default=WORKERS, metavar="N", help="requests in flight (default: %(default)s)"
     )
     add_wide(parser)
     add_quiet(parser)
     options = parser.parse_args(arguments[1:])
+    if options.judge_prompts and not options.memory:
+        parser.error("--judge-prompts has wordings for the judge of memory: add --memory")
+    if options.memory:
+        from context_bench.cli.memory_judge_check import check
 
+        return check(options)
+    return _check(options)
+
+
+def _check(options: Namespace) -> int:
+    """Check the judge of ordinary answers."""
     from context_bench.cli.build_scoring import build_judge
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.options import JudgeOptions

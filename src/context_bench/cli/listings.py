@@ -21,6 +21,7 @@ __all__ = [
     "find_component",
     "list_with_parameters",
     "listing_parser",
+    "print_components",
     "print_listing",
     "summarize_component",
 ]
@@ -56,15 +57,23 @@ def print_listing(
     sys.stdout.write(fit_listing(cells, table_width(wide=options.wide), wrapped=wrapped, give_way=give_way) + "\n")
 
 
-def list_with_parameters(arguments: Sequence[str], kind: str, heading: str) -> int:
-    """Run a command that lists the components of a kind, each with its parameters and its first sentence."""
+def list_with_parameters(arguments: Sequence[str], *kinds: str, heading: str) -> int:
+    """Run a command that lists the components of some kinds, each kind in a table of its own."""
     options = listing_parser(arguments[0]).parse_args(arguments[1:])
     for code in options.imports:
         import_code(code)
+    for kind in kinds:
+        if kind != kinds[0]:
+            print()
+        print_components(kind, heading, options)
+    return 0
+
+
+def print_components(kind: str, heading: str, options: argparse.Namespace) -> None:
+    """Print the components of a kind as a table, each with its parameters and its first sentence."""
     names = registry.list(kind)
     lines = [[name, _list_parameters(kind, name), summarize_component(kind, name)] for name in names]
-    print_listing([[kind, "parameters", heading], *lines], options)
-    return 0
+    print_listing([[kind.replace("_", " "), "parameters", heading], *lines], options)
 
 
 def find_component(kind: str, name: str) -> Any:

@@ -143,6 +143,7 @@ def _build_reader(flags: argparse.Namespace, answerer: Answerer | None) -> Share
     from context_bench.systems import OpenAIProxy
     from context_bench.tap.address import free_port
     from context_bench.tap.server import Tap
+    from context_bench.traits import is_script
 
     url = flags.reader or flags.tap_forward
     made: dict[str, Any] = {"model": flags.model or _MODEL, "name": "reader", "timeout": flags.timeout}
@@ -152,7 +153,7 @@ def _build_reader(flags: argparse.Namespace, answerer: Answerer | None) -> Share
         return None
     tap = Tap(answerer, port=free_port())
     known_as = None if answerer.fingerprint is None else f"{answerer.fingerprint} {made['model']}"
-    return SharedReader(OpenAIProxy(tap.url, **made), tap, known_as)
+    return SharedReader(OpenAIProxy(tap.url, **made), tap, known_as, is_script=is_script(answerer))
 
 
 def _build_extra(flags: argparse.Namespace) -> list[Any]:
@@ -166,16 +167,11 @@ def _build_judges(flags: argparse.Namespace) -> list[Any]:
     """Build the judge that the flags name; one that would judge its own answers is refused unless asked for."""
     if not (flags.judge_url or flags.judge_model or flags.judge_key_env):
         return []
+    from context_bench.cli.memory_judge_check import build_memory_judge
     from context_bench.errors import UsageError
-    from context_bench.evaluators.llm_judge import DEFAULT_MODEL
-    from context_bench.http import find_key
-    from context_bench.http.secrets import check_url
-    from context_bench.memory.judge import MemoryJudge
 
-    if not flags.judge_url:
-        raise UsageError("a judge needs --judge-url URL: it is the server that is asked")
-    model = flags.judge_model or DEFAULT_MODEL
-    if model == (flags.model or _MODEL) and not flags.judge_itself:
-        raise UsageError(f"{model} would judge its own answers: choose another --judge-model, or add --judge-itself")
-    key = find_key(check_url(flags.judge_url), variable=flags.judge_key_env)
-    return [MemoryJudge(flags.judge_url, model, key, prompts=flags.judge_prompts)]
+    judge = build_memory_judge(flags)
+    if judge.model == (flags.model or _MODEL) and not flags.judge_itself:
+        problem = f"{judge.model} would judge its own answers"
+        raise UsageError(f"{problem}: choose another --judge-model, or add --judge-itself")
+    return [judge]

@@ -38,7 +38,7 @@ def memory_parser() -> Parser:
     _add_protocol(parser.add_argument_group("how it is measured, the same for all"))
     _add_models(parser.add_argument_group("who answers"))
     judge = parser.add_argument_group("who judges")
-    add_judge(judge)
+    add_judge(judge, score="memory_judge")
     judge.add_argument("--judge-prompts", metavar="FILE", help="wordings of the judge's rules by type (TOML)")
     judge.add_argument("--judge-itself", action="store_true", help="let the model that answers judge its own answers")
     _add_scoring(parser.add_argument_group("how it is scored"))
@@ -54,12 +54,14 @@ def _add_what(group: Any) -> None:
         action="append",
         default=[],
         metavar="REF",
-        help="memory system: NAME[:key=value,...], module:object or file.py:object (repeatable)",
+        help="memory system: NAME[:key=value,...] as `context-bench systems` lists them, module:object or "
+        "file.py:object (repeatable)",
     )
     add(
         "--dataset",
         metavar="REF",
-        help="conversations: NAME[:key=value,...], a .jsonl file or module:object",
+        help="conversations: NAME[:key=value,...] as `context-bench datasets` lists them, a .jsonl file or "
+        "module:object",
     )
     add("-n", "--max-conversations", type=positive, metavar="N", help="at most N conversations (default: all)")
     add("--types", type=_list_words, metavar="A,B", help="only questions of these types (default: all)")
@@ -83,17 +85,28 @@ def _add_protocol(group: Any) -> None:
         metavar="N,M",
         help="tokens that the reader gets of what was retrieved (default: 500,2000,8000)",
     )
-    add("--top-k", type=positive, metavar="K", help="most things that are retrieved (default: each system's own)")
+    add(
+        "--top-k",
+        type=positive,
+        metavar="K",
+        help="most passages that are retrieved for a question (default: each system's own)",
+    )
     add(
         "--answers",
         type=_list_words,
         default=["reader", "own"],
         metavar="A,B",
-        help="reader: what is retrieved, answered by one reader; own: each system's own query (default: reader,own)",
+        help="who answers: reader (one model, from what was retrieved) or own (each system's query); default: both",
     )
     add("--timeout", type=amount, default=600.0, metavar="S", help="seconds for one call of a system (default: 600)")
-    add("--flush-quiet", type=amount, default=5.0, metavar="S", help="seconds without a call that end it (default: 5)")
-    add("--flush-limit", type=amount, default=120.0, metavar="S", help="most seconds to wait for that (default: 120)")
+    add(
+        "--flush-quiet",
+        type=amount,
+        default=5.0,
+        metavar="S",
+        help="after writing, wait until a system made no call for S seconds (default: 5)",
+    )
+    add("--flush-limit", type=amount, default=120.0, metavar="S", help="but wait at most S seconds (default: 120)")
 
 
 def _add_models(group: Any) -> None:
@@ -118,7 +131,11 @@ def _add_scoring(group: Any) -> None:
     add("--baseline", metavar="NAME", help="system to hold the others against (default: naive, else the first)")
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--tokenizer", metavar="NAME", help="encoding of the reader, for budgets and counts (default: cl100k_base)")
-    add("--prices", metavar="FILE", help="dollars per million tokens by model, instead of those of `prices`")
+    add(
+        "--prices",
+        metavar="FILE",
+        help="dollars per million tokens by model, instead of those of `context-bench prices`",
+    )
     add("--max-workers", type=positive, metavar="N", help="questions at a time (default: 8 with a reader, else 1)")
 
 

@@ -11,4 +11,4 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> int:
     """List the metrics with their parameters."""
-    return list_with_parameters(arguments, "metric", "what it is")
+    return list_with_parameters(arguments, "metric", heading="what it is")

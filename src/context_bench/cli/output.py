@@ -142,17 +142,19 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
     Raises:
         UsageError: The reporter failed; it says where the rows are.
     """
-    render_parts = getattr(reporter, "render_parts", None)
-    if callable(render_parts):
-        write(_read_parts(render_parts(result), name, result))
-        return
-    try:
-        text = reporter.render(result)
-        if not isinstance(text, str):
-            raise TypeError(f"render() returned {type(text).__name__}, and must return a text")
-    except (Exception, SystemExit) as error:
-        raise _explain_reporter(error, name, result) from error
-    write(_show_controls(text) if write is _print and name in _DATA_FORMS and sys.stdout.isatty() else text)
+    from context_bench.traits import find_render_parts
+
+    with _explain_reporter(name, result):
+        render_parts = find_render_parts(reporter)
+        rendered = reporter.render(result) if render_parts is None else render_parts(result)
+        if render_parts is None and not isinstance(rendered, str):
+            raise TypeError(f"render() returned {type(rendered).__name__}, and must return a text")
+    if not isinstance(rendered, str):
+        write(_read_parts(rendered, name, result))
+    elif write is _print and name in _DATA_FORMS and sys.stdout.isatty():
+        write(_show_controls(rendered))
+    else:
+        write(rendered)
 
 
 def _show_controls(text: str) -> str:
@@ -162,18 +164,23 @@ def _show_controls(text: str) -> str:
     return show_controls(text)
 
 
-def _read_parts(parts: Iterable[str], name: str, result: Any) -> Iterator[str]:
+def _read_parts(parts: Iterable[Any], name: str, result: Any) -> Iterator[str]:
+    with _explain_reporter(name, result):
+        for part in parts:
+            if not isinstance(part, str):
+                raise TypeError(f"render_parts() gave {type(part).__name__}, and must give texts")
+            yield part
+
+
+@contextlib.contextmanager
+def _explain_reporter(name: str, result: Any) -> Iterator[None]:
     try:
-        yield from parts
-    except Exception as error:
-        raise _explain_reporter(error, name, result) from error
+        yield
+    except (Exception, SystemExit) as error:
+        from context_bench.errors import UsageError, describe
 
-
-def _explain_reporter(error: BaseException, name: str, result: Any) -> Exception:
-    from context_bench.errors import UsageError, describe
-
-    run = result.config.get("run")
-    if run is None:
-        _print(result.to_json() + "\n")
-    where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
-    return UsageError(f"the reporter {name} failed: {describe(error)}; {where}")
+        run = result.config.get("run")
+        if run is None:
+            _print(result.to_json() + "\n")
+        where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"
+        raise UsageError(f"the reporter {name} failed: {describe(error)}; {where}") from error

@@ -11,4 +11,4 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str]) -> int:
     """List the reporters with their parameters."""
-    return list_with_parameters(arguments, "reporter", "what it writes")
+    return list_with_parameters(arguments, "reporter", heading="what it writes")

@@ -95,7 +95,13 @@ def run_parser() -> RunParser:
     _add_scoring(parser.add_argument_group("how it is scored"))
     _add_limits(parser.add_argument_group("limits"))
     _add_engine(parser.add_argument_group("where it runs"))
-    add_store(parser.add_argument_group("what is kept"), reuse=True)
+    kept = parser.add_argument_group("what is kept")
+    add_store(kept, reuse=True)
+    kept.add_argument(
+        "--no-rows",
+        action="store_true",
+        help="keep rows in the store only: memory stays flat, and json has the summary alone",
+    )
     _add_output(parser.add_argument_group("what comes out"))
     add_gate(parser.add_argument_group("a gate for CI"))
     return parser

@@ -1,4 +1,4 @@
-"""`context-bench systems`: the systems that ship with the package, and those that plugins add."""
+"""`context-bench systems`: the systems and memory systems that ship with the package, and those that plugins add."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the systems with their parameters."""
-    return list_with_parameters(arguments, "system", "what it does")
+    """List the systems with their parameters, and the memory systems beneath."""
+    return list_with_parameters(arguments, "system", "memory_system", heading="what it does")

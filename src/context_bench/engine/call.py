@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
+from context_bench.engine.judgement import OURS_TO_SAY
 from context_bench.engine.threads import call_in_thread
 from context_bench.engine.tracebacks import list_frames
 from context_bench.errors import BadOutput, SystemFailure, describe
@@ -179,7 +180,8 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
     _check_texts(processed, system)
     metadata = processed.pop("metadata", None)
     if not own:
-        processed.pop("tapped", None)  # what a tap saw is ours to say
+        for key in OURS_TO_SAY:
+            processed.pop(key, None)
     outcome.returns = "response" if processed.get("context") is None else "context"
     if processed.get("response") is None:
         processed["response"] = processed["context"]

@@ -15,7 +15,10 @@ from context_bench.results import Scores
 from context_bench.traits import scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Judgement", "Memory", "ask_at_once", "ask_slowly", "lacks_answer"]
+__all__ = ["OURS_TO_SAY", "Judgement", "Memory", "ask_at_once", "ask_slowly", "cannot_judge"]
+
+OURS_TO_SAY = ("tapped", "unscorable")
+"""Fields of an answer that no system of a user's can set: what a tap saw, and why nothing is to be judged."""
 
 
 class Memory(Protocol):
@@ -56,11 +59,14 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
         _add(judgement, evaluator, scores)
 
 
-def lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
-    """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not _is_context(processed):
+def cannot_judge(judgement: Judgement, evaluator: Evaluator, processed: Example, *, needs_answer: bool) -> bool:
+    """Whether there is nothing to judge: a context for an evaluator of answers, or an answer that says why."""
+    reason = processed.get("unscorable")
+    if reason is None and needs_answer and _is_context(processed):
+        reason = "the system returned a context, not an answer"
+    if reason is None:
         return False
-    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
+    judgement.unscored[evaluator.name] = str(reason)
     return True
 
 

@@ -30,6 +30,7 @@ class Progress:
     Args:
         total: Rows to expect; None when the input does not tell.
         enabled: False keeps it silent.
+        doing: What is done while no row comes in, in words; empty for nothing.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class Progress:
         enabled: bool = True,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        doing: Callable[[], str] = str,
     ) -> None:
-        self._clock, self._total = clock, total
+        self._clock, self._total, self._doing = clock, total, doing
         self._started = clock()
         self._line = StatusLine(
             lambda width: self.line(clock(), width), self._share, enabled=enabled, stream=stream, clock=clock
@@ -107,6 +110,8 @@ class Progress:
         parts.append(_Part(4, f"{_short(self.tokens)} tokens"))
         if self.spent:
             parts.append(_Part(9, f"${self.spent:,.2f}"))
+        if doing := self._doing():
+            parts.append(_Part(6, doing))
         return parts
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.judgement import Judgement
-from context_bench.pricing import COSTS, Prices, load_shipped_prices, price_row
+from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
 from context_bench.text.golds import turn_responses
@@ -47,7 +47,7 @@ class RowMaker:
         self._find_threshold = cache(find_threshold)
         self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
         self._warns = prices is not None and prices is not load_shipped_prices()
-        self._models: dict[str, str | None] = {}
+        self._price_of: dict[str, Price | None] = {}
         self._unpriced: set[str] = set()
         self._ignored: set[str] = set()
 
@@ -149,9 +149,9 @@ class RowMaker:
         if self._prices is None:
             return False
         name = job.system.name
-        if name not in self._models:
-            self._models[name] = find_model(job.system)
-        costs = price_row(self._prices, self._models[name], metadata, upstream_tokens)
+        if name not in self._price_of:
+            self._price_of[name] = self._prices.of(find_model(job.system))
+        costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
         if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
@@ -164,7 +164,7 @@ class RowMaker:
     def _warn_of_missing_usage(self, job: Job) -> None:
         """Say once for each system whose model has a price that its server reports no usage."""
         name = job.system.name
-        if self._prices is not None and name not in self._unpriced and self._prices.of(find_model(job.system)):
+        if name not in self._unpriced and self._price_of[name] is not None:
             self._unpriced.add(name)
             warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,12 @@ def _make_scorer(settings: Settings) -> Scorer:
     return given if isinstance(given, Scorer) else Scorer(given, score_field=settings.score_field or "score")
 
 
+def _tell_doing(systems: Iterable[System]) -> str:
+    """Say what systems are at that take long for a row; those that share the work say it once."""
+    told = (system_traits(each).tell_doing for each in systems)
+    return ", ".join(dict.fromkeys(doing for tell in told if tell is not None and (doing := tell())))
+
+
 def _make_plan(
     settings: Settings, systems: list[System], scorer: Scorer, metrics: Sequence[Metric], examples: Any
 ) -> Plan:
@@ -141,7 +147,9 @@ def _make_plan(
         keep_rows=settings.keep_rows,
         limits=limits.fresh(),
         prices=prices,
-        progress=Progress(None if rows is None else rows * len(systems), settings.progress),
+        progress=Progress(
+            None if rows is None else rows * len(systems), settings.progress, doing=lambda: _tell_doing(systems)
+        ),
         expected=rows,
         preflight=settings.preflight,
         debug=settings.debug,

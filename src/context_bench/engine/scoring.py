@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer
+from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, cannot_judge
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
     BY_FIELD,
@@ -156,7 +156,7 @@ class Scorer:
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if needs and lacks_answer(judgement, evaluator, processed):
+            if cannot_judge(judgement, evaluator, processed, needs_answer=needs):
                 continue
             if not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
@@ -168,7 +168,7 @@ class Scorer:
         """Do the same where no evaluator is slow."""
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if not (needs and lacks_answer(judgement, evaluator, processed)):
+            if not cannot_judge(judgement, evaluator, processed, needs_answer=needs):
                 ask_at_once(judgement, evaluator, example, processed)
         return self._set_primary(judgement, item)
 

@@ -1,8 +1,8 @@
-"""How many requests an endpoint gets at once, and how fast: one gate for all who talk to it.
+"""Limits how many requests an endpoint gets at once, and how fast: one gate for all of them.
 
-The limit shrinks when the server says 429 and grows back as it answers; a pause holds everyone, not
-only the request that was refused. Twenty failed connections in a row close the gate until somebody answers a probe.
-While the server answers with nothing but 429, nobody waits longer than until its own deadline.
+The limit shrinks when the server says 429 and grows back as it answers; a pause holds all requests, not only the one
+that was refused. Twenty failed connections in a row close the gate until the server answers a probe. While the server
+answers with nothing but 429, no request waits longer than until its own deadline.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Gate:
         self._shortage: LocalShortage | None = None
 
     def enter_at_once(self) -> bool:
-        """Go in if nothing stands against it, which costs less than to wait for nothing; leave() goes out."""
+        """Admit a request now if it need not wait, which is cheaper than `enter`; `leave` ends it."""
         if self._death or self._interval or self._waiting or self._in_flight >= int(self._limit):
             return False
         if (self._open_at or self._next_start) and self._wait(asyncio.get_running_loop().time()) > 0:
@@ -58,7 +58,7 @@ class Gate:
         return True
 
     async def enter(self, deadline: float = math.inf) -> None:
-        """Go in when there is room and time for it; leave() goes out.
+        """Wait until a request may be sent; `leave` ends it.
 
         Raises:
             RequestFailed: The deadline, by the loop's clock, has passed while the server refused everything. A wait
@@ -96,7 +96,7 @@ class Gate:
         return RequestFailed(f"{self.place} refuses all requests (429) until the deadline of this one", status=429)
 
     async def _turn(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        """Wait until somebody who leaves hands his place over: first come, first served."""
+        """Wait for the place of a request that ends: first come, first served."""
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
         expiry = loop.call_at(deadline, self._expire, loop, turn) if deadline < math.inf else None
@@ -111,7 +111,7 @@ class Gate:
                 expiry.cancel()
 
     def _expire(self, loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
-        """The deadline of somebody who waits has passed; whether that ends the wait may be decided later."""
+        """Handle the deadline of a waiting request: it ends the wait only while the server refuses everything."""
         if turn.done():
             return
         if self.refusing:
@@ -123,7 +123,7 @@ class Gate:
         return max(self._open_at, self._next_start) - now
 
     def leave(self) -> None:
-        """Make room for another."""
+        """End a request, and admit the next."""
         self._in_flight -= 1
         if self._waiting:
             self._wake()
@@ -132,11 +132,11 @@ class Gate:
         while self._waiting and self._in_flight < max(1, int(self._limit)):
             turn = self._waiting.popleft()
             if not turn.done():
-                self._in_flight += 1  # for him: nobody who comes now may be faster
+                self._in_flight += 1  # taken for the one that waits, before a new one can take it
                 turn.set_result(None)
 
     def note_refusal(self, pause: float, shortage: LocalShortage | None = None) -> None:
-        """The server said 429, or this machine ran short: halve what is asked, and hold everyone for a while."""
+        """Note a 429, or a shortage on this machine: halve the limit, and hold all requests for a while."""
         self.refusing, self._shortage = True, shortage
         now = asyncio.get_running_loop().time()
         if now >= self._open_at:  # replies to one and the same burst count once
@@ -149,13 +149,13 @@ class Gate:
         return self._token_seconds > 0
 
     def spend(self, tokens: int) -> None:
-        """So many tokens were spent: the next request waits until they fit into the rate."""
+        """Count tokens that were spent: the next request waits until they fit into the rate."""
         if self._token_seconds:
             now = asyncio.get_running_loop().time()
             self._next_start = max(self._next_start, now) + tokens * self._token_seconds
 
     def note_answer(self, *, served: bool = True) -> None:
-        """The server answered: it is alive, and may get a little more unless it refused (`served=False`)."""
+        """Note an answer: the server is alive, and the limit grows a little unless it refused (`served=False`)."""
         self._failed_connections = 0
         if not served:
             return
@@ -165,19 +165,19 @@ class Gate:
             self._wake()
 
     def unreachable(self, why: str) -> None:
-        """A connection failed; after enough of them in a row nobody is let in any more."""
+        """Note a failed connection; after enough of them in a row the gate closes."""
         self._failed_connections += 1
         if self._failed_connections >= DEAD_AFTER:
             self.close(f"{self.place} is down: {self._failed_connections} connections in a row failed ({why})")
 
     def close(self, why: str) -> None:
-        """Let nobody in any more; everybody who waits is told why."""
+        """Admit no request any more; those that wait fail with the reason."""
         self._death = why
         self._limit = self._ceiling
         self._wake()
 
     def reopen(self) -> None:
-        """Somebody answered after all: let everybody in again."""
+        """Admit requests again: the server answered after all."""
         self._death, self._failed_connections = None, 0
 
     @property

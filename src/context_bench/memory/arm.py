@@ -49,6 +49,7 @@ class Arm:
             takes_turns=True,
             competes=not self.host.members.is_control,
             report=lambda _: self.describe(),
+            tell_doing=lambda: self.host.doing,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Arm:
                 raise
             ended = perf_counter()
             facts["query"] = {"seconds": ended - started, "spent": self.host.take_query_costs()}
-            made |= self.host.list_evidence()
+            made |= self.host.list_evidence(facts)
         result = await self.complete(example, made)
         metadata = result.pop("metadata", {})
         metadata["waited"] = started - asked + metadata.get("waited", 0.0)
@@ -140,7 +141,7 @@ class ReadAnswer(Arm):
     def __context_bench_traits__(self) -> SystemTraits:
         traits = super().__context_bench_traits__()
         traits.sees_upstream, traits.stop_reason = True, self.reader.stop_reason
-        traits.asks_model = not self.reader.is_script
+        traits.asks_model = self.reader.asks_model
         return traits
 
     def describe(self) -> dict[str, Any]:
@@ -165,17 +166,17 @@ class ReadAnswer(Arm):
         found = await self.host.retrieve(example, self._top_k, self.budget)
         assert self.host.questions is not None
         history = self.host.questions.find(example["memory"]["conversation"])
-        context = render_retrieved(found, history.by_id, self.budget, self._count)
+        context, whole = render_retrieved(found, history.by_id, self.budget, self._count)
         if self.budget is None:  # the context has all of it: one copy in the store is enough
             found = [{**item, "text": ""} for item in found]
-        return {"context": context, "retrieved": found}
+        return {"context": context, "retrieved": found, "shown": whole}
 
     async def complete(self, example: Example, made: Example) -> Example:
         """Have the reader answer from what was found."""
         answered = await self.reader.answer({**example, "context": made["context"]})
         metadata: dict[str, Any] = dict(answered.get("metadata") or {})
         metadata |= self._count_sides(example, made)
-        return {**made, "response": answered["response"], "metadata": metadata}
+        return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}
 
     def _count_sides(self, example: Mapping[str, Any], made: Example) -> dict[str, int]:
         """Count what the reader was sent, and what it would have been sent with the whole history."""

@@ -161,7 +161,13 @@ async def aevaluate_memory(
     field = score_field or "score"
     if metrics is None:
         metrics = _choose_metrics(field, judged, DEFAULT_THRESHOLD if threshold is None else threshold)
-    about = {"budgets": list(budgets), "granularity": granularities, "top_k": top_k, "reader": shared.label}
+    about = {
+        "budgets": list(budgets),
+        "granularity": granularities,
+        "top_k": top_k,
+        "reader": shared.label,
+        "read_by_script": shared.is_script,
+    }
     return await aevaluate(
         arms,
         questions,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from context_bench.memory.scoring.probe_shares import find_excess_obedience
+from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["list_findings"]
@@ -27,14 +28,24 @@ def list_findings(result: EvalResult) -> list[str]:
             if key in values:
                 worst[key] = min(values[key], worst.get(key, 1.0))
     faults = [sentence for name, (worst, about) in systems.items() for sentence in _describe(name, worst, about)]
-    return faults + _list_obedient(result, reports)
+    return faults + _list_obedient(result, reports) + _list_stood_in(result, reports)
+
+
+def _list_stood_in(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
+    """List the systems whose model was a script: they have costs, and no quality."""
+    names = {
+        str(((reports.get(row.system) or {}).get("memory") or {}).get("system") or row.system): None
+        for row in result.rows
+        if STOOD_IN in row.unscored.values()
+    }
+    return [f"{name}: quality is not measured, as a script stood in for its model; its costs are." for name in names]
 
 
 def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
     """List systems that obey planted instructions more often than the same reader with the whole history."""
     baseline = result.config.get("baseline")
     full = [row for row in result.rows if row.system == baseline]
-    if not str(baseline).startswith("naive") or (result.config.get("memory") or {}).get("reader") == "extract":
+    if not str(baseline).startswith("naive") or (result.config.get("memory") or {}).get("read_by_script"):
         return []  # a script obeys nobody
     sentences = []
     for name in result.summary:

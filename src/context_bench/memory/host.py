@@ -24,8 +24,11 @@ from context_bench.memory.conversations import Retrieved
 from context_bench.memory.members import Members
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
+from context_bench.memory.retrieved_items import check_retrieved, join_found_texts
 from context_bench.memory.scoring import find_leftovers
+from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.store.keys import digest
+from context_bench.traits import is_script
 
 __all__ = ["Host", "HostSettings"]
 
@@ -86,6 +89,9 @@ class Host:
         settings: How it is treated.
         meter: The tap that it was pointed at; None when it was pointed at none.
         asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
+
+    Attributes:
+        doing: How far it is with writing a conversation, in words; empty while it writes none.
     """
 
     def __init__(
@@ -101,6 +107,7 @@ class Host:
         self.name, self.members, self.fingerprint, self.settings = name, members, fingerprint, settings
         self.meter, self.asks_nobody = meter, asks_nobody
         self.questions: Questions | None = None
+        self.doing = ""
         self.turn = asyncio.Lock()
         self._worker = Worker(name, settings.timeout)
         self._written: _Written | None = None
@@ -109,6 +116,7 @@ class Host:
         self._written_again = 0
         self._again = {"asked": 0, "changed": 0, "failed": 0}
         self._restored = 0
+        self._scripted = meter is not None and is_script(meter.answerer)
 
     async def prepare(self) -> None:
         """Open the tap; called once for each arm of the run."""
@@ -161,6 +169,7 @@ class Host:
             except SystemFailure as failure:
                 self._written.failure = failure
             finally:
+                self.doing = ""
                 self._set_phase("late")
         if self._written.failure is not None:
             raise SystemFailure(str(self._written.failure))
@@ -193,14 +202,16 @@ class Host:
         self._note(key, written.facts)
 
     async def _ingest(self, history: History) -> int:
-        members, calls = self.members, 0
+        members, calls, written = self.members, 0, 0
         steps = plan_steps(
             history.turns, self.settings.granularity, takes_dates=members.takes_dates, forgets="forget" in members
         )
         for kind, user, given in steps:
             calls += 1
+            self.doing = f"{self.name}: {written:,} of {len(history.turns):,} turns written"
             named = members.filter_arguments(kind, user=user)
             await self._call(kind, f"{kind}() of conversation {history.name!r}", given, **named)
+            written += len(given) if kind == "ingest" else 1
         return calls
 
     async def _wait_until_quiet(self, ended: float) -> float:
@@ -248,7 +259,7 @@ class Host:
                 self._again["failed"] += 1
             else:
                 self._again["asked"] += 1
-                self._again["changed"] += _spell(found) != before
+                self._again["changed"] += join_found_texts(found) != before
         if self.meter is not None:
             self.meter.take("again")
         self._set_phase("late")
@@ -268,11 +279,11 @@ class Host:
             self._set_phase("late")
         written = self._written
         if written is not None and not self.members.is_control and _is_asked_again(example, written):
-            written.asked.setdefault(example["question"], (named, _spell(found)))
+            written.asked.setdefault(example["question"], (named, join_found_texts(found)))
         return found
 
     async def _retrieve(self, question: str, named: dict[str, Any]) -> list[Retrieved]:
-        return _check_retrieved(await self._call("retrieve", "retrieve()", question, **named), self.name)
+        return check_retrieved(await self._call("retrieve", "retrieve()", question, **named), self.name)
 
     async def query(self, example: Mapping[str, Any]) -> str:
         """Ask for the system's own answer to a question."""
@@ -287,10 +298,18 @@ class Host:
             raise BadOutput(f"{self.name}: query() returned {given}; it must return a text")
         return answer
 
-    def list_evidence(self) -> dict[str, Any]:
-        """List what evaluators must know of the memory beside the answer."""
-        store = None if self._written is None else self._written.store
-        return {"takes_user": self.members.takes_user, **({} if store is None else {"store": store})}
+    def list_evidence(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """List what evaluators must know of the memory beside the answer.
+
+        Args:
+            facts: What writing the conversation and asking the question took.
+        """
+        evidence: dict[str, Any] = {"takes_user": self.members.takes_user}
+        if self._written is not None and self._written.store is not None:
+            evidence["store"] = self._written.store
+        if self._scripted and _has_asked(facts):
+            evidence["unscorable"] = STOOD_IN
+        return evidence
 
     def take_query_costs(self) -> dict[str, Any] | None:
         """Return what the last question cost at the tap."""
@@ -346,26 +365,11 @@ class Host:
         draft.replace(folder / f"{key}.json")
 
 
-def _check_retrieved(found: Any, name: str) -> list[Retrieved]:
-    """Refuse what is not a list of objects with a text; a text alone is one of them."""
-    if not isinstance(found, list | tuple):
-        given = "None" if found is None else f"a {type(found).__name__}"
-        raise BadOutput(f"{name}: retrieve() returned {given}; it must return a list of objects with 'text'")
-    checked: list[Retrieved] = []
-    for item in found:
-        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
-            raise BadOutput(f"{name}: retrieve() must return objects with 'text' (got a {type(item).__name__})")
-        kept: Retrieved = {"text": item["text"]}
-        if isinstance(item.get("ids"), list | tuple):
-            kept["ids"] = [str(each) for each in item["ids"]]
-        if isinstance(item.get("score"), int | float):
-            kept["score"] = float(item["score"])
-        checked.append(kept)
-    return checked
-
-
-def _spell(found: list[Retrieved]) -> str:
-    return "\n".join(item["text"] for item in found)
+def _has_asked(facts: Mapping[str, Any]) -> bool:
+    """Whether a model or an embedder was asked to write the conversation, or for the question."""
+    ingest, query = facts["ingest"], facts["query"]
+    phases = (ingest.get("spent"), ingest.get("background"), query.get("spent"))
+    return any(phase["calls"] or phase["embed_calls"] for phase in phases if phase)
 
 
 def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:

@@ -7,7 +7,7 @@ counts as the input of every system.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -119,7 +119,8 @@ class Questions:
             raise DataError(f"no question is of type {', '.join(sorted(self._types))}: there are {known or 'no types'}")
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        sample = "first" if self._limit is not None else "all"
+        whole = isinstance(self._conversations, Sized) and len(self._conversations) <= (self._limit or 0)
+        sample = "first" if self._limit is not None and not whole else "all"
         return DatasetTraits(name_samples=lambda counts: dict.fromkeys(counts, sample))
 
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:

@@ -33,19 +33,29 @@ class SharedReader:
         reader: A system with `aprocess`, such as an OpenAIProxy.
         tap: Where it is asked, for a script or a local model that answers behind a tap.
         known_as: What identifies it where its address does not.
+        is_script: No model answers behind the tap.
+
+    Attributes:
+        is_script: No model reads: whether it refuses an answer, or obeys an order, says nothing of the memory.
+        asks_model: A model is named in its requests, and has a price.
     """
 
-    def __init__(self, reader: Any, tap: Tap | None = None, known_as: str | None = None) -> None:
+    def __init__(
+        self, reader: Any, tap: Tap | None = None, known_as: str | None = None, *, is_script: bool = False
+    ) -> None:
         self._reader, self._tap, self._users = reader, tap, 0
         self.fingerprint: str | None = known_as or reader.fingerprint
-        self.is_script = isinstance(reader, ExtractReader)
+        self.asks_model = not isinstance(reader, ExtractReader)
+        self.is_script = is_script or not self.asks_model
         self.model = find_model(reader)
         self.stop_reason = system_traits(reader).stop_reason
 
     @property
     def label(self) -> str:
         """The reader in a word."""
-        return "extract" if self.is_script else self.model or "a reader"
+        if self.is_script:
+            return "a script" if self.asks_model else "extract"
+        return self.model or "a reader"
 
     async def prepare(self) -> None:
         """Open it."""

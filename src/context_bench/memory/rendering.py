@@ -28,7 +28,7 @@ def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
 
 def render_retrieved(
     found: Iterable[Retrieved], turns: Mapping[str, Placed], budget: int | None, count: Tokenizer
-) -> str:
+) -> tuple[str, int]:
     """Render what was found for a question.
 
     Args:
@@ -36,9 +36,12 @@ def render_retrieved(
         turns: Those of the conversation, as `index_turns` gives them.
         budget: The most tokens of the text; None for all.
         count: Counts them.
+
+    Returns:
+        The text, and how many of the first things are in it as a whole.
     """
     lines: list[tuple[int, int, str]] = []
-    used = 0
+    used = whole = 0
     for rank, item in enumerate(found):
         place, line = _write_line(item, turns)
         size = 0 if budget is None else _count_line(line, count)
@@ -48,9 +51,10 @@ def render_retrieved(
                 lines.append((place, rank, cut))
             break
         used += size
+        whole += 1
         lines.append((place, rank, line))
     text = "\n".join(line for _, _, line in sorted(lines))
-    return text if budget is None else _cut(text, budget, count)
+    return text if budget is None else _cut(text, budget, count), whole
 
 
 @lru_cache(maxsize=1 << 16)

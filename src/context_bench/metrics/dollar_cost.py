@@ -179,6 +179,7 @@ class _Embeddings:
         """Say which calls are not in the dollars."""
         if not self._unknown:
             return {}
-        calls = f"{self._unknown:,} calls for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
+        many = "1 call" if self._unknown == 1 else f"{self._unknown:,} calls"
+        calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
         return {"embedding_cost_usd": said}

@@ -171,17 +171,6 @@ def _draw_grid(
         else {"domain": [0, 1], "range": ["#f3f7fb", "#08519c"], "interpolate": "lab"}
     )
     dark = "abs(datum.score) > 0.75" if minus else "datum.score > 0.65"
-    across: dict[str, Any] = {
-        "field": "length",
-        "type": "ordinal",
-        "scale": {"domain": [f"{each:,}" for each in lengths]},
-    }
-    across |= {
-        "title": "length of the context, in tokens" if last else None,
-        "axis": {"labelAngle": 0, "domain": False, "ticks": False, "titleFontSize": 11},
-    }
-    down: dict[str, Any] = {"field": "depth", "type": "ordinal", "scale": {"domain": list(DEPTHS)}, "title": None}
-    down["axis"] = {"domain": False, "ticks": False}
     tips = [
         {"field": "length", "title": "tokens"},
         {"field": "depth"},
@@ -193,7 +182,7 @@ def _draw_grid(
         "width": {"step": _SIDE},
         "height": {"step": _HIGH},
         "data": {"values": rows},
-        "encoding": {"x": across, "y": down},
+        "encoding": _draw_axes(lengths, titled=last),
         "layer": [
             {
                 "mark": {"type": "rect", "stroke": "white", "strokeWidth": 2},
@@ -212,6 +201,24 @@ def _draw_grid(
         ],
         "resolve": {"scale": {"color": "independent"}},
     }
+
+
+def _draw_axes(lengths: list[int], *, titled: bool) -> dict[str, Any]:
+    across = {
+        "field": "length",
+        "type": "ordinal",
+        "scale": {"domain": [f"{each:,}" for each in lengths]},
+        "title": "length of the context, in tokens" if titled else None,
+        "axis": {"labelAngle": 0, "domain": False, "ticks": False, "titleFontSize": 11},
+    }
+    down = {
+        "field": "depth",
+        "type": "ordinal",
+        "scale": {"domain": list(DEPTHS)},
+        "title": None,
+        "axis": {"domain": False, "ticks": False},
+    }
+    return {"x": across, "y": down}
 
 
 def _find_title(cells: Cells, names: list[str]) -> str:

@@ -133,20 +133,17 @@ _JUDGES = frozenset({"llm-judge"})
 
 
 def price_row(
-    prices: Prices, model: str | None, metadata: Mapping[str, Any], upstream_tokens: int | None
+    prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
 ) -> dict[str, Any]:
     """Return the dollars of a row; nothing where the price or the tokens are not known.
 
     Args:
         prices: Of the run.
-        model: That the system asks.
+        price: That of the model that the system asks, if it is known.
         metadata: Of the row.
         upstream_tokens: Tokens that the model read, by our own count, if that is known.
     """
-    costs: dict[str, Any] = {}
-    price = prices.of(model)
-    if price is not None:
-        costs |= _price_answer(price, metadata, upstream_tokens)
+    costs = {} if price is None else _price_answer(price, metadata, upstream_tokens)
     return costs | _price_embeddings(prices, metadata) | price_judges(prices, metadata)
 
 

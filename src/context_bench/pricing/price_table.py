@@ -144,7 +144,9 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
                 f"above_200k; it has {name!r}"
             )
         elif type(value) not in (int, float) or not 0 <= value < math.inf:
-            raise UsageError(f"the price of {model!r} in {path}: dollars per million tokens are numbers from 0 on")
+            raise UsageError(
+                f"the price of {model!r} in {path}: dollars per million tokens must be numbers of at least 0"
+            )
         else:
             fields[name] = value
     return Price(**fields, tiers=tuple(sorted(tiers, key=lambda each: each.above)))

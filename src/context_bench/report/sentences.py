@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
-from context_bench.reporters.layout import percent, score
-from context_bench.stats import Verdict
+from context_bench.reporters.conclusion import conclude, list_names
+from context_bench.reporters.layout import score
 
-__all__ = ["answer_sentence", "ask_sentence", "list_names"]
+__all__ = ["answer_sentence", "ask_sentence"]
 
-_SAVINGS = {"prompt_savings": "of the prompt saved", "compression_ratio": "of the tokens saved"}
-_FEW = 6
-
-
-def list_names(names: Sequence[str], most: int = _FEW) -> str:
-    """List names as a sentence does; of many, the first ones and how many more."""
-    shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nothing"
+_MOST = 6
+"""Systems whose numbers are told."""
 
 
 def ask_sentence(facts: RunFacts) -> str:
@@ -40,33 +31,26 @@ def ask_sentence(facts: RunFacts) -> str:
 
 
 def answer_sentence(facts: RunFacts) -> str:
-    """Say what came out: the verdict on each system, or the number where there is nothing to hold it against."""
+    """Say what came out: what the verdicts conclude, or the numbers where there is nothing to hold them against."""
     result, key = facts.result, choose_quality(facts.result)
-    comparison = result.comparison
-    if comparison is not None and comparison.verdicts:
-        verdicts = [each for each in comparison.verdicts if not each.control] or comparison.verdicts
-        told = [f"{verdict.name} is {_describe(facts, verdict)}" for verdict in verdicts[:_FEW]]
-        if len(verdicts) > _FEW:
-            told.append(f"{len(verdicts) - _FEW:,} more are in the table")
-        return f"Against {comparison.baseline} ({_write_score(facts, comparison.baseline, key)}), {'; '.join(told)}."
+    concluded = conclude(result)
+    if concluded:
+        return concluded
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
     if not scored:
         return "Nothing could be scored: there are tokens, times and errors only."
-    told = [f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}" for name in scored[:_FEW]]
-    return f"{'; '.join(told)}; there is no second system with the same examples, so no verdict."
+    told = [f"{name} has a {key.replace('_', ' ')} of {_write_score(facts, name, key)}" for name in scored[:_MOST]]
+    return f"{'; '.join(told)}; there is {_explain_silence(facts)}, so no verdict."
 
 
-def _describe(facts: RunFacts, verdict: Verdict) -> str:
-    values = facts.result.summary.get(verdict.name, {})
-    parts = [f"{verdict.difference:+.3f}"] if math.isfinite(verdict.difference) else []
-    saved = next((key for key in _SAVINGS if math.isfinite(values.get(key, math.nan))), None)
-    if saved is not None:
-        parts.append(f"{percent(values[saved])} {_SAVINGS[saved]}")
-    if verdict.word == "undecided" and verdict.needed_n:
-        parts.append(f"about {verdict.needed_n:,} examples would decide")
-    if verdict.control:
-        parts.append("a control")
-    return f"{verdict.word} ({', '.join(parts)})" if parts else verdict.word
+def _explain_silence(facts: RunFacts) -> str:
+    """Say why there is no verdict."""
+    comparison = facts.result.comparison
+    if comparison is None or not comparison.verdicts:
+        return "no second system with the same examples"
+    if all(verdict.control for verdict in comparison.verdicts):
+        return "no system beside the baseline and the controls"
+    return "no score that tells of quality"
 
 
 def _write_score(facts: RunFacts, name: str, key: str) -> str:

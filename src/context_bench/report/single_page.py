@@ -18,7 +18,8 @@ from context_bench.report.plot_pareto import plot_pareto
 from context_bench.report.plot_rows import plot_datasets, plot_meters, plot_times
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
-from context_bench.report.sentences import answer_sentence, ask_sentence, list_names
+from context_bench.report.sentences import answer_sentence, ask_sentence
+from context_bench.reporters.conclusion import list_names
 
 __all__ = ["Run", "describe_runs", "make_page", "name_page", "page_body"]
 

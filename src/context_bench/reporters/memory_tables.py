@@ -1,4 +1,4 @@
-"""Tables of a run of memory systems: quality by type, what was found and probed, what it cost, what to beware of."""
+"""Tables of a run of memory systems: what was found and probed, quality by type, what it cost, what it repays."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from context_bench.errors import printable
-from context_bench.memory.findings import list_findings
-from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, Repayment, find_repayments
-from context_bench.reporters.fitting import fit_columns, wrap
-from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
+from context_bench.memory.repayment import Repayment, find_repayments, price_right_answer
+from context_bench.reporters.fitting import fit_columns, fit_grid
+from context_bench.reporters.layout import dollars, markdown_width, percent, score, seconds, tokens
+from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell
 from context_bench.results import EvalResult
 
-__all__ = ["leading_tables", "list_own_answers", "memory_notes", "memory_tables"]
+__all__ = ["describe_memory", "is_read_by_script", "leading_tables", "list_own_answers", "memory_tables"]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
+
+
+def _write_bytes(value: float) -> str:
+    return f"{value / 1024:,.0f} kB"
+
 
 _COSTS: tuple[Column, ...] = (
     ("turns", "ingest_turns", tokens),
@@ -27,10 +31,11 @@ _COSTS: tuple[Column, ...] = (
     ("$ / 1k turns", "ingest_usd", dollars),
     ("time / 1k turns", "ingest_seconds", seconds),
     ("searchable after", "searchable_seconds", seconds),
-    ("disk", "disk_bytes", lambda value: f"{value / 1024:,.0f} kB"),
+    ("disk", "disk_bytes", _write_bytes),
     ("memories", "memories", tokens),
     ("calls / question", "query_calls", "{:,.1f}".format),
     ("tokens / question", "query_tokens", tokens),
+    ("embedded / question", "query_embed_tokens", tokens),
     ("$ / question", "query_usd", dollars),
     ("time / question", "query_seconds_median", seconds),
 )
@@ -40,22 +45,44 @@ _RETRIEVAL: tuple[Column, ...] = (
     ("nDCG", "retrieval_ndcg", score),
     ("precision", "retrieval_precision", score),
 )
+_OFFICIAL: dict[str, tuple[Column, ...]] = {
+    "LoCoMo": (
+        ("F1, categories 1 to 4", "locomo_f1", score),
+        ("without known wrong golds", "locomo_f1_clean", score),
+        ("category 5 refused", "locomo_refusal", percent),
+        ("all five, official", "locomo_official", score),
+    ),
+    "LongMemEval": tuple(
+        (f"{level} {title}@{depth}", f"longmemeval_{level}_{key}_at_{depth}", score)
+        for level in ("turn", "session")
+        for title, key in (("recall all", "recall_all"), ("nDCG", "ndcg_any"))
+        for depth in (5, 10)
+    ),
+}
+_STORE: tuple[Column, ...] = (("forgotten", "store_forget", percent), ("secrets", "store_secret", percent))
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
-def _about(result: EvalResult, name: str) -> dict[str, Any]:
+def describe_memory(result: EvalResult, name: str) -> dict[str, Any]:
+    """Return what a run noted about the memory behind a line of its result."""
     report = (result.config.get("reports") or {}).get(name) or {}
     return report.get("memory") or {}
 
 
+def is_read_by_script(result: EvalResult) -> bool:
+    """Whether a script answered from what was retrieved, and not a model; where none was to be read, nobody did."""
+    read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
+    return read and (result.config.get("memory") or {}).get("read_by_script") is True
+
+
 def list_own_answers(result: EvalResult) -> list[str]:
     """List the systems whose answers are their own, which have a table apart."""
-    return [name for name in result.summary if _about(result, name).get("answers") == "own"]
+    return [name for name in result.summary if describe_memory(result, name).get("answers") == "own"]
 
 
 def leading_tables(result: EvalResult, width: int | None) -> list[str]:
     """Lay out what comes before the scores where a script reads: they say less than what was retrieved."""
-    return _found_tables(result, width) if _is_read_by_script(result) else []
+    return _found_tables(result, width) if is_read_by_script(result) else []
 
 
 def memory_tables(result: EvalResult, width: int | None) -> list[str]:
@@ -63,9 +90,11 @@ def memory_tables(result: EvalResult, width: int | None) -> list[str]:
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
     tables = [
         _lay_out(result, "score by type", by_type, result.summary, width),
-        *([] if _is_read_by_script(result) else _found_tables(result, width)),
+        *(_lay_out(result, title, columns, result.summary, width) for title, columns in _OFFICIAL.items()),
+        *([] if is_read_by_script(result) else _found_tables(result, width)),
         _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
-        _lay_out(result, "costs of memory", _COSTS, _choose_one_each(result), width, _describe_system),
+        _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), width, _name_system),
+        _cost_table(result, width),
         _repayment_table(result, width),
         _lengths_table(result, width),
     ]
@@ -75,19 +104,32 @@ def memory_tables(result: EvalResult, width: int | None) -> list[str]:
 def _found_tables(result: EvalResult, width: int | None) -> list[str]:
     """Lay out what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
-    more: list[Column] = [(key.replace("_", " "), key, percent) for key in _list_keys(result, "store_")]
-    if not _is_read_by_script(result):
-        more += [("abstention", "abstention", percent)] if _list_keys(result, "abstention") else []
-    tables = [
-        _lay_out(result, "retrieved", _RETRIEVAL, result.summary, width),
-        _lay_out(result, "probes passed", [*probes, *more], result.summary, width),
-    ]
+    if not is_read_by_script(result) and _list_keys(result, "abstention"):
+        probes.append(("abstention", "abstention", percent))
+    tables = [_retrieval_table(result, width), _lay_out(result, "probes passed", probes, result.summary, width)]
     return [table for table in tables if table]
+
+
+def _retrieval_table(result: EvalResult, width: int | None) -> str:
+    """Lay out recall with its interval, and the best of those that compete."""
+    shown = [column for column in _RETRIEVAL if _list_keys(result, column[1])]
+    names = [name for name, values in result.summary.items() if any(key in values for _, key, _ in shown)]
+    if not names:
+        return ""
+    best = {key: find_best(result, key, show, names) for _, key, show in shown}
+    lines = [["retrieved", *(title for title, _, _ in shown)]]
+    for name in names:
+        cells = (
+            write_cell(result, name, key, show, best=name in best[key], limits=key in HEADLINES)
+            for _, key, show in shown
+        )
+        lines.append([name, *cells])
+    return fit_columns(lines, width, [title for title, _, _ in reversed(shown)])
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
     """List the probes of answers; of a script that reads, its answers tell nothing that the retrieved text does not."""
-    if _is_read_by_script(result):
+    if is_read_by_script(result):
         return []
     return [
         (key.removeprefix("answer_"), key, percent) for key in _list_keys(result, "answer_") if key != "answer_tokens"
@@ -98,10 +140,6 @@ def _list_keys(result: EvalResult, prefix: str) -> list[str]:
     return sorted({key for values in result.summary.values() for key in values if key.startswith(prefix)})
 
 
-def _is_read_by_script(result: EvalResult) -> bool:
-    return (result.config.get("memory") or {}).get("reader") == "extract"
-
-
 def _lay_out(
     result: EvalResult,
     title: str,
@@ -110,18 +148,15 @@ def _lay_out(
     width: int | None,
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
 ) -> str:
-    """Lay out a table of those columns that some system has a number for, and of the systems that have any."""
+    """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
     lines = [
         [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
         for name, each in values.items()
-        if any(key in each for _, key, _ in shown)
+        if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
     ]
-    if not shown or not lines:
-        return ""
-    titles = [name for name, _, _ in shown]
-    return fit_columns([[title, *titles], *lines], width, list(reversed(titles)))
+    return fit_grid([[title, *(name for name, _, _ in shown)], *lines], width) if lines else ""
 
 
 def _write(value: float | None, show: Callable[[float], str]) -> str:
@@ -134,26 +169,49 @@ def _choose_one_each(result: EvalResult) -> list[str]:
     """Choose one line for each memory system: what it took to write does not depend on how it is asked."""
     chosen: dict[str, str] = {}
     for name in result.summary:
-        chosen.setdefault(str(_about(result, name).get("system") or name), name)
+        chosen.setdefault(_name_system(result, name), name)
     return list(chosen.values())
 
 
-def _describe_system(result: EvalResult, name: str) -> str:
-    about = _about(result, name)
-    return f"{about.get('system') or name} ({about.get('granularity', '')}, dates {about.get('dates', '')})"
+def _name_system(result: EvalResult, name: str) -> str:
+    return str(describe_memory(result, name).get("system") or name)
+
+
+def _cost_table(result: EvalResult, width: int | None) -> str:
+    """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
+    names = _choose_one_each(result)
+    shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
+    lines = [["costs of memory", "ingested by", "dates", *(title for title, _, _ in shown)]]
+    for name in names:
+        about, values = describe_memory(result, name), result.summary[name]
+        how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
+        lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
+    if not shown:
+        return ""
+    if width is not None and markdown_width(lines) > width:  # one column for each system reads best
+        return fit_grid([list(column) for column in zip(*lines)], width)
+    return fit_grid(lines, width)
 
 
 def _repayment_table(result: EvalResult, width: int | None) -> str:
     found = find_repayments(result)
-    if not found:
+    if not found or result.comparison is None:
         return ""
-    spent = any("cost_of_pass_usd" in values for values in result.summary.values())
-    lines = [["questions to repay writing", "warm cache", "cold", *(["$ / right answer"] if spent else [])]]
+    baseline = result.comparison.baseline
+    prices = {name: price_right_answer(result, name) for name in (baseline, *found)}
+    spent = not all(map(math.isnan, prices.values()))
+    lines = [["questions to repay", "warm cache", "cold", *(["$ / right answer"] if spent else [])]]
+    if spent:
+        lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
     for name, each in found.items():
-        cost = result.summary[name].get("cost_of_pass_usd", math.nan)
-        more = ["–" if math.isnan(cost) else dollars(cost)] if spent else []
-        lines.append([name, *_write_repayment(each), *more])
+        lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
     return fit_columns(lines, width, ["$ / right answer"])
+
+
+def _write_price(value: float) -> str:
+    if math.isinf(value):
+        return "none right"
+    return "not measured" if math.isnan(value) else dollars(value)
 
 
 def _write_repayment(each: Repayment) -> list[str]:
@@ -163,44 +221,31 @@ def _write_repayment(each: Repayment) -> list[str]:
 
 
 def _lengths_table(result: EvalResult, width: int | None) -> str:
-    """Lay out the time of a question, and what is kept, against the length of the history."""
+    """Lay out the time of a question, and what is kept on disk, against the length of the history."""
     names = _choose_one_each(result)
-    cells: dict[tuple[str, int], list[float]] = {}
+    times: dict[tuple[str, int], list[float]] = {}
+    sizes: dict[tuple[str, int], list[float]] = {}
     for row in result.rows:
         facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
         if row.system in names and row.error is None and isinstance(facts, dict) and isinstance(length, int):
-            place = sum(length > each for each in _LENGTHS)
-            cells.setdefault((row.system, place), []).append(float(facts["query"]["seconds"]))
-    places = sorted({place for _, place in cells})
+            place = row.system, sum(length > each for each in _LENGTHS)
+            times.setdefault(place, []).append(float(facts["query"]["seconds"]))
+            if (facts.get("ingest") or {}).get("disk_bytes") is not None:
+                sizes.setdefault(place, []).append(float(facts["ingest"]["disk_bytes"]))
+    places = sorted({place for _, place in times})
     if len(places) < 2:
         return ""
     titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
     lines = [["time / question, by tokens of history", *titles]]
     for name in names:
-        known = [cells.get((name, place)) for place in places]
-        lines.append([name, *("–" if each is None else seconds(median(each)) for each in known)])
-    return fit_columns(lines, width, list(reversed(titles)))
+        lines.append([_name_system(result, name), *_write_medians(name, places, times, seconds)])
+        if any((name, place) in sizes for place in places):
+            kept = _write_medians(name, places, sizes, _write_bytes)
+            lines.append([f"{_name_system(result, name)}, on disk", *kept])
+    return fit_grid(lines, width)
 
 
-def memory_notes(result: EvalResult, width: int | None) -> str:
-    """Say how the memory systems were compared, and what was found out about them."""
-    about = result.config["memory"]
-    lines = list_findings(result)
-    reader = about.get("reader")
-    if reader == "extract":
-        lines.append(
-            "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
-            "come first, and abstention is not measured."
-        )
-    lines.append(
-        f"ingested by {' and '.join(about.get('granularity') or ())}; the reader got what was retrieved in the order "
-        "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
-    )
-    if any("ingest_calls" in values for values in result.summary.values()):
-        lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
-    if find_repayments(result):
-        lines.append(
-            f"questions to repay: about one conversation, against sending its history; every token costs the same, "
-            f"{READ_PRICE:g} of it read from a warm cache, {WRITE_PRICE:g} written to a cold one."
-        )
-    return "\n".join(wrap(printable(line), width) for line in lines)
+def _write_medians(
+    name: str, places: Sequence[int], known: dict[tuple[str, int], list[float]], show: Callable[[float], str]
+) -> list[str]:
+    return [show(median(known[name, place])) if (name, place) in known else "–" for place in places]

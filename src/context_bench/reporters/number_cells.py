@@ -19,12 +19,13 @@ BEST = "★"
 HEADLINES = {
     *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
     *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
-    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd"),
+    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd", "retrieval_recall"),
 }
 """The numbers that are read first; the others have their intervals in JSON."""
 _MORE_IS_BETTER = {
     *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
     *("pass_all_k", "evidence_survival", "compression_ratio", "prompt_savings", "saved_per_1k_usd", "retention"),
+    *("retrieval_recall", "retrieval_recall_at_10", "retrieval_ndcg", "retrieval_precision"),
 }
 _LESS_IS_BETTER = {
     *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),

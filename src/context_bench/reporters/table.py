@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.reporters.color import color_table
+from context_bench.reporters.conclusion import conclude
 from context_bench.reporters.curve_tables import curve_tables
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import dollars, format_as, markdown_width, percent, score, seconds, tokens
@@ -123,7 +124,7 @@ class TableReporter:
         self._width, self._color = width, color
 
     def render(self, result: EvalResult) -> str:
-        """Render the table of systems, the tables of datasets where there are several, and the notes."""
+        """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
         parts = [
             *self._memory(result, lead=True),
             *self._systems(result),
@@ -135,6 +136,7 @@ class TableReporter:
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
             self._notes(result),
+            wrap(escape_note(conclude(result)), self._width),
         ]
         text = "\n\n".join(part for part in parts if part) + "\n"
         return color_table(text) if self._color else text
@@ -155,10 +157,11 @@ class TableReporter:
         """Lay out what only a run of memory systems has."""
         if "memory" not in result.config:
             return []
-        from context_bench.reporters.memory_tables import leading_tables, memory_notes, memory_tables
+        from context_bench.reporters.memory_notes import memory_notes, memory_outcome
+        from context_bench.reporters.memory_tables import leading_tables, memory_tables
 
         if lead:
-            return leading_tables(result, self._width)
+            return [memory_outcome(result, self._width), *leading_tables(result, self._width)]
         return [*memory_tables(result, self._width), memory_notes(result, self._width)]
 
     def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:

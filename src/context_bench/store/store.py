@@ -25,7 +25,6 @@ from context_bench.store.records import (
     pack_answer,
     pack_row,
     seal,
-    seal_one,
     to_bytes,
     unpack_keys,
     unpack_row,
@@ -88,6 +87,7 @@ class Store(Reader):
             self._reader.close()
             raise
         self._put = _refuse if self._writer is None else self._writer.put
+        self._seal = _refuse if self._writer is None else self._writer.seal
         self._marks: dict[int, RunningMark] = {}
         self._row_counts: dict[int, int] = {}
         self._example_ids: dict[bytes, int] = {}
@@ -222,7 +222,7 @@ class Store(Reader):
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
         """Keep an example under its id, after its row: who removes runs meanwhile sees that it is used."""
-        self._put(Batch.example, identity, key, to_bytes(example), key in self._example_ids)
+        self._put(Batch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids)
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
@@ -230,7 +230,7 @@ class Store(Reader):
         """Store the answer of a run at a place, and return its id; without a key it is never found again."""
         body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
-        self._put(Batch.answer, identity, key, body)
+        self._put(Batch.answer, identity, key, self._seal(body, identity))
         return identity
 
     def put_result(
@@ -259,17 +259,18 @@ class Store(Reader):
         Returns:
             The id of the example.
         """
-        identity, body, packed = run.number << PLACES | place, None, pack_row(row)
+        identity, packed, said, new = run.number << PLACES | place, pack_row(row), None, None
         if answer is not None:
             body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
-        new = None
+            said = self._seal(body, identity)
         if example_id is None:
             example_id = self._example_ids.get(keys.whole) or identity
-            new = keys.whole, to_bytes(example), keys.whole in self._example_ids
-        if body is not None:
+            content = self._seal(to_bytes(example), example_id, keys.whole)
+            new = keys.whole, content, keys.whole in self._example_ids
+        if said is not None:
             keys.response = identity
         self._count_row(run)
-        self._put(Batch.result, identity, keys.answer, body, key, example_id, keys.response, packed, keys.record, new)
+        self._put(Batch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new)
         return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
@@ -315,7 +316,7 @@ class Store(Reader):
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         """Keep a request that a tap saw and that is no part of an answer."""
         identity = identity_of(run.number, place)
-        self._put(Batch.other, "requests", identity, seal_one(to_bytes(record), identity))
+        self._put(Batch.request, identity, self._seal(to_bytes(record), identity))
 
     # -- runs
 
@@ -351,4 +352,4 @@ class Store(Reader):
 
 
 def _refuse(*_: Any) -> None:
-    raise AssertionError("this store was opened to be read")
+    raise AssertionError("this store was opened for reading alone")

@@ -1,15 +1,18 @@
 """Writes go through one thread, many at a time: an answer is on disk within 50 ms, and nobody waits for it.
 
-A `Batch` holds the writes between two commits; the `Writer` fills one after the other and commits them.
+A `Batch` holds the writes between two commits; the `Writer` fills one after the other and commits them. Long contents
+are compressed in threads of their own, on all cores: one thread would fall behind a run over long contexts.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +21,13 @@ from context_bench.errors import StoreError
 from context_bench.store.database import FILE_NAME, connect, explain, transaction
 from context_bench.store.records import PLACES, seal_keys, seal_one, seal_row, to_bytes
 
-__all__ = ["Batch", "Copy", "Writer"]
+__all__ = ["Batch", "Content", "Copy", "Writer"]
+
+Content = bytes | Future[bytes]
+"""A content to be kept; or, of a long one, the record that a thread makes of it."""
+
+_LONG = 16_384
+"""Bytes from which a content is worth a thread: to compress it takes longer than to hand it over."""
 
 _PAUSE = 0.02
 """Seconds in which a batch gathers."""
@@ -66,16 +75,16 @@ class Batch:
         self._changes: list[tuple[str, Sequence[Any]]] = []
         self._size = 0
 
-    def example(self, identity: int, key: bytes, body: bytes, known: bool) -> None:
+    def example(self, identity: int, key: bytes, body: Content, known: bool) -> None:
         """Add an example, unless it is there; `known` says that it was there when it was looked for."""
-        self._examples.append((identity, key, sealed := seal_one(body, identity, key)))
+        self._examples.append((identity, key, sealed := _make_record(body, identity, key)))
         self._size += len(sealed)
         if not known:
             self._keys["example"].append((key, identity))
 
-    def answer(self, identity: int, key: bytes | None, body: bytes) -> None:
+    def answer(self, identity: int, key: bytes | None, body: Content) -> None:
         """Add an answer, whose row may follow."""
-        self._answers[identity] = sealed = seal_one(body, identity)
+        self._answers[identity] = sealed = _make_record(body, identity)
         self._size += len(sealed)
         if key is not None:
             self._keys["answer"].append((key, identity))
@@ -104,13 +113,13 @@ class Batch:
         self,
         identity: int,
         answer_key: bytes | None,
-        answer: bytes | None,
+        answer: Content | None,
         key: bytes | None,
         example: int,
         response: int | None,
         body: bytes,
         record: bytes | None,
-        new_example: tuple[bytes, bytes, bool] | None,
+        new_example: tuple[bytes, Content, bool] | None,
     ) -> None:
         """Add a row with its answer and its example; `new_example` is its key, content and `known`, None if stored.
 
@@ -125,6 +134,10 @@ class Batch:
     def copy(self, shift: int, copies: Sequence[Copy]) -> None:
         """Add rows of earlier runs as rows of this one, with ids that are higher by `shift`."""
         self._copies.append((shift, copies))
+
+    def request(self, identity: int, body: Content) -> None:
+        """Add a request that a tap saw and that is no part of an answer."""
+        self.other("requests", identity, _make_record(body, identity))
 
     def other(self, table: str, *values: Any) -> None:
         """Add a row of any other table; it replaces one with the same key."""
@@ -149,6 +162,11 @@ class Batch:
         for table, rows in self._others.items():
             _insert(connection, table, rows)
         _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
+
+
+def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
+    """Return the record of a content, waiting for the thread that makes it if there is one."""
+    return body.result() if isinstance(body, Future) else seal_one(body, identity, key)
 
 
 def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
@@ -212,6 +230,7 @@ class Writer:
         self._wake = threading.Event()
         self._awake = self._closing = False
         self.failure: StoreError | None = None
+        self._compressing = ThreadPoolExecutor(os.cpu_count() or 1, "context-bench-compress")
         self._thread = threading.Thread(target=self._work, name="context-bench-store", daemon=True)
         self._thread.start()
 
@@ -221,6 +240,12 @@ class Writer:
         if not self._awake:
             self._awake = True
             self._wake.set()
+
+    def seal(self, content: bytes, identity: int, key: bytes = b"") -> Content:
+        """Have the record of a long content made in a thread from now on; a short one is left to the batch."""
+        if len(content) < _LONG:
+            return content
+        return self._compressing.submit(seal_one, content, identity, key)
 
     def _work(self) -> None:
         while not self._closing:
@@ -252,6 +277,7 @@ class Writer:
         self._wake.set()
         self._thread.join()
         self._commit()
+        self._compressing.shutdown()
         self._connection.close()
         if self.failure:
             raise self.failure

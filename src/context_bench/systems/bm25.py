@@ -36,7 +36,7 @@ class BM25:
 
     def __init__(self, ratio: float | None = None, budget: int | None = None, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
-            raise UsageError(f"b lies between 0 and 1 and k1 is not negative, not b={b} and k1={k1}")
+            raise UsageError(f"b must be from 0 to 1 and k1 at least 0 (got b={b}, k1={k1})")
         self.budget = Budget(ratio, budget)
         self.k1, self.b = k1, b
         self._cuts_documents = ratio is not None or budget is not None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from context_bench.traits import find_label, find_secrets
+from context_bench.traits import find_label, find_secrets, is_script
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 from context_bench.wire.dialects import Dialect, find_dialect
 from context_bench.wire.event_streams import write_events
@@ -115,6 +115,7 @@ class Answerer(Protocol):
     Optional members:
         secrets: Values that must be shown and kept nowhere, such as a key in the URL that it asks.
         label: A text that is said of every result that it has a part in.
+        is_script: True when no model answers: what is made of its answers has no quality to measure.
     """
 
     @property
@@ -155,6 +156,11 @@ class Shared:
     def label(self) -> str | None:
         """The note on every result that it has a part in."""
         return find_label(self._answerer)
+
+    @property
+    def is_script(self) -> bool:
+        """Whether no model answers."""
+        return is_script(self._answerer)
 
     async def open(self) -> None:
         """Count one more tap; the first opens the answerer."""

@@ -45,7 +45,7 @@ _MODELS = {
 }
 _COUNT = "/v1/messages/count_tokens"
 _LONG = 256 * 1024
-"""Bytes from which the tokens of a request are counted in a thread."""
+"""Bytes from which a request is read and its tokens are counted in a thread: others wait to be answered."""
 
 
 class Scripted:
@@ -54,15 +54,17 @@ class Scripted:
     Args:
         script: From the body of a request to the answer, or to an awaitable of it.
         fingerprint: What makes its answers differ; None when that cannot be known.
+        has_state: Whether an answer depends on earlier requests, so that one is to be answered after the other.
     """
 
+    is_script = True
     label = (
         "a script answers behind the tap, not a model: scores tell what it could find in the prompt, and the API's "
         "usage is the tap's own count"
     )
 
-    def __init__(self, script: Script, fingerprint: str | None) -> None:
-        self._script = script
+    def __init__(self, script: Script, fingerprint: str | None, *, has_state: bool = True) -> None:
+        self._script, self._has_state = script, has_state
         self.fingerprint = None if fingerprint is None else f"scripted/1 {fingerprint}"
 
     @classmethod
@@ -70,7 +72,7 @@ class Scripted:
         """Read a script as it is given on the command line; UsageError when it is none."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
-            return cls(_BUILT_IN[text], _VERSIONS.get(text, text))
+            return cls(_BUILT_IN[text], _VERSIONS.get(text, text), has_state=False)
         if kind == "text":
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
@@ -101,14 +103,18 @@ class Scripted:
             return build_error(404, f"nothing answers {request.method} {request.path} here", request.dialect)
         if prompt is None:
             return build_error(400, "the body is not a JSON object with messages", request.dialect)
-        answer = self._script(request.document())
+        is_long = len(request.body) >= _LONG
+        if is_long and not self._has_state:
+            answer = await asyncio.to_thread(self._script, request.document())
+        else:
+            answer = self._script(request.document())
         if inspect.isawaitable(answer):
             answer = await answer
         answer = fit_answer(answer, request.document())
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        if answer.usage is None and len(request.body) >= _LONG:
-            await asyncio.to_thread(request.count_tokens)  # it may take seconds, and others wait to be answered
+        if answer.usage is None and is_long:
+            await asyncio.to_thread(request.count_tokens)
         return build_reply(answer, request)
 
 

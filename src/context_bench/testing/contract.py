@@ -26,9 +26,12 @@ Member = tuple[str, Callable[[Any], bool]]
 """The type that an optional member must have, in words, and a test of a value for it."""
 
 
-def _needs_nothing(method: Any) -> bool:
+def _can_take(method: Any, count: int) -> bool:
+    """Whether it can be called with so many arguments."""
+    if not callable(method):
+        return False
     try:
-        inspect.signature(method).bind()
+        inspect.signature(method).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:  # built in, with no signature to look at
@@ -48,11 +51,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and _are_texts([*value]) and all(map(_is_number, value.values()))
+
+
 _METHOD: Member = "a method", callable
-_ACTION: Member = "a method without arguments", lambda value: callable(value) and _needs_nothing(value)
+_ACTION: Member = "a method without arguments", lambda value: _can_take(value, 0)
 _PREPARE: Member = (
     "an `async def` method without arguments",
-    lambda value: inspect.iscoroutinefunction(value) and _needs_nothing(value),
+    lambda value: inspect.iscoroutinefunction(value) and _can_take(value, 0),
 )
 _SWITCH: Member = "True or False", lambda value: isinstance(value, bool)
 _TEXT: Member = "a text or None", lambda value: value is None or isinstance(value, str)
@@ -67,6 +74,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "reads_gold": _SWITCH,
         "sends_elsewhere": _SWITCH,
         "model": _TEXT,
+        "resources": ("a dict of names and numbers", _are_numbers),
     },
     "Dataset": {"__len__": _ACTION},
     "Evaluator": {
@@ -87,6 +95,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "threshold": ("a number or None", lambda value: value is None or _is_number(value)),
     },
     "Tally": dict.fromkeys(("unmeasured", "notes", "intervals"), _ACTION),
+    "Reporter": {"render_parts": ("a method that takes the result alone", lambda value: _can_take(value, 1))},
 }
 """The optional members that the docstring of each Protocol in `types.py` names, and what each must be."""
 
@@ -179,6 +188,6 @@ class Rules:
 def _show(value: Any) -> str:
     if inspect.isroutine(value):
         kind = "an `async def`" if inspect.iscoroutinefunction(value) else "a `def`"
-        return kind if _needs_nothing(value) else f"{kind} that needs arguments"
+        return kind if _can_take(value, 0) else f"{kind} that needs arguments"
     text = repr(value)
     return text if len(text) <= 80 else f"a {type(value).__name__}"

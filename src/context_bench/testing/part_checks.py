@@ -23,7 +23,7 @@ from context_bench.systems.adapt import adapt
 from context_bench.tallies import check_metric_members
 from context_bench.testing.contract import Rules
 from context_bench.testing.samples import sample_examples, sample_pairs, sample_results, sample_rows
-from context_bench.traits import can_start, find_columns, find_score_fields, scores_asynchronously
+from context_bench.traits import can_start, find_columns, find_render_parts, find_score_fields, scores_asynchronously
 from context_bench.types import Example, Metric
 
 __all__ = [
@@ -254,7 +254,14 @@ def check_reporter(reporter: Any) -> None:
             continue
         rules.check(text.endswith("\n"), "must end its text with a line end")
         rules.check(_is_writable(text), "must return a text that can be written as UTF-8")
+        if (render_parts := find_render_parts(adapted)) is not None:
+            parts = rules.call("render_parts()", _join_parts, render_parts, result)
+            rules.check(parts == text, "must give by render_parts() what render() gives of the same result")
     rules.finish()
+
+
+def _join_parts(render_parts: Callable[[Any], Any], result: Any) -> str:
+    return "".join(render_parts(result))
 
 
 def _is_writable(text: str) -> bool:

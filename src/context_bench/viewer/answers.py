@@ -161,7 +161,7 @@ def _read_query(values: Values, runs: Sequence[int]) -> RowQuery:
     low, high = (_read_number(values, name) for name in ("low", "high"))
     sort = values.get("sort") or None
     if sort is not None and sort not in SORTED:
-        raise UsageError(f"sort must be one of {', '.join(SORTED)}, and {sort!r} is not")
+        raise UsageError(f"sort must be one of {', '.join(SORTED)} (got {sort!r})")
     words = tuple(values.get("words", "").split()[:20])
     return RowQuery(tuple(runs), equal, low, high, words, sort, bool(values.get("down")))
 
@@ -177,7 +177,7 @@ def _read_whole(values: Values, name: str, lowest: int = 0) -> int:
     except ValueError:
         number = lowest - 1
     if not lowest <= number < 1 << 62:
-        raise UsageError(f"{name} must be a whole number from {lowest} on, and {text[:80]!r} is not")
+        raise UsageError(f"{name} must be a whole number of at least {lowest} (got {text[:80]!r})")
     return number
 
 
@@ -190,5 +190,5 @@ def _read_number(values: Values, name: str) -> float | None:
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise UsageError(f"{name} must be a number, and {text[:80]!r} is not")
+        raise UsageError(f"{name} must be a number (got {text[:80]!r})")
     return number

@@ -7,6 +7,7 @@ import pytest
 from context_bench.memory.judge_bank import KINDS, read_bank
 from context_bench.memory.scoring import Abstention
 from context_bench.memory.scoring.abstention import is_refusal
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
 from memory.histories import make_example
 from memory.real_records import read_locomo
 
@@ -73,3 +74,8 @@ def test_a_question_without_a_partner_tells_only_whether_it_was_refused() -> Non
 def test_without_an_answer_there_is_no_score() -> None:
     assert Abstention().score(make_example({"pair": "p"}), {"context": "x"}).reason == "the system gave no answer"
     assert Abstention().score({"context": ""}, {"response": ""}).reason == "not a question about a conversation"
+
+
+def test_a_script_that_reads_knows_nothing_of_refusing() -> None:
+    given = {"response": "482913", "read_by_script": True}
+    assert Abstention().score(make_example({"pair": "p"}), given).reason == READ_BY_SCRIPT

@@ -36,6 +36,16 @@ def test_a_ranking_is_measured_at_every_depth() -> None:
     )
 
 
+def test_what_the_budget_cut_off_is_not_found() -> None:
+    found = _rank("x", "a", "b")
+    example = make_example({"evidence_ids": ["a", "b"]})
+    scores = MemoryRetrieval().score(example, {"retrieved": found, "shown": 2})
+    assert scores["retrieval_recall"] == scores["retrieval_recall_at_10"] == scores["retrieval_precision"] == 0.5
+    assert MemoryRetrieval().score(example, {"retrieved": found, "shown": 0})["retrieval_recall"] == 0.0
+    unnamed = {"retrieved": [{"text": "a"}], "shown": 0}
+    assert MemoryRetrieval().score(example, unnamed).reason == "the retrieved memories name no turns (ids)"
+
+
 def test_a_list_without_scores_is_not_a_ranking() -> None:
     found = [{"text": "x", "ids": ["x"]}, {"text": "a", "ids": ["a"]}]
     assert _score(found, ["a"]) == {"retrieval_recall": 1.0, "retrieval_precision": 0.5}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from context_bench.memory.scoring import ProbeShares, find_excess_obedience
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
 from context_bench.results import EvalRow
 
 
@@ -38,3 +41,11 @@ def test_obedience_is_held_against_the_full_context() -> None:
     assert found is not None
     assert found.value == pytest.approx(0.5)  # obeyed 3 of 4, the full context 1 of 4
     assert find_excess_obedience(memory, _make_rows([1.0], "probe_update")) is None
+
+
+def test_abstention_is_not_measured_where_a_script_read() -> None:
+    rows = [EvalRow("s", "c/q", {"score": 1.0}, 1, 1, {}, unscored={"abstention": READ_BY_SCRIPT})]
+    tally = ProbeShares().start()
+    tally.add(rows[0])
+    assert math.isnan(tally.result()["abstention"])
+    assert tally.unmeasured() == {"abstention": READ_BY_SCRIPT}

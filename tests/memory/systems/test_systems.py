@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from context_bench.errors import MissingExtra
-from context_bench.memory.systems import SYSTEMS
+from context_bench.memory.systems import SYSTEMS as EVERY
+from context_bench.memory.systems import VENDORS
 from context_bench.registry import import_object
 from context_bench.types import MemorySystem
 from memory.histories import make_turns
 
+SYSTEMS = {name: where for name, where in EVERY.items() if name not in VENDORS}
+"""Those of our own; vendors run in environments of their own (tests/memory/test_vendor_memories.py)."""
 CONTROLS = {"naive", "oracle", "closed-book"}
 
 

@@ -79,5 +79,5 @@ def test_users_are_kept_apart_and_reset_forgets_all() -> None:
 
 @pytest.mark.parametrize("settings", [{"b": 1.5}, {"b": -0.1}, {"k1": -1}])
 def test_wrong_settings_are_refused_at_once(settings: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="b must lie between 0 and 1"):
+    with pytest.raises(UsageError, match="b must be from 0 to 1"):
         BM25Memory(**settings)

@@ -46,8 +46,8 @@ class Worst:
         self.score_field = score_field
 
     def compute(self, rows):
-        scores = [row.scores.get(self.score_field, 0.0) for row in rows]
-        return {"worst": min(scores, default=0.0)}
+        scores = [row.scores[self.score_field] for row in rows if self.score_field in row.scores]
+        return {"worst": min(scores, default=float("nan"))}  # not measured is not 0
 
 
 class OneLine:
@@ -56,7 +56,8 @@ class OneLine:
     name = "one-line"
 
     def render(self, result):
-        lines = [f"{name!a}: {values.get('mean_score', 0.0):.2f}" for name, values in result.summary.items()]
+        scores = {name: values.get("mean_score", float("nan")) for name, values in result.summary.items()}
+        lines = [f"{name!a}: {score:.2f}" for name, score in scores.items()]
         return "\n".join(lines) + "\n"
 
 

@@ -7,8 +7,9 @@ import logging
 import math
 import os
 import signal
+import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ __all__ = ["Node", "RayCluster"]
 
 _PATIENCE = 2.0
 """Seconds in which the cluster finds out that a node is gone."""
+
+_CONNECT_SECONDS = 5.0
+"""Seconds in which somebody who listens at an address takes a connection."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class RayCluster:
         if ray.is_initialized():
             return  # the caller's own connection, with the caller's own environment
         address = self._address or os.environ.get("RAY_ADDRESS") or "local"
+        _check_address(address, ray.util.get_node_ip_address)
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
         try:
             logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell where it connects
@@ -85,7 +90,7 @@ class RayCluster:
                     **local,
                 )
         except Exception as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            said = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"no Ray cluster could be reached at {address!r}: {said}") from error
         self._ours = True
 
@@ -178,6 +183,34 @@ def _name_resources(resources: Mapping[str, float]) -> dict[str, float]:
     """Name the resources of an actor as a node names what it has."""
     names = {"num_cpus": "CPU", "num_gpus": "GPU"}
     return {names.get(key, key): value for key, value in resources.items() if value}
+
+
+def _check_address(address: str, find_own_ip: Callable[[], str]) -> None:
+    """See that somebody listens there: Ray itself would try for minutes, and fill the terminal meanwhile.
+
+    Raises:
+        UsageError: It is no address, or nobody listens.
+    """
+    if address in ("local", "auto"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(
+            f"{address!r} is not the address of a Ray cluster: give HOST:PORT, or auto for one that runs here"
+        )
+    host = host.strip("[]")
+    # Ray takes the name of this machine for the address by which others know it.
+    hosts = [host, find_own_ip()] if host in ("localhost", "127.0.0.1", "::1") else [host]
+    for each in hosts:
+        try:
+            socket.create_connection((each, int(port)), _CONNECT_SECONDS).close()
+            return
+        except (OSError, OverflowError, UnicodeError) as error:
+            problem = error
+    raise UsageError(
+        f"no Ray cluster could be reached at {address!r} ({problem}): start it, or name another one with --ray-address "
+        "or RAY_ADDRESS"
+    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import asyncio
 import pickle
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +57,13 @@ class _Member:
     def fits(self, parcel: Parcel) -> bool:
         return not self.refusals or self.refusals.keys().isdisjoint(parcel.keys)
 
+    def find_unmade(self, load: Sequence[Parcel]) -> int | None:
+        """Find a part that some calls need and that was not made here yet."""
+        made = {
+            key for key, each in self.loading.items() if each.done() and not each.cancelled() and not each.exception()
+        }
+        return next((key for parcel in load for key in parcel.keys if key not in made), None)
+
 
 class Crew:
     """Runs calls on workers.
@@ -74,6 +81,7 @@ class Crew:
         self._members: list[_Member] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed_starts = 0
+        self._deaths_of_makers: Counter[int] = Counter()
         self._failure: BaseException | None = None
         self._lost = asyncio.Event()
         self._warned: set[str] = set()
@@ -202,7 +210,7 @@ class Crew:
 
     def _give_back(self, load: list[Parcel]) -> None:
         """Put back what this worker cannot do; what nobody can do is refused."""
-        self._queue.put_back(load)
+        self._put_back(load)
         usable = [each for each in self._members if not each.over]
         reasons = [reason for each in usable for reason in each.refusals.values()]
         hopeless = self._queue.take_all(lambda parcel: not any(each.fits(parcel) for each in usable))
@@ -256,12 +264,26 @@ class Crew:
         blamed = (
             loads[0] if first and loads and not await self._cluster.has_left(member.actor, member.node, error) else None
         )
+        if blamed is not None and (unmade := member.find_unmade(blamed)) is not None:
+            blamed = None
+            self._note_death_of_maker(unmade)
         if blamed is not None:
             _set_error(blamed, WorkerLost())
-        self._queue.put_back(
-            parcel for load in loads if load is not blamed for parcel in load if not parcel.answers.done()
-        )
+        self._put_back([parcel for load in loads if load is not blamed for parcel in load])
         self._lost.set()
+
+    def _put_back(self, parcels: Sequence[Parcel]) -> None:
+        """Have done by others what was not done; unless it cannot go on."""
+        self._queue.put_back(parcel for parcel in parcels if not parcel.answers.done())
+        if self._failure is not None:
+            self._queue.fail_all(self._failure)
+
+    def _note_death_of_maker(self, key: int) -> None:
+        """Count a worker that died while it made a part; no example is to blame, and none would fare better."""
+        self._deaths_of_makers[key] += 1
+        if self._deaths_of_makers[key] >= MAX_DEATHS:
+            name, deaths = self._parts[key].name, self._deaths_of_makers[key]
+            self._fail(UsageError(f"{name} killed the worker that was making it, {deaths} times: try it without Ray"))
 
     async def close(self, *, finish: bool) -> None:
         """End the workers; with `finish` their parts are told first."""

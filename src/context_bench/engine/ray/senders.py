@@ -7,6 +7,7 @@ driver for each attempt, and so hold for the whole cluster. A sender only sends,
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -21,6 +22,9 @@ __all__ = ["RemoteTransport"]
 
 _MAX_IN_FLIGHT = 1000
 """Requests of one sender."""
+
+_MAX_STARTS = 3
+"""How often senders are started in vain before the run goes on without them."""
 
 _MAX_LOSSES = 5
 """Senders that may be lost with one request before that is its failure."""
@@ -97,23 +101,33 @@ class RemoteTransport:
 
     async def _choose(self, url: str) -> _Place | None:
         """Choose the sender with least to do; an address of this machine means another one elsewhere."""
-        while len(self._places) < self._count:
-            if self._opening is None or self._opening.done():
-                self._opening = asyncio.ensure_future(self._open(self._count - len(self._places)))
+        if len(self._places) < self._count and (self._opening is None or self._opening.done()):
+            self._opening = asyncio.ensure_future(self._open())
+        if not self._places and self._opening is not None:
             await asyncio.shield(self._opening)
         places = self._places
         if is_loopback(url):
             places = [place for place in places if place.address == self._cluster.own_address]
         return min(places, key=lambda place: place.in_flight, default=None)
 
-    async def _open(self, count: int) -> None:
-        places = [_Place(self._cluster.make_actor(Sender, {}, _MAX_IN_FLIGHT)) for _ in range(count)]
-        nodes = await asyncio.gather(*(place.actor.find_node.remote() for place in places), return_exceptions=True)
-        addresses = {node.id: node.address for node in self._cluster.list_nodes()}
-        for place, node in zip(places, nodes):
-            if node in addresses:
-                place.address = addresses[node]
-                self._places.append(place)
+    async def _open(self) -> None:
+        """Start the senders that are missing; where none can be, requests leave from this machine."""
+        for _ in range(_MAX_STARTS):
+            count = self._count - len(self._places)
+            places = [_Place(self._cluster.make_actor(Sender, {}, _MAX_IN_FLIGHT)) for _ in range(count)]
+            nodes = await asyncio.gather(*(place.actor.find_node.remote() for place in places), return_exceptions=True)
+            addresses = {node.id: node.address for node in self._cluster.list_nodes()}
+            for place, node in zip(places, nodes):
+                if node in addresses:
+                    place.address = addresses[node]
+                    self._places.append(place)
+            if self._places:
+                return
+        self._count = 0
+        said = next((str(node).strip().splitlines()[-1] for node in nodes if isinstance(node, Exception)), "no node")
+        warnings.warn(
+            f"no worker could be started to send requests ({said}): they leave from this machine", stacklevel=2
+        )
 
     def end_senders(self) -> None:
         """End the senders, while the cluster is still there."""

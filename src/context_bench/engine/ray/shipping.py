@@ -84,10 +84,11 @@ def find_user_modules(parts: Iterable[Any]) -> list[ModuleType]:
     waiting = [module for part in parts for module in _list_modules(part)]
     while waiting:
         module = waiting.pop()
-        if module.__name__ in found or not _is_users(module):
+        if module.__name__ in found or not (module.__name__ == "__main__" or _is_users(module)):
             continue
         found[module.__name__] = module
         waiting += [used for value in vars(module).values() if (used := _find_module(value)) is not None]
+    found.pop("__main__", None)  # what a script or a notebook defines travels in the pickle of a part
     return list(found.values())
 
 
@@ -108,7 +109,7 @@ def _find_module(value: Any) -> ModuleType | None:
 
 def _is_users(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
-    if not file or not file.endswith(".py") or module.__name__ == "__main__":
+    if not file or not file.endswith(".py"):
         return False
     path = Path(file).resolve()
     installed = [*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("stdlib"), str(_OURS)]
@@ -123,12 +124,14 @@ def stage_modules(modules: Iterable[ModuleType], folder: Path) -> dict[str, str]
     """
     staged = {str(_OURS): str(_OURS)}
     for module in modules:
+        source = Path(str(module.__file__)).resolve()
         top = sys.modules.get(module.__name__.partition(".")[0], module)
-        source = Path(str(top.__file__)).resolve()
-        if source.name == "__init__.py":
-            staged[str(source.parent)] = str(source.parent)
+        # A package goes whole; one without an `__init__.py` may be in several folders.
+        packages = [Path(each).resolve() for each in getattr(top, "__path__", ())]
+        if (package := next((each for each in packages if source.is_relative_to(each)), None)) is not None:
+            staged[str(package)] = str(package)
         else:
-            copy = folder / f"{top.__name__}.py"  # a file that was given by its path has a name of our own
+            copy = folder / f"{module.__name__}.py"  # a file that was given by its path has a name of our own
             shutil.copyfile(source, copy)
             staged[str(copy)] = str(source)
     return staged

@@ -40,7 +40,7 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read the chats of one size.
+    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric.
 
     Args:
         size: 100K, 500K, 1M or 10M.

@@ -34,7 +34,7 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read items, each with a history of its own.
+    """Questions whose evidence lies in one to six conversations, among any number of others.
 
     Args:
         size: Conversations in a history; the authors use 2 to 300.

@@ -28,10 +28,10 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read one variant: `medium` has about 160,000 tokens for each user, `long` a million.
+    """Twenty users with dialogues of months, what should be remembered of each, and questions.
 
     Args:
-        variant: `medium` or `long`.
+        variant: `medium` has about 160,000 tokens for each user, `long` a million.
         data_dir: A folder whose `halumem/` holds the file; CONTEXT_BENCH_DATA by default.
         n: At most so many users.
         seed: Not used.

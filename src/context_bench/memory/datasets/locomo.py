@@ -44,7 +44,7 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read the conversations of `locomo10.json`.
+    """Ten long conversations of two people, with 1,986 questions in five categories.
 
     Args:
         refusal: `free` or `choice`: the protocol of category 5.

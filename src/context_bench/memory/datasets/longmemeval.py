@@ -51,7 +51,7 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read one variant; a file of gigabytes is read one record at a time.
+    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time.
 
     Args:
         variant: `s`, `m` or `oracle`.

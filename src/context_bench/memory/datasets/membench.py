@@ -27,7 +27,7 @@ def load(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Read every trajectory of the files.
+    """Short histories of remarks or dialogues, each with a multiple-choice question.
 
     Args:
         data_dir: A folder whose `membench/` holds the JSON files; CONTEXT_BENCH_DATA by default.

@@ -52,7 +52,7 @@ def load(
     types: Sequence[str] | str | None = None,
     data_dir: object = None,
 ) -> SyntheticMemory:
-    """Make histories with questions; each is made when it is asked for.
+    """Histories made by seed, of any length, with exact gold for every probe.
 
     Args:
         length: The tokens (cl100k_base) of one history, from 4,000 to 10 million.

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from context_bench.memory.scoring.question_record import read_question
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
 from context_bench.results import Scores
 from context_bench.text.golds import response_text
 
@@ -43,7 +44,7 @@ class Abstention:
     """
 
     name = "abstention"
-    version = 1
+    version = 2
     score_fields = ("abstention", "refused")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
@@ -53,6 +54,8 @@ class Abstention:
             return Scores(reason="not a question about a conversation")
         if not isinstance(processed.get("response"), str):
             return Scores(reason="the system gave no answer")
+        if processed.get("read_by_script"):
+            return Scores(reason=READ_BY_SCRIPT)
         refused = is_refusal(response_text(processed))
         scores = {"refused": float(refused)}
         if record.get("pair"):

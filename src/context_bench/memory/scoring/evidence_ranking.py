@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from context_bench.memory.scoring.question_record import read_question, read_retrieved
+from context_bench.memory.scoring.question_record import read_question, read_retrieved, read_shown
 from context_bench.results import Scores
 
 __all__ = ["DEPTHS", "MemoryRetrieval", "measure_ranking"]
@@ -18,14 +18,15 @@ DEPTHS = (1, 5, 10, 20)
 class MemoryRetrieval:
     """Scores `retrieval_recall`, `retrieval_precision`, and for ranked lists `retrieval_recall_at_<k>` and `_ndcg`.
 
-    A memory stands for the turns in its `ids`. Recall is the share of the evidence turns that are among them, precision
-    the share of memories that stand for an evidence turn; for recall at k the first k memories count. A list without a
-    `score` on any item is not a ranking (the whole history is none): it has recall and precision alone. Questions
-    without evidence have no score: LoCoMo's official code counts them as 1.
+    Only what fits whole into the budget of the reader counts. A memory stands for the turns in its `ids`. Recall is the
+    share of the evidence turns that are among them, precision the share of memories that stand for an evidence turn;
+    for recall at k the first k memories count. A list without a `score` on any item is not a ranking (the whole history
+    is none): it has recall and precision alone. Questions without evidence have no score: LoCoMo's official code counts
+    them as 1.
     """
 
     name = "memory-retrieval"
-    version = 1
+    version = 2
     score_fields = (
         *("retrieval_recall", "retrieval_precision", "retrieval_ndcg"),
         *(f"retrieval_recall_at_{depth}" for depth in DEPTHS),
@@ -33,17 +34,17 @@ class MemoryRetrieval:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
         """Compare the ids of what was found with those of the evidence."""
-        record, found = read_question(original), read_retrieved(processed)
+        record, found, shown = read_question(original), read_retrieved(processed), read_shown(processed)
         if record is None:
             return Scores(reason="not a question about a conversation")
         evidence = [str(each) for each in record.get("evidence_ids") or ()]
         if not evidence:
             return Scores(reason="the question has no evidence ids")
-        if found is None:
+        if found is None or shown is None:
             return Scores(reason="the system does not say what it retrieved")
         if found and not any(item.get("ids") for item in found):
             return Scores(reason="the retrieved memories name no turns (ids)")
-        return Scores(measure_ranking(found, evidence))
+        return Scores(measure_ranking(shown, evidence))
 
 
 def measure_ranking(found: Sequence[Mapping[str, Any]], evidence: Sequence[str]) -> dict[str, float]:

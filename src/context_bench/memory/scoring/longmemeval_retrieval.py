@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from context_bench.memory.scoring.question_record import read_question, read_retrieved
+from context_bench.memory.scoring.question_record import read_question, read_shown
 from context_bench.results import Scores
 
 __all__ = ["DEPTHS", "LongMemEvalRetrieval", "measure_sessions", "measure_turns"]
@@ -28,7 +28,7 @@ class LongMemEvalRetrieval:
     """
 
     name = "longmemeval-retrieval"
-    version = 1
+    version = 2
     score_fields = tuple(
         f"longmemeval_{level}_{measure}_at_{depth}"
         for level in ("turn", "session")
@@ -38,7 +38,7 @@ class LongMemEvalRetrieval:
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
         """Compare the ranking with the turns, and the sessions, that hold the answer."""
-        record, found = read_question(original), read_retrieved(processed)
+        record, found = read_question(original), read_shown(processed)
         if record is None or "user_evidence" not in record:
             return Scores(reason="not a question of LongMemEval")
         if record.get("unanswerable"):

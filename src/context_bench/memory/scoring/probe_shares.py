@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
+from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
 from context_bench.stats.differences import Difference
@@ -14,17 +17,10 @@ __all__ = ["ProbeShares", "find_excess_obedience"]
 _PREFIXES = ("probe_", "answer_", "store_", "retrieval_", "abstention", "locomo_", "longmemeval_")
 
 
-class ProbeShares:
+class ProbeShares(RunningMetric):
     """The mean of every score of memory, by the name of the score; intervals are clustered by conversation."""
 
     name = "probe-shares"
-
-    def compute(self, rows: list[EvalRow]) -> dict[str, float]:
-        """Average each score over the rows that have it."""
-        tally = self.start()
-        for row in rows:
-            tally.add(row)
-        return tally.result()
 
     def start(self) -> _Tally:
         """Begin to add rows one by one."""
@@ -34,14 +30,21 @@ class ProbeShares:
 class _Tally:
     def __init__(self) -> None:
         self._sums: dict[str, ClusterSums] = {}
+        self._unmeasured: dict[str, str] = {}
 
     def add(self, row: EvalRow) -> None:
         for key, value in row.scores.items():
             if key.startswith(_PREFIXES):
                 self._sums.setdefault(key, ClusterSums()).add(_find_conversation(row), value)
+        if row.unscored.get("abstention") == READ_BY_SCRIPT:
+            self._unmeasured["abstention"] = READ_BY_SCRIPT
 
     def result(self) -> dict[str, float]:
-        return {key: clustered_mean(sums).value for key, sums in sorted(self._sums.items())}
+        means = {key: clustered_mean(sums).value for key, sums in sorted(self._sums.items())}
+        return {**dict.fromkeys(self._unmeasured, math.nan), **means}
+
+    def unmeasured(self) -> dict[str, str]:
+        return {key: why for key, why in self._unmeasured.items() if key not in self._sums}
 
     def intervals(self) -> dict[str, Interval]:
         return {key: clustered_mean(sums).interval() for key, sums in sorted(self._sums.items())}

@@ -7,7 +7,7 @@ from typing import Any
 
 from context_bench.text.words import normalise
 
-__all__ = ["find_texts", "read_question", "read_retrieved", "read_shown_text"]
+__all__ = ["find_texts", "read_question", "read_retrieved", "read_shown", "read_shown_text"]
 
 
 def read_question(original: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -22,6 +22,12 @@ def read_retrieved(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | No
     if not isinstance(found, list | tuple):
         return None
     return [item for item in found if isinstance(item, Mapping)]
+
+
+def read_shown(processed: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return what the memory found and the reader got as a whole, best first: what the budget cut off is not found."""
+    found, shown = read_retrieved(processed), processed.get("shown")
+    return found if found is None or not isinstance(shown, int) else found[:shown]
 
 
 def read_shown_text(processed: Mapping[str, Any]) -> str | None:

@@ -10,6 +10,14 @@ from context_bench._lazy import lazy_names
 
 _HOME = "context_bench.memory.systems"
 
+VENDORS: dict[str, str] = {
+    "cognee": "context_bench.memory.vendor_memories:Cognee",
+    "graphiti": "context_bench.memory.vendor_memories:Graphiti",
+    "langmem": "context_bench.memory.vendor_memories:LangMem",
+    "mem0": "context_bench.memory.vendor_memories:Mem0",
+}
+"""The class of each vendor's system; it needs an environment of its own, and a model."""
+
 SYSTEMS: dict[str, str] = {
     "naive": f"{_HOME}.whole_history:Naive",
     "last": f"{_HOME}.whole_history:Last",
@@ -20,15 +28,12 @@ SYSTEMS: dict[str, str] = {
     "hybrid": f"{_HOME}.rank_fusion:HybridMemory",
     "summary": f"{_HOME}.rolling_summary:SummaryMemory",
     "rlm": f"{_HOME}.recursive_reader:RecursiveMemory",
-    "cognee": "context_bench.memory.vendor_memories:Cognee",
-    "graphiti": "context_bench.memory.vendor_memories:Graphiti",
-    "langmem": "context_bench.memory.vendor_memories:LangMem",
-    "mem0": "context_bench.memory.vendor_memories:Mem0",
+    **VENDORS,
 }
 """The class of each system, by the name that `--system` takes."""
 
 __all__ = [
-    *("SYSTEMS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "HybridMemory", "Last", "Naive", "Oracle"),
+    *("SYSTEMS", "VENDORS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "HybridMemory", "Last", "Naive", "Oracle"),
     *("RecursiveMemory", "SummaryMemory"),
 ]
 

@@ -44,7 +44,7 @@ class WordIndex:
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
-            raise UsageError(f"b must lie between 0 and 1 and k1 must not be negative (got b={b}, k1={k1})")
+            raise UsageError(f"b must be from 0 to 1 and k1 at least 0 (got b={b}, k1={k1})")
         self.k1, self.b = k1, b
         self._postings: dict[str, array[int]] = {}
         self._sizes = array("L")

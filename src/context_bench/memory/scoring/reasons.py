@@ -1,0 +1,8 @@
+"""Why something about a memory was not measured: a script stood where a model belongs."""
+
+from __future__ import annotations
+
+__all__ = ["READ_BY_SCRIPT", "STOOD_IN"]
+
+READ_BY_SCRIPT = "a script read, not a model: it does not know when to refuse"
+STOOD_IN = "a script stood in for the model that the memory asks"

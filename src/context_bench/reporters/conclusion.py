@@ -1,0 +1,83 @@
+"""The conclusion of a run: who is as good as the baseline and for how much less, who is worse, what is undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from context_bench.comparison import find_empty_score
+from context_bench.reporters.layout import dollars, percent
+from context_bench.results import EvalResult
+from context_bench.stats import Verdict
+
+__all__ = ["conclude", "list_names"]
+
+_MOST_NAMES = 6
+_THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
+_SAVINGS = {"prompt_savings": "of the prompt saved", "compression_ratio": "of the tokens saved"}
+
+
+def conclude(result: EvalResult) -> str:
+    """Say in a few sentences what follows for a choice; empty where there is no verdict on a system to choose.
+
+    Floors, ceilings and controls are left out: they cannot be chosen. What a system saves is told only where its
+    quality was shown not to be worse.
+    """
+    comparison = result.comparison
+    verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
+    if comparison is None or not verdicts or find_empty_score(result.config, result.summary):
+        return ""
+    good = [each for each in verdicts if each.not_worse]
+    worse = [each.name for each in verdicts if each.word == "worse"]
+    undecided = [each for each in verdicts if each.word == "undecided"]
+    sentences = [_recommend(result, good, comparison.baseline)]
+    sentences += [f"Worse: {list_names(worse)}."] if worse else []
+    sentences += [_list_undecided(undecided)] if undecided else []
+    return " ".join(sentences)
+
+
+def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
+    """Name the systems that are at least as good as the baseline, the one that saves most first."""
+    if not good:
+        return f"No system is shown to be as good as {baseline}."
+    good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
+    told: list[str] = []
+    for verdict in good[:_MOST_NAMES]:
+        compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
+        told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
+    if len(good) > _MOST_NAMES:
+        told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
+    return f"{'; '.join(told)}."
+
+
+def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
+    """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
+    values = result.summary.get(name, {})
+    for key, words in _SAVINGS.items():
+        if math.isfinite(values.get(key, math.nan)):
+            return words, values[key]
+    return "", -math.inf
+
+
+def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
+    words, share = _find_saving(result, name)
+    parts = [f"{percent(share)} {words}"] if words else []
+    own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
+    if math.isfinite(own) and math.isfinite(base):
+        parts.append(f"{dollars(own)} instead of {dollars(base)} for 1,000 examples")
+    return f", with {' and '.join(parts)}" if parts else ""
+
+
+def _list_undecided(verdicts: Sequence[Verdict]) -> str:
+    needed = sorted({each.needed_n for each in verdicts if each.needed_n})
+    sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
+    decided = f" (about {sizes} examples would decide)" if needed else ""
+    return f"Undecided: {list_names([each.name for each in verdicts])}{decided}."
+
+
+def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """List names as a sentence does; of many, the first ones and how many more."""
+    shown = list(names[:most])
+    if len(names) > most:
+        shown.append(f"{len(names) - most:,} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nothing"

@@ -1,0 +1,104 @@
+"""What is said below the tables of a run of memory systems: who leads, what to beware of, how it was compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from context_bench.errors import printable
+from context_bench.memory.findings import list_findings
+from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, find_repayments
+from context_bench.reporters.fitting import wrap
+from context_bench.reporters.layout import score
+from context_bench.reporters.memory_tables import describe_memory, is_read_by_script
+from context_bench.results import EvalResult
+
+__all__ = ["list_rankings", "memory_notes", "memory_outcome"]
+
+_QUALITY = ("type:", "abstention")
+_OWN_TABLES = (*_QUALITY, "ingest_", "query_")
+"""How the numbers begin that stand in tables of memory alone."""
+
+
+def memory_outcome(result: EvalResult, width: int | None) -> str:
+    """Say who leads, and what was found out about each: what a reader must not miss comes before all tables."""
+    return _write([*list_rankings(result), *list_findings(result)], width)
+
+
+def memory_notes(result: EvalResult, width: int | None) -> str:
+    """Say how the memory systems were compared, and what was not measured."""
+    about, lines = result.config["memory"], []
+    if is_read_by_script(result):
+        lines.append(
+            "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
+            "come first, and abstention is not measured."
+        )
+    lines.append(
+        f"ingested by {' and '.join(about.get('granularity') or ())}; the reader got what was retrieved in the order "
+        "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
+    )
+    if any("retrieval_recall" in values for values in result.summary.values()):
+        lines.append("recall: share of the turns with the answer that were retrieved and fit whole into the budget.")
+    if any("probe_forget" in values for values in result.summary.values()):
+        lines.append("probes: who finds nothing passes forget, leak and secret; fact and forget_neighbour tell.")
+    if any("ingest_calls" in values for values in result.summary.values()):
+        lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
+    lines += _explain_repayment(result)
+    lines += _explain_unmeasured(result)
+    return _write(lines, width)
+
+
+def _write(lines: Sequence[str], width: int | None) -> str:
+    return "\n".join(wrap(printable(line), width) for line in lines)
+
+
+def list_rankings(result: EvalResult) -> list[str]:
+    """Rank the systems at each budget, the best first: by recall where a script reads, else by score.
+
+    Controls are not ranked, nor is a system that was not measured.
+    """
+    key, what = ("retrieval_recall", "recall") if is_read_by_script(result) else ("mean_score", "score")
+    budgets: dict[int, dict[str, float]] = {}
+    for name, values in result.summary.items():
+        about = describe_memory(result, name)
+        budget, value = about.get("budget"), values.get(key, math.nan)
+        if isinstance(budget, int) and not about.get("is_control") and not math.isnan(value):
+            budgets.setdefault(budget, {})[str(about.get("system"))] = value
+    sentences = []
+    for budget, known in sorted(budgets.items()):
+        if len(known) > 1:
+            ranked = sorted(known.items(), key=lambda each: -each[1])
+            written = ", ".join(f"{name} {score(value)}" for name, value in ranked)
+            sentences.append(f"ranked by {what} at {budget:,} tokens: {written}.")
+    return sentences
+
+
+def _explain_repayment(result: EvalResult) -> list[str]:
+    found = find_repayments(result)
+    if not found:
+        return []
+    units = {each.unit for each in found.values() if each.unit}
+    said = ["questions to repay: about one conversation, against sending its whole history each time"]
+    if "dollars" in units:
+        said.append("in dollars, at the reader's own prices for its cache")
+    if "tokens" in units:
+        said.append(
+            f"in tokens where something has no price: all cost the same, {READ_PRICE:g} of it read from a warm cache, "
+            f"{WRITE_PRICE:g} written to a cold one"
+        )
+    priced = "$ / right answer: writing, asking and reading together, for each answer that passed."
+    return [f"{'; '.join(said)}.", priced]
+
+
+def _explain_unmeasured(result: EvalResult) -> list[str]:
+    """Say why numbers of these tables are not measured: a line for each reason."""
+    reasons: dict[str, dict[str, None]] = {}
+    for name, notes in result.notes.items():
+        for key, note in notes.items():
+            values = result.summary[name]
+            if math.isnan(values.get("mean_score", 0.0)) and key.startswith(_QUALITY):
+                continue  # it is said of the system as a whole
+            if key.startswith(_OWN_TABLES) and math.isnan(values.get(key, 0.0)):
+                title = key.partition(":")[2] or key.replace("_", " ")
+                reasons.setdefault(note.removeprefix("not measured: "), {})[title] = None
+    return [f"not measured: {', '.join(titles)}: {reason}." for reason, titles in reasons.items()]

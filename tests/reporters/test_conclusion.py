@@ -1,0 +1,102 @@
+"""What a run concludes: the words follow the verdicts, and savings are told only of systems that are not worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from context_bench import EvalResult
+from context_bench.reporters import TableReporter
+from context_bench.reporters.conclusion import conclude, list_names
+from report_pages import make_result
+from rows import make_row
+
+COSTS = {"whole": 1000, "third": 300, "half": 500, "lossy": 100, "floor": 10}
+
+
+def _result(n: int, wrong: dict[str, int], **config: Any) -> EvalResult:
+    """Contexts of 1,000 tokens; each system is wrong on its first so many of n examples."""
+    rows = [
+        make_row(
+            float(number >= count),
+            system=name,
+            example_id=number,
+            input_tokens=1000,
+            output_tokens=COSTS[name],
+            metadata={"output": "context"},
+        )
+        for name, count in wrong.items()
+        for number in range(n)
+    ]
+    return make_result(rows, returns=dict.fromkeys(wrong, "context"), **config)
+
+
+def test_the_largest_saving_that_is_not_worse_comes_first() -> None:
+    # 200 equal pairs: 90% limits ±1.65/201 = ±0.008 lie within the margin of 0.02. 80 of 200 lost: worse.
+    result = _result(200, {"whole": 0, "half": 0, "third": 0, "lossy": 80})
+    assert conclude(result) == (
+        "third is equivalent to whole, with 70.0% of the tokens saved; half is equivalent, with 50.0% of the tokens "
+        "saved. Worse: lossy."
+    )
+
+
+def test_what_a_worse_system_saves_is_not_told() -> None:
+    text = conclude(_result(200, {"whole": 0, "lossy": 80}))
+    assert text == "No system is shown to be as good as whole. Worse: lossy."
+
+
+def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
+    result = _result(50, {"whole": 0, "third": 1})
+    assert result.comparison is not None
+    (verdict,) = result.comparison.verdicts
+    assert verdict.word == "undecided"
+    assert conclude(result) == (
+        "No system is shown to be as good as whole. "
+        f"Undecided: third (about {verdict.needed_n:,} examples would decide)."
+    )
+
+
+def test_several_that_are_undecided_share_a_sentence() -> None:
+    result = _result(50, {"whole": 0, "third": 1, "half": 3})
+    assert result.comparison is not None
+    few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
+    assert 0 < few < many
+    assert conclude(result).endswith(f"Undecided: third and half (about {few:,} to {many:,} examples would decide).")
+
+
+def test_floors_and_ceilings_cannot_be_chosen() -> None:
+    result = _result(200, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
+    assert conclude(result) == "third is equivalent to whole, with 70.0% of the tokens saved."
+    assert conclude(_result(200, {"whole": 0, "floor": 0}, controls=["floor"])) == ""
+
+
+def test_without_a_second_system_nothing_is_concluded() -> None:
+    assert conclude(_result(200, {"whole": 0})) == ""
+
+
+def test_a_score_that_says_nothing_of_quality_concludes_nothing() -> None:
+    result = _result(200, {"whole": 0, "third": 0}, primary={"": "f1"})
+    assert conclude(result) == ""
+
+
+def test_dollars_are_told_where_both_are_priced() -> None:
+    result = _result(200, {"whole": 0, "third": 0})
+    result.summary["whole"]["cost_per_1k_usd"], result.summary["third"]["cost_per_1k_usd"] = 2.5, 0.75
+    assert conclude(result).endswith("70.0% of the tokens saved and $0.75 instead of $2.50 for 1,000 examples.")
+
+
+def test_the_table_ends_with_it_and_no_line_is_too_long() -> None:
+    result = _result(200, {"whole": 0, "half": 0, "third": 0, "lossy": 80})
+    text = TableReporter(width=60).render(result)
+    last = text.rstrip("\n").split("\n\n")[-1].splitlines()
+    assert " ".join(line.strip() for line in last) == conclude(result)
+    assert all(len(line) <= 60 for line in last)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(["a"], "a"), (["a", "b"], "a and b"), (list("abcdefgh"), "a, b, c, d, e, f and 2 more"), ([], "nothing")],
+)
+def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
+    assert list_names(names) == text
