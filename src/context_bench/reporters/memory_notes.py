@@ -1,4 +1,4 @@
-"""What is said below the tables of a run of memory systems: who leads, what to beware of, how it was compared."""
+"""Sentences for a run of memory systems: who leads, what to beware of, how they were compared."""
 
 from __future__ import annotations
 
