@@ -171,3 +171,9 @@ def test_the_second_run_of_the_baseline_is_not_judged() -> None:
     result = EvalResult([], {name: {"mean_score": 0.8} for name in names}, config=config, comparison=comparison)
     assert [each.name for each in list_candidates(result)] == ["mine"]
     assert find_exit_code(judge_gate([parse_condition("verdict is worse")], list_candidates(result))) == 0
+
+
+def test_a_limit_on_the_score_is_on_all_datasets_of_the_system() -> None:
+    values = {"mean_score": 0.9, "macro_score": 0.4}
+    found = _judge("score < 0.5", values=values, intervals={"macro_score": Interval(0.4, 0.35, 0.45, n=99)})
+    assert (found.outcome, found.sentence.endswith("(score is macro_score)")) == ("fails", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -100,6 +101,21 @@ def test_an_unknown_name_is_a_key_error_with_the_nearest_names() -> None:
         registry.get("system", "trunkate")
     assert isinstance(caught.value, UnknownName)
     assert str(caught.value) == "unknown system 'trunkate': did you mean truncate?"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        ("system", "naive", "it is a memory system, which `context-bench memory --system naive` runs"),
+        ("memory_system", "minify", "it is a system, which `context-bench --system minify` runs"),
+        ("memory_dataset", "needle", "it is a dataset, which `context-bench --dataset needle` runs"),
+    ],
+)
+def test_a_name_of_the_other_kind_is_told_where_it_belongs(kind: str, name: str, said: str) -> None:
+    with pytest.raises(KeyError) as caught:
+        registry.get(kind, name)
+    assert str(caught.value) == f"unknown {kind.replace('_', ' ')} {name!r}: {said}"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_names_that_a_user_registered_are_suggested_too() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "read_settled",
     "read_value",
     "was_stopped_by_looks",
+    "withhold_verdict",
 ]
 
 _USUAL_BASELINES = ("direct", "passthrough")
@@ -128,6 +129,13 @@ def mark_verdict(verdict: Verdict) -> Verdict:
     return replace(verdict, interval=_mark(verdict.interval), narrow=narrow)
 
 
+def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
+    """Return it with no word, as what was compared says nothing of quality."""
+    unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
+    clean = None if verdict.word_without_errors is None else "undecided"
+    return replace(verdict, word="undecided", reason=reason, needed_n=None, narrow=unknown, word_without_errors=clean)
+
+
 def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
     """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
     looked = (config.get("looks") or {}).get("systems") or {}
@@ -217,18 +225,11 @@ class Comparison:
 
     def withhold(self, reason: str) -> Comparison:
         """Return it with no verdict on any system, as what was compared says nothing of their quality."""
-
-        def leave_open(verdict: Verdict) -> Verdict:
-            unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
-            clean = None if verdict.word_without_errors is None else "undecided"
-            return replace(
-                verdict, word="undecided", reason=reason, needed_n=None, narrow=unknown, word_without_errors=clean
-            )
-
+        by_dataset = {tag: [withhold_verdict(each, reason) for each in found] for tag, found in self.by_dataset.items()}
         return replace(
             self,
-            verdicts=[leave_open(each) for each in self.verdicts],
-            by_dataset={tag: [leave_open(each) for each in found] for tag, found in self.by_dataset.items()},
+            verdicts=[withhold_verdict(each, reason) for each in self.verdicts],
+            by_dataset=by_dataset,
             notes=(*self.notes, f"no verdict: {reason}"),
         )
 

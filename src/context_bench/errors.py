@@ -60,15 +60,15 @@ class UsageError(ContextBenchError):
 
 
 class UnknownName(UsageError, KeyError):
-    """No component has that name. Also a KeyError, as `registry.get` is a look-up."""
+    """No component has that name; `advice` says what is meant where that is known. Also a KeyError, as in a look-up."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, sorted(known)
-        super().__init__(kind, name, self.known)
+    def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = "") -> None:
+        self.kind, self.name, self.known, self.advice = kind, name, sorted(known), advice
+        super().__init__(kind, name, self.known, advice)
 
     def __str__(self) -> str:
         others = f"there are: {', '.join(self.known)}" if self.known else "none is registered"
-        hint = suggest(self.name, self.known) or others
+        hint = self.advice or suggest(self.name, self.known) or others
         return f"unknown {self.kind.replace('_', ' ')} {self.name!r}: {hint}"
 
 

@@ -190,7 +190,9 @@ def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
 
 
 def _judge(condition: Condition, candidate: Candidate) -> Judgement:
-    key = candidate.score if condition.metric == "score" else condition.metric
+    key = condition.metric
+    if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
+        key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
     if condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
         judged = _judge_difference(condition, candidate)
     elif condition.needs_baseline:
@@ -198,7 +200,7 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
     else:
         judged = _judge_number(condition, candidate.numbers, key)
     if condition.metric == "score" or condition.kind == "verdict":
-        return Judgement(judged.outcome, f"{judged.sentence} (score is {candidate.score})")
+        return Judgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
     return judged
 
 
@@ -238,7 +240,8 @@ def subtract_intervals(one: Interval, other: Interval) -> Interval:
     value = one.value - other.value
     down = math.hypot(one.value - one.low, other.high - other.value)
     up = math.hypot(one.high - one.value, other.value - other.low)
-    return Interval(value, value - down, value + up, one.level, min(one.n, other.n), "difference of intervals")
+    mark = one.mark or other.mark
+    return Interval(value, value - down, value + up, one.level, min(one.n, other.n), "difference of intervals", mark)
 
 
 def _judge_value(condition: Condition, what: str, value: float) -> Judgement:

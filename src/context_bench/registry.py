@@ -125,6 +125,15 @@ def import_object(path: str) -> Any:
     return target
 
 
+_COUNTERPARTS = {
+    "dataset": "memory_dataset",
+    "system": "memory_system",
+    "memory_dataset": "dataset",
+    "memory_system": "system",
+}
+"""The kind that a user may have meant."""
+
+
 class Registry:
     """Looks components up by kind and name. Shipped ones are import paths until they are asked for."""
 
@@ -155,11 +164,12 @@ class Registry:
 
     def explain_unknown(self, kind: str, name: str) -> UsageError:
         """Make the error for a name that no component has."""
-        if kind == "dataset" and ("memory_dataset", name) in self:
-            return UsageError(
-                f"{name!r} is a dataset for memory systems: context-bench memory --dataset {name} runs it"
-            )
-        return UnknownName(kind, name, self.list(kind))
+        other = _COUNTERPARTS.get(kind)
+        if other is None or (other, name) not in self:
+            return UnknownName(kind, name, self.list(kind))
+        command = "context-bench memory" if other.startswith("memory_") else "context-bench"
+        runs = f"`{command} --{other.removeprefix('memory_')} {name}`"
+        return UnknownName(kind, name, self.list(kind), f"it is a {other.replace('_', ' ')}, which {runs} runs")
 
     def __contains__(self, kind_and_name: tuple[str, str]) -> bool:
         kind, name = kind_and_name

@@ -139,7 +139,9 @@ def _check_numbers(given: Any) -> tuple[dict[str, float], dict[str, str]]:
         except (TypeError, ValueError, OverflowError):
             values[str(key)] = math.nan
         if math.isnan(values[str(key)]):
-            notes[str(key)] = f"not measured: the metric gave {repr(value)[:80]}"
+            none = isinstance(value, float)
+            gave = "the metric has no value for these rows" if none else f"the metric gave {repr(value)[:80]}"
+            notes[str(key)] = f"not measured: {gave}"
     return values, notes
 
 

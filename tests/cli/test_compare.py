@@ -51,7 +51,7 @@ def test_two_runs(folder: Path) -> None:
     assert line[:6] == [NEWER, "10", "1.000", "0.700", "-0.300", f"[{interval.low:+.3f}, {interval.high:+.3f}]"]
     assert line[7:9] == ["0", "3"]
     assert "10 examples are paired by id and content." in done.stdout
-    assert "score (mean_score) = the mean over examples; a score of 0.7 passes." in done.stdout
+    assert "score (mean_score) = the mean of contains over examples; a score of 0.7 passes." in done.stdout
     assert done.stderr == ""
 
 

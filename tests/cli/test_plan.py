@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from command import called
+from context_bench import EvalResult
+from rows import make_row
 
 SYSTEMS = ("--system", "passthrough", "--system", "truncate:ratio=0.5")
 DATA = ("--dataset", "needle:length=300,n=40", "--score-field", "answer_in_context")
@@ -20,6 +22,22 @@ def test_assumptions(tmp_path: Path) -> None:
     # as statistics give them: 2.8016² · 0.0975 / 0.0025, 2.9264² and 2.4865² · 0.1 / 0.0004
     assert lines == ["307", "2,141", "1,546", "1,000"]
     assert "smallest difference: 0.028" in done.stdout  # 2.8016 · sqrt(0.1 / 1000)
+
+
+def test_it_says_what_a_difference_is_corrected_for(tmp_path: Path) -> None:
+    systems = [flag for name in "abc" for flag in ("--system", name)]
+    done = called("plan", "--spread", "0.2", *systems, cwd=tmp_path)
+    assert "a difference is corrected for 2 comparisons" in done.stderr
+    rows = [
+        make_row(float(place % 3 > 0 or name == "direct"), system=name, example_id=place)
+        for name in ("direct", "floor", "mine", "other")
+        for place in range(12)
+    ]
+    config = {"controls": ["direct", "floor"], "baseline": "direct"}
+    pilot = EvalResult(rows, {name: {} for name in ("direct", "floor", "mine", "other")}, config=config)
+    (tmp_path / "pilot.json").write_text(pilot.to_json())
+    done = called("plan", "pilot.json", cwd=tmp_path)
+    assert "a difference is corrected for 2 comparisons" in done.stderr  # as in the verdicts: a floor does not compete
 
 
 def test_a_pilot_a_lock_and_runs_that_keep_to_it_or_not(tmp_path: Path) -> None:

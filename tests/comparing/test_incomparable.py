@@ -49,7 +49,8 @@ def test_equal_runs_differ_in_nothing() -> None:
             {"sources": {"d": {"repository": "x/y", "revision": "def"}}},
             "different data behind d (def; abc): the examples",
         ),
-        ({"sources": {"d": {"repository": "x/z"}}}, '({"repository": "x/z", "revision": null}; {"repository": "x/y", '),
+        ({"sources": {"d": {"repository": "x/z"}}}, "(repository x/z; repository x/y, revision abc): the examples"),
+        ({"text_fields": ["a", "b"]}, "different text fields (a, b; none): token counts"),
         ({"evaluator_versions": {"answer-quality": "answer-quality/2"}}, "different versions of answer-quality: "),
         ({"prices": {"date": "2026-02-01", "models": {"gpt-4": {"input": 2.0}}}}, "different prices of gpt-4: dollars"),
     ],
@@ -57,6 +58,22 @@ def test_equal_runs_differ_in_nothing() -> None:
 def test_each_fact_has_one_sentence(changes: dict[str, Any], said: str) -> None:
     (sentence,) = _find(**changes)
     assert said in sentence
+
+
+def _files(*digests: str, folder: str = "here") -> dict[str, Any]:
+    return {"d": {"files": {f"{folder}/{place}.jsonl": f"sha256:{each * 32}" for place, each in enumerate(digests)}}}
+
+
+def _find_by_files(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return find_differences(_input("B", {"sources": one}), _input("A", {"sources": other}))
+
+
+def test_the_same_file_in_another_place_is_the_same_data() -> None:
+    assert _find_by_files(_files("ab", "cd"), _files("ab", "cd", folder="there")) == []
+    (sentence,) = _find_by_files(_files("ab"), _files("cd"))
+    assert (
+        "different data behind d (sha256:abababababab…; sha256:cdcdcdcdcdcd…): the examples may be others" in sentence
+    )
 
 
 def test_what_only_one_run_has_or_recorded_is_not_a_difference() -> None:

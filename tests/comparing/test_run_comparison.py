@@ -32,7 +32,7 @@ def _read(systems: dict[str, list[ScoredRow]]) -> Iterator[tuple[str, ScoredRow]
 
 
 def _run(label: str, systems: dict[str, list[ScoredRow]], **config: Any) -> RunInput:
-    return RunInput(label, tuple(systems), config, partial(_read, systems))
+    return RunInput(label, tuple(systems), config, partial(_read, systems), {name: {} for name in systems})
 
 
 def _select(run: RunInput, *systems: str) -> Selection:
@@ -139,6 +139,7 @@ def test_where_most_examples_differ_means_are_compared() -> None:
     assert contest.find_means() == (pytest.approx(0.8), pytest.approx(0.9))
     assert contest.verdict is not None
     assert contest.verdict.word_without_errors is None
+    assert contest.count_changes() is None
 
 
 def test_half_of_the_smaller_side_is_enough_to_pair() -> None:
@@ -194,3 +195,24 @@ def test_the_second_run_of_the_baseline_is_left_out() -> None:
     assert [each.name for each in compare_runs([_select(one), _select(two)]).contests] == ["a", "b"]
     named = compare_runs([_select(one, "a"), _select(two, "a (again)")])
     assert [each.system for each in named.contests] == ["a (again)"]
+
+
+def test_one_system_of_several_has_nothing_beside_it() -> None:
+    run = _run("A", {"x": _scores(OLD), "y": _scores(NEW)})
+    with pytest.raises(UsageError, match="A@x names one system: name another to compare it with"):
+        compare_runs([Selection(run, ("x",), "A@x")])
+
+
+def test_a_score_that_tells_nothing_of_quality_has_no_verdict() -> None:
+    systems = {name: _scores([score] * 400) for name, score in (("x", 0.0), ("y", 1.0), ("z", 1.0))}
+    config = {"primary": {"d": "f1"}, "returns": {"x": "response", "y": "context", "z": "response"}}
+    found = compare_runs([_select(_run("A", systems, **config))], baseline="x")
+    words = [each.verdict.word for each in found.contests if each.verdict is not None]
+    assert words == ["undecided", "better"]
+    assert found.contests[0].by_dataset["d"].word == "undecided"
+    (note,) = found.notes
+    assert note.startswith("no verdict on y: f1 of a whole context says little")
+    asked = compare_runs([_select(_run("A", systems, **config, score_field="contains"))], baseline="x")
+    assert asked.notes == []
+    assert asked.contests[0].verdict is not None
+    assert asked.contests[0].verdict.word == "better"

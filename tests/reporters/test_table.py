@@ -184,6 +184,15 @@ def test_rows_are_not_needed() -> None:
     )
 
 
+def test_where_nothing_is_priced_a_line_says_so() -> None:
+    note = "not priced: no price for 'x'; give one in a file of --prices"
+    keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+    summary = {"mine": {"mean_score": 0.5, **dict.fromkeys(keys, math.nan)}}
+    text = TableReporter().render(EvalResult([], summary, notes={"mine": dict.fromkeys(keys, note)}))
+    assert "$" not in text.splitlines()[0]
+    assert f"* dollars: {note}." in text
+
+
 def test_a_model_called_local_is_a_smoke_test() -> None:
     result = EvalResult([], {"a": {"num_examples": 1.0}}, {}, {"model": "local"})
     assert "smoke test" in TableReporter().render(result)

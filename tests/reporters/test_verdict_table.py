@@ -156,3 +156,20 @@ def test_one_example_and_one_failure_are_too_few() -> None:
     text = TableReporter().render(_result([make_row(1.0, system="a"), failed_row(system="b")]))
     assert "too few" in text
     assert "undecided" in text
+
+
+def test_what_would_decide_is_explained_where_it_is_told() -> None:
+    rows = [row for row in _rows() if row.system in (NAMES[0], NAMES[3])]
+    assert "n ≈: " in TableReporter().render(_result(rows))
+    assert "n ≈" not in TableReporter().render(_result(rows, controls=[NAMES[3]]))
+
+
+def test_a_rough_interval_is_explained() -> None:
+    rows = _rows()
+    assert "rough:" not in TableReporter().render(_result(rows))
+    for row in rows:
+        if row.example_id == 1:
+            row.input_tokens, row.output_tokens = 500_000, 100_000
+    text = TableReporter().render(_result(rows))
+    assert "] rough |" in text
+    assert "rough: a few long examples outweigh the rest" in text

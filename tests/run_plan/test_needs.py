@@ -42,7 +42,7 @@ def test_other_comparisons_make_a_difference_dearer_and_a_margin_not() -> None:
     assert one.to_clear == five.to_clear
 
 
-@pytest.mark.parametrize("given", [{}, {"spread": 0.1, "discordant": 0.1}, {"discordant": 0.01}])
+@pytest.mark.parametrize("given", [{}, {"spread": 0.1, "discordant": 0.1}, {"discordant": 0.01}, {"discordant": 1.2}])
 def test_an_assumption_that_cannot_be(given: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         assume_needs(TARGET, **given)

@@ -181,3 +181,8 @@ def test_two_long_runs_in_order_are_never_held() -> None:
 
     assert compare_rows(stream(0), stream(1)).pairs == 5000
     assert most <= 1
+
+
+def test_contents_are_counted_for_the_pairs_that_have_a_score() -> None:
+    found = compare_rows(_rows(FIRST, content=b"a"), _rows(SECOND, content=b"a"))
+    assert (found.pairs, found.known_content) == (4, 4)

@@ -105,6 +105,10 @@ def test_what_was_not_measured_cannot_be_told() -> None:
     assert (nothing.outcome, nothing.sentence) == ("too few", "prompt_savings < 0.3: too few; it was not measured")
     few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
     assert few.sentence == "prompt_savings < 0.3: too few; 3 examples give no interval"
+    one = gate.judge(Interval(0.2, math.nan, math.nan, n=1))
+    assert one.sentence == "prompt_savings < 0.3: too few; 1 example gives no interval"
+    alike = gate.judge(Interval(0.2, math.nan, math.nan, n=9, groups=1))
+    assert alike.sentence.endswith("too few; 9 examples of one document or conversation give no interval")
 
 
 def _verdict(value: float, error: float) -> Verdict:

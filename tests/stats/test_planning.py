@@ -7,7 +7,9 @@ import math
 import pytest
 
 from context_bench.stats import (
+    ClusterSums,
     PairedSums,
+    clustered_difference,
     decide_verdict,
     find_detectable,
     n_for_difference,
@@ -21,6 +23,7 @@ from context_bench.stats import (
 )
 
 numpy = pytest.importorskip("numpy")
+scipy = pytest.importorskip("scipy.stats")
 
 Z95, Z975, Z80, Z90 = 1.6448536269514722, 1.959963984540054, 0.8416212335729143, 1.2815515655446004
 
@@ -104,3 +107,30 @@ def test_the_number_of_examples_gives_the_power_that_it_says(discordant: float, 
         assert 0.76 < simulate(n_for_difference(spread, difference, unseen=unseen))[2] < 0.87
     else:
         assert 0.75 < simulate(n_for_equivalence(spread, 0.02, unseen=unseen))[0] < 0.85
+
+
+@pytest.mark.parametrize("size", [2, 10, 150])
+def test_with_clusters_t_has_a_degree_fewer_than_there_are(size: int) -> None:
+    spread, groups = 0.6, 1 / size
+    for asked, share, reserve in (
+        (n_for_difference(spread, 0.05, groups=groups), 0.975, Z80),
+        (n_for_non_inferiority(spread, 0.05, groups=groups), 0.95, Z80),
+        (n_for_equivalence(spread, 0.05, groups=groups), 0.95, Z90),
+    ):
+        assert asked is not None
+        needed = [(scipy.t.ppf(share, n / size - 1) + reserve) * spread / math.sqrt(n) for n in (asked - 1, asked)]
+        assert needed[0] > 0.05 >= needed[1] - 1e-9
+    assert find_detectable(spread, size, groups=groups) == math.inf  # one cluster finds nothing
+
+
+def test_two_clusters_ask_for_more_of_them() -> None:
+    sums = ClusterSums()
+    for group, changes in {"a": (-1, -1, -1, 0), "b": (-1, 0, 0, 0)}.items():
+        for change in changes:
+            sums.add(group, change)
+    verdict = decide_verdict(clustered_difference(sums))
+    assert (verdict.word, verdict.groups) == ("undecided", 2)
+    # -0.5 each way: √0.0625 from cluster to cluster, so that 1.96 would be met with 9 examples; t asks for 3 clusters
+    assert verdict.needed_n is not None
+    assert verdict.needed_n > 12
+    assert verdict.reason.startswith("8 examples in 2 clusters do not decide; about ")

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from context_bench.stats import ROUGH, TOO_FEW, RatioSums, ratio_interval
+from context_bench.stats import ROUGH, TOO_FEW, ClusterSums, RatioSums, clustered_ratio, ratio_interval
 
 scipy = pytest.importorskip("scipy.stats")
 
@@ -66,6 +66,18 @@ def test_a_mean_is_a_ratio_too() -> None:
 def test_nothing_saved_is_exactly_nothing() -> None:
     interval = ratio_interval(_sums([(each, each) for each in range(1000, 1100)])).subtract_from(1)
     assert (interval.value, interval.low, interval.high) == (0, 0, 0)
+
+
+def test_no_more_than_all_is_saved() -> None:
+    interval = ratio_interval(_sums([(0, 1000), (300, 1000), (10, 900)])).subtract_from(1)
+    assert (interval.high, interval.symmetric) == (1, False)
+    assert interval.low < interval.value < 1
+    clusters = ClusterSums()
+    for group, reached in (("a", 0), ("a", 300), ("b", 10), ("b", 0)):
+        clusters.add(group, reached, 1000)
+    by_group = clustered_ratio(clusters)
+    assert (by_group.low, by_group.symmetric) == (0, False)
+    assert ratio_interval(_sums([(500, 1000), (510, 1000), (490, 900)])).symmetric
 
 
 def test_a_few_long_examples_make_it_rough() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from context_bench.stats import (
     WORDS,
+    ClusterSums,
     Contrast,
     Difference,
     PairedSums,
+    clustered_difference,
     decide_verdict,
     find_winners,
     judge_family,
@@ -75,6 +77,14 @@ def test_one_example_is_too_few() -> None:
     verdict = decide_verdict(paired_difference(PairedSums(1, 1.0, 1.0)))
     assert (verdict.word, verdict.reason, verdict.needed_n) == ("undecided", "too few examples (1)", None)
     assert json.dumps(verdict.to_dict(), allow_nan=False)
+
+
+def test_one_conversation_is_too_few_whatever_its_length() -> None:
+    sums = ClusterSums()
+    for score in (0.0, -1.0, 0.0):
+        sums.add("a", score)
+    verdict = decide_verdict(clustered_difference(sums))
+    assert (verdict.word, verdict.reason) == ("undecided", "all 3 examples are of one document or conversation")
 
 
 def test_a_family_is_corrected_by_holm() -> None:

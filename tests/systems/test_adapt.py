@@ -144,5 +144,6 @@ def test_a_memory_system_is_not_taken_for_another_one() -> None:
 
 @pytest.mark.parametrize("name", ["locomo", "longmemeval"])
 def test_a_dataset_for_memory_systems_is_told_in_a_plain_sentence(name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}' is a dataset for memory systems"):
+    said = f"unknown dataset '{name}': it is a memory dataset, which `context-bench memory --dataset {name}` runs"
+    with pytest.raises(UsageError, match=said):
         evaluate("passthrough", name)

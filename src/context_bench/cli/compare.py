@@ -120,13 +120,14 @@ def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | No
         "comparisons": [_describe_contest(each, store) for each in found.contests],
         "left_out": found.left_out,
         "warnings": found.warnings,
+        "notes": found.notes,
         "gate": [each.to_dict() for each in outcomes],
     }
 
 
 def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
     ours, theirs = contest.find_means()
-    found = contest.found
+    found, (fixed, broken) = contest.found, contest.count_changes() or (None, None)
     return {
         "name": contest.name,
         "run": contest.source.label,
@@ -146,8 +147,8 @@ def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
             tag: {"paired": contest.is_paired(pairs), **contest.by_dataset[tag].to_dict()}
             for tag, pairs in contest.list_datasets().items()
         },
-        "fixed": found.fixed_count,
-        "broken": found.broken_count,
+        "fixed": fixed,
+        "broken": broken,
         "fixed_examples": [_describe_example(contest, each, store) for each in found.fixed],
         "broken_examples": [_describe_example(contest, each, store) for each in found.broken],
     }

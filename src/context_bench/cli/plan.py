@@ -147,7 +147,7 @@ def _print(flags: argparse.Namespace, target: Target, baseline: str | None, need
     for each in needs:
         lines += _list_lines(each, target)
     sys.stdout.write(fit_listing(lines, width, wrapped=(0, 1)) + "\n")
-    competing = sum(each.to_clear is not None for each in needs)
+    competing = max(each.comparisons for each in needs)
     notes = [f"each with a chance of {target.power:.0%}, at a level of {target.alpha:g}"]
     if competing > 1:
         notes.append(f"a difference is corrected for {competing} comparisons")

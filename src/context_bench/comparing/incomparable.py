@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +22,8 @@ _FACTS = {
 """The facts that each run has one of: how it is called, and what follows where it differs."""
 
 _LONGEST = 80
+_DIGEST = re.compile(r"\b(sha256:[0-9a-f]{12})[0-9a-f]{52}\b")
+"""A digest, of which the beginning tells it from another one."""
 
 
 def find_differences(one: RunInput, baseline: RunInput) -> list[str]:
@@ -42,7 +44,8 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
             yield f"{what} ({_show(one[key])}; {_show(other[key])}): {consequence}"
     if one.get("score_field") == other.get("score_field"):
         yield from _find_in(one, other, "primary", "scores that count for", "the scores are different things")
-    yield from _find_in(one, other, "sources", "data behind", "the examples may be others")
+    ours, theirs = ({"sources": _name_by_content(each.get("sources") or {})} for each in (one, other))
+    yield from _find_in(ours, theirs, "sources", "data behind", "the examples may be others")
     yield from _find_evaluators(one, other)
     yield from _find_prices(one, other)
 
@@ -56,12 +59,23 @@ def _find_in(one: Mapping[str, Any], other: Mapping[str, Any], key: str, what: s
             yield f"{what} {tag} ({_show(first)}; {_show(second)}): {consequence}"
 
 
+def _name_by_content(sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out where the files of each dataset lie: the same bytes in another place are the same data."""
+    return {
+        tag: {**facts, "files": sorted(map(str, facts["files"].values()))}
+        if isinstance(facts, Mapping) and isinstance(facts.get("files"), Mapping)
+        else facts
+        for tag, facts in sources.items()
+    }
+
+
 def _narrow(one: Any, other: Any) -> tuple[Any, Any]:
     """Leave out of two documents what they have in common."""
     while isinstance(one, dict) and isinstance(other, dict):
         differing = [key for key in {**one, **other} if one.get(key) != other.get(key)]
         if len(differing) != 1:
-            return {key: one.get(key) for key in differing}, {key: other.get(key) for key in differing}
+            kept, others = ({key: each[key] for key in differing if key in each} for each in (one, other))
+            return kept, others
         one, other = one.get(differing[0]), other.get(differing[0])
     return one, other
 
@@ -88,8 +102,16 @@ def _find_prices(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
 
 
 def _show(value: Any) -> str:
-    """Show a fact briefly: a text as it is, anything else as JSON."""
-    text = printable(value if isinstance(value, str) else json.dumps(value, default=str))
-    if value is None:
-        text = "none"
+    """Show a fact briefly, as a reader would write it down."""
+    text = printable(_write(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _write(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_write(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_write, value))
+    return _DIGEST.sub(r"\1…", str(value))

@@ -8,7 +8,15 @@ from typing import Any
 
 from context_bench.comparing.incomparable import find_differences
 from context_bench.comparing.inputs import RunInput, Selection
-from context_bench.comparison import LOOKED, choose_baseline, find_first_samples, mark_verdict, was_stopped_by_looks
+from context_bench.comparison import (
+    LOOKED,
+    choose_baseline,
+    find_empty_score,
+    find_first_samples,
+    mark_verdict,
+    was_stopped_by_looks,
+    withhold_verdict,
+)
 from context_bench.errors import UnknownName, UsageError
 from context_bench.stats import (
     DEFAULT_MARGIN,
@@ -81,9 +89,9 @@ class Contest:
         baseline = pairs.baseline_total / pairs.n
         return baseline + pairs.join().total / pairs.n, baseline
 
-    def count_examples(self) -> int:
-        """Count the pairs; where nothing is paired, the rows of the smaller side."""
-        return self.difference().n
+    def count_changes(self) -> tuple[int, int] | None:
+        """Count the examples that were fixed and those that were broken; None where nothing is paired."""
+        return (self.found.fixed_count, self.found.broken_count) if self.found.pairs else None
 
 
 @dataclass
@@ -97,6 +105,7 @@ class RunComparison:
         warnings: In what the runs differ that a comparison takes for equal.
         left_out: Systems that have no counterpart.
         first_samples: Datasets of which the first examples were taken, which are not a random draw.
+        notes: What has to be known to read the verdicts.
     """
 
     baseline: str
@@ -107,6 +116,7 @@ class RunComparison:
     warnings: list[str]
     left_out: list[str]
     first_samples: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def within_one_run(self) -> bool:
@@ -145,8 +155,25 @@ def compare_runs(
     if any(was_stopped_by_looks(each.config) for contest in contests for each in (contest.source, contest.baseline)):
         warnings[LOOKED] = None
     metric = "macro_score" if several else "mean_score"
-    first = _mark_samples(contests)
-    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first)
+    first, notes = _mark_samples(contests), _withhold(contests)
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes)
+
+
+def _withhold(contests: Sequence[Contest]) -> list[str]:
+    """Take back the verdicts on scores that tell nothing of quality, as the run itself does; say why, and of whom."""
+    reasons: dict[str, list[str]] = {}
+    for contest in contests:
+        sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
+        empty = [find_empty_score(run.config, {name: run.summary[name]}) for run, name in sides if name in run.summary]
+        if contest.verdict is not None and (reason := next(filter(None, empty), "")):
+            contest.verdict = withhold_verdict(contest.verdict, reason)
+            contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
+            reasons.setdefault(reason, []).append(contest.name)
+    everyone = len(contests)
+    return [
+        f"no verdict{'' if len(names) == everyone else ' on ' + ', '.join(names)}: {reason}"
+        for reason, names in reasons.items()
+    ]
 
 
 def _mark_samples(contests: Sequence[Contest]) -> list[str]:
@@ -226,6 +253,8 @@ def _find_baseline(selections: Sequence[Selection], given: str | None) -> Select
 def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) -> str:
     if len(selections) == 1:
         only = selections[0]
+        if len(only.source.systems) > 1:
+            return f"{only.label} names one system: name another to compare it with"
         return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
     return (
         f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from context_bench.comparing.run_comparison import Contest, RunComparison
 from context_bench.comparison import explain_first_samples
@@ -12,8 +12,16 @@ from context_bench.errors import printable
 from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score
 from context_bench.reporters.plain_text import escape_note
-from context_bench.reporters.verdict_table import describe_clusters, name_metric
-from context_bench.stats import FIRST, TOO_FEW, Interval, Verdict
+from context_bench.reporters.verdict_table import (
+    NEEDED,
+    describe_clusters,
+    name_metric,
+    tells_needed_n,
+    write_difference,
+    write_p,
+    write_word,
+)
+from context_bench.stats import FIRST, Verdict
 
 __all__ = ["build_diff_command", "render_comparison"]
 
@@ -57,24 +65,9 @@ def _write_contest(contest: Contest) -> list[str]:
     verdict = contest.verdict
     assert verdict is not None
     ours, theirs = contest.find_means()
-    p = "–" if math.isnan(verdict.p_holm) else "<0.001" if verdict.p_holm < 0.001 else f"{verdict.p_holm:.3f}"
-    changes = [f"{contest.found.fixed_count:,}", f"{contest.found.broken_count:,}"]
-    numbers = [score(theirs), score(ours), f"{verdict.difference:+.3f}", _write_limits(verdict.interval)]
-    return [contest.name, f"{verdict.n:,}", *numbers, p, *changes, _write_word(verdict)]
-
-
-def _write_limits(interval: Interval) -> str:
-    limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
-    return f"{limits} {interval.mark}" if interval.known and interval.mark else limits
-
-
-def _write_word(verdict: Verdict) -> str:
-    word = verdict.word
-    if verdict.control:
-        word += " (control)"
-    elif word == "undecided" and verdict.needed_n is not None:
-        word += f" (n ≈ {verdict.needed_n:,})"
-    return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
+    changes = [f"{count:,}" for count in contest.count_changes() or ()] or ["–", "–"]
+    numbers = [score(theirs), score(ours), *write_difference(verdict), write_p(verdict)]
+    return [contest.name, f"{verdict.n:,}", *numbers, *changes, write_word(verdict)]
 
 
 def _render_datasets(comparison: RunComparison, width: int | None) -> str:
@@ -113,7 +106,9 @@ def build_diff_command(contest: Contest, tag: str, identity: str, store: str | N
 
 def _explain(comparison: RunComparison) -> Iterator[str]:
     kinds = {each.is_paired(pairs) for each in comparison.contests for pairs in each.list_datasets().values()}
-    metric = "the mean of the datasets' means" if comparison.metric == "macro_score" else "the mean over examples"
+    scores = _name_scores(comparison.contests[0].baseline.config)
+    several = comparison.metric == "macro_score"
+    metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = name_metric(comparison.metric)
     yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."
     yield from _explain_pairs(comparison.contests)
@@ -126,10 +121,20 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         largest = max(clustered, key=lambda each: each.n)
         yield f"{describe_clusters(largest.n, largest.groups or 0, 'examples')}."
     yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
+    if any(each.verdict is not None and tells_needed_n(each.verdict) for each in comparison.contests):
+        yield NEEDED
     if comparison.first_samples:
         yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
+    yield from (f"{note}." for note in comparison.notes)
     if comparison.left_out:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
+
+
+def _name_scores(config: Mapping[str, Any]) -> str:
+    """Name what is scored: the field that was asked for, else what counts for the datasets."""
+    field = str(config.get("score_field") or "score")
+    primaries = dict.fromkeys(map(str, (config.get("primary") or {}).values()))
+    return ", ".join(primaries) if field == "score" and primaries else field
 
 
 def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:

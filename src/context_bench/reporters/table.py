@@ -286,6 +286,7 @@ def _lines_by_dataset(
 def _explain_marks(result: EvalResult) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in _choose_columns(result)}
+    titles.setdefault("cost_per_1k_usd", "dollars")  # where nothing is priced there is no column, and this says why
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():

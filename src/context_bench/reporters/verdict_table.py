@@ -8,9 +8,22 @@ from context_bench.comparison import Comparison, explain_first_samples, find_fir
 from context_bench.reporters.fitting import fit_columns
 from context_bench.reporters.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
-from context_bench.stats import FIRST, TOO_FEW, NoiseFloor, Verdict
+from context_bench.stats import FIRST, ROUGH, TOO_FEW, Interval, NoiseFloor, Verdict
 
-__all__ = ["describe_clusters", "explain_verdicts", "name_metric", "verdict_table"]
+__all__ = [
+    "NEEDED",
+    "describe_clusters",
+    "explain_verdicts",
+    "name_metric",
+    "tells_needed_n",
+    "verdict_table",
+    "write_difference",
+    "write_p",
+    "write_word",
+]
+
+NEEDED = "n ≈: examples that would decide in four runs of five, if the difference stays as it is."
+"""Explains the number beside an open verdict."""
 
 
 def name_metric(metric: str) -> str:
@@ -43,17 +56,36 @@ def verdict_table(result: EvalResult, width: int | None) -> str:
 
 
 def _write_verdict(verdict: Verdict) -> list[str]:
-    interval, word = verdict.interval, verdict.word
+    return [verdict.name, f"{verdict.n:,}", *write_difference(verdict), write_p(verdict), write_word(verdict)]
+
+
+def write_difference(verdict: Verdict) -> tuple[str, str]:
+    """Write the difference, and its interval with the mark that it has."""
+    interval = verdict.interval
     limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
     limits += f" {interval.mark}" if interval.known and interval.mark else ""
+    return f"{verdict.difference:+.3f}", limits
+
+
+def write_p(verdict: Verdict) -> str:
+    """Write the corrected p-value."""
+    p = verdict.p_holm
+    return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def write_word(verdict: Verdict) -> str:
+    """Write the word, with the number of examples that would decide where it is open."""
+    word = verdict.word
     if verdict.control:
         word += " (control)"
-    elif word == "undecided" and verdict.needed_n is not None:
+    elif tells_needed_n(verdict):
         word += f" (n ≈ {verdict.needed_n:,})"
-    if verdict.errors_disagree:
-        word += f"; {verdict.word_without_errors} without errors"
-    p = "–" if math.isnan(verdict.p_holm) else "<0.001" if verdict.p_holm < 0.001 else f"{verdict.p_holm:.3f}"
-    return [verdict.name, f"{verdict.n:,}", f"{verdict.difference:+.3f}", limits, p, word]
+    return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
+
+
+def tells_needed_n(verdict: Verdict) -> bool:
+    """Whether the number of examples that would decide stands beside the word."""
+    return verdict.word == "undecided" and not verdict.control and verdict.needed_n is not None
 
 
 def explain_verdicts(result: EvalResult) -> list[str]:
@@ -62,6 +94,10 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if has_intervals(result):
         notes.append("[low, high] or ±: 95% interval of the number before it, for examples drawn at random.")
     comparison = result.comparison
+    if any(each.mark == ROUGH for each in _list_shown(result)):
+        notes.append(
+            f"{ROUGH}: a few long examples outweigh the rest, and the interval misses more often than it says."
+        )
     if first := find_first_samples(result.config):
         notes.append(f"{FIRST}: {explain_first_samples(first)}.")
     notes += _explain_clusters(result)
@@ -77,8 +113,8 @@ def explain_verdicts(result: EvalResult) -> list[str]:
             corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
-        if any(verdict.word == "undecided" and verdict.needed_n for verdict in comparison.verdicts):
-            notes.append("n ≈: examples that would decide in four runs of five, if the difference stays as it is.")
+        if any(map(tells_needed_n, comparison.verdicts)):
+            notes.append(NEEDED)
         known = explain_first_samples(first)
         notes += [f"{note}." for note in comparison.notes if note != known]
     return notes + _explain_looks(result)
@@ -108,8 +144,7 @@ def _explain_looks(result: EvalResult) -> list[str]:
 
 def _explain_clusters(result: EvalResult) -> list[str]:
     """Say how many clusters the intervals and the verdicts go by, where they do not go by rows."""
-    known = [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
-    shared = max((each for each in known if each.groups), key=lambda each: each.n, default=None)
+    shared = max((each for each in _list_shown(result) if each.groups), key=lambda each: each.n, default=None)
     notes = []
     if shared is not None:
         notes.append(f"intervals: {describe_clusters(shared.n, shared.groups or 0, 'rows')}.")
@@ -120,11 +155,17 @@ def _explain_clusters(result: EvalResult) -> list[str]:
     return notes
 
 
+def _list_shown(result: EvalResult) -> list[Interval]:
+    """List the intervals of the numbers that are read first."""
+    return [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
+
+
 def describe_clusters(n: int, groups: int, what: str) -> str:
     """Describe by how many clusters so many examples or rows are counted."""
+    clusters = "1 cluster" if groups == 1 else f"{groups:,} clusters"
     if what == "rows":
-        return f"{n:,} rows count as {groups:,} clusters (rows of one document, conversation or example go together)"
-    return f"{n:,} examples count as {groups:,} clusters (those of one document or conversation go together)"
+        return f"{n:,} rows count as {clusters} (rows of one document, conversation or example go together)"
+    return f"{n:,} examples count as {clusters} (those of one document or conversation go together)"
 
 
 def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:

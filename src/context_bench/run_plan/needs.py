@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from context_bench.curves.scored import compare_scores, read_scores
 from context_bench.errors import UsageError
 from context_bench.stats import (
+    Difference,
     find_detectable,
     n_for_difference,
     n_for_equivalence,
@@ -69,6 +70,7 @@ class Needs:
         dollars: Of one example; None where that is not known.
         tokens: That the model reads for one example; None where that is not known.
         seconds: Of one example, with the pilot's workers; None where that is not known.
+        comparisons: Systems that compete, which a difference is corrected for.
     """
 
     system: str
@@ -81,6 +83,7 @@ class Needs:
     dollars: float | None = None
     tokens: float | None = None
     seconds: float | None = None
+    comparisons: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON can hold it."""
@@ -103,6 +106,8 @@ def assume_needs(
     """
     if (spread is None) == (discordant is None):
         raise UsageError("give either a spread or a share of discordant examples")
+    if discordant is not None and discordant > 1:
+        raise UsageError(f"the share of discordant examples must be at most 1 (got {discordant:g})")
     if discordant is not None and abs(target.difference) > discordant:
         raise UsageError(
             f"a difference of {target.difference:g} cannot be with only {discordant:g} of the examples discordant"
@@ -146,8 +151,7 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
                 difference.spread,
                 target,
                 comparisons,
-                unseen=difference.unseen,
-                pilot=difference.n,
+                seen=difference,
                 costs=costs,
             )
         )
@@ -161,24 +165,27 @@ def _count(
     comparisons: int,
     *,
     apart: float | None = None,
-    unseen: float = 0.0,
-    pilot: int | None = None,
+    seen: Difference | None = None,
     costs: _Costs | None = None,
 ) -> Needs:
     """Count the examples; as in a verdict, only a difference is corrected for the other comparisons."""
-    alpha, power = target.alpha, target.power
-    strict = alpha / comparisons
+    alpha, strict = target.alpha, target.alpha / comparisons
     far = spread if apart is None else apart
-    n = target.n or pilot
+    n = target.n or (None if seen is None else seen.n)
+    known = {"power": target.power}
+    if seen is not None:
+        known |= {"unseen": seen.unseen, "groups": seen.groups_per_pair}
+    detectable = math.inf if n is None else find_detectable(spread, n, alpha=strict, **known)
     return Needs(
         system,
         spread,
-        n_for_difference(far, target.difference, alpha=strict, power=power, unseen=unseen),
-        n_for_equivalence(spread, target.margin, alpha=alpha, power=power, unseen=unseen),
-        n_for_non_inferiority(spread, target.margin, alpha=alpha, power=power, unseen=unseen),
+        n_for_difference(far, target.difference, alpha=strict, **known),
+        n_for_equivalence(spread, target.margin, alpha=alpha, **known),
+        n_for_non_inferiority(spread, target.margin, alpha=alpha, **known),
         n,
-        None if n is None else find_detectable(spread, n, alpha=strict, power=power, unseen=unseen),
+        detectable if math.isfinite(detectable) else None,
         **(costs or _UNKNOWN),
+        comparisons=comparisons,
     )
 
 

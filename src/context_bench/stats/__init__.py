@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         average_answers,
         compare_rows,
     )
-    from context_bench.stats.conditions import FAILS, GATE_LEVEL, HOLDS, Condition, Judgement, parse_condition
+    from context_bench.stats.conditions import FAILS, HOLDS, Condition, Judgement, parse_condition
     from context_bench.stats.curves import (
         CurveSums,
         Setting,
@@ -131,7 +131,6 @@ _HOMES = {
     "conditions": (
         "Condition",
         "FAILS",
-        "GATE_LEVEL",
         "HOLDS",
         "Judgement",
         "parse_condition",
@@ -227,7 +226,6 @@ __all__ = [
     "END_WEIGHT",
     "FAILS",
     "FIRST",
-    "GATE_LEVEL",
     "HOLDS",
     "ROUGH",
     "TOO_FEW",

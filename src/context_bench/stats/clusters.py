@@ -17,7 +17,7 @@ from context_bench.stats.differences import UNSEEN_PAIRS, Difference, PairedSums
 from context_bench.stats.distributions import welch_degrees
 from context_bench.stats.interval import Interval
 from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size, estimate_mean
-from context_bench.stats.ratios import RatioSums, limit_ratio
+from context_bench.stats.ratios import RatioSums, is_even, limit_ratio
 
 __all__ = [
     "ClusterSums",
@@ -243,4 +243,5 @@ def clustered_ratio(
     squares = sum(weight * weight for weight in weights) + rest.below_squares
     size = (sum(weights) + rest.below) ** 2 / squares if squares else 0.0
     low, high, mark = limit_ratio(value, variance, size, count, level=level, positive=positive)
-    return Interval(value, low, high, level, n, "clusters", mark, symmetric=not positive, groups=count)
+    even = is_even(value, low, positive)
+    return Interval(value, low, high, level, n, "clusters", mark, symmetric=even, groups=count)

@@ -136,14 +136,15 @@ class DatasetPairs:
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
 
-    def add_pair(self, one: ScoredRow | AnsweredExample, two: ScoredRow | AnsweredExample) -> None:
-        """Count a pair, if both sides have a score."""
+    def add_pair(self, one: ScoredRow | AnsweredExample, two: ScoredRow | AnsweredExample) -> bool:
+        """Count a pair, if both sides have a score; say whether they have."""
         first, second = one.value, two.value
         if first is None or second is None:
-            return
+            return False
         self.baseline_total += second
         group = one.group if one.group is not None else two.group
         (self.failed if one.error or two.error else self.clean).add(first, second, group)
+        return True
 
     @property
     def n(self) -> int:
@@ -265,10 +266,10 @@ class Pairing:
         if both and row.content != partner.content:
             found.changed_content += 1
             return
-        found.known_content += both
         one, two = (partner, row) if side else (row, partner)
-        pairs.add_pair(one, two)
-        _note_change(found, one, two, self._threshold, self._kept)
+        if pairs.add_pair(one, two):
+            found.known_content += both
+            _note_change(found, one, two, self._threshold, self._kept)
 
     def finish(self) -> Comparison:
         """Give the comparison, when all rows of both runs have come."""

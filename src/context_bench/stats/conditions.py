@@ -14,12 +14,9 @@ from context_bench.errors import UsageError
 from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
 
-__all__ = ["FAILS", "GATE_LEVEL", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
+__all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
-
-GATE_LEVEL = 0.9
-"""The level of the intervals that a gate is judged with."""
 
 FORMS = (
     '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
@@ -81,8 +78,7 @@ class Condition:
         if self.kind == "verdict":
             raise TypeError("a condition on the verdict must be judged by a Verdict")
         if not interval.known:
-            why = "it was not measured" if math.isnan(interval.value) else f"{interval.n:,} examples give no interval"
-            return Judgement(TOO_FEW, f"{self.text}: {TOO_FEW}; {why}")
+            return Judgement(TOO_FEW, f"{self.text}: {TOO_FEW}; {_explain_unknown(interval)}")
         limit = -self.number if self.kind == "drops" else self.number
         if self.kind in ("drops", "<"):
             met, missed = interval.high < limit, interval.low >= limit
@@ -96,6 +92,14 @@ class Condition:
         what = "the difference from the baseline" if self.needs_baseline else self.metric
         shown = f"{what} is {_write(interval)} with {interval.n:,} examples"
         return Judgement(outcome, f"{self.text}: {outcome}; {shown}")
+
+
+def _explain_unknown(interval: Interval) -> str:
+    if math.isnan(interval.value):
+        return "it was not measured"
+    if interval.groups == 1 and interval.n > 1:
+        return f"{interval.n:,} examples of one document or conversation give no interval"
+    return "1 example gives no interval" if interval.n == 1 else f"{interval.n:,} examples give no interval"
 
 
 def _write(interval: Interval) -> str:

@@ -59,6 +59,11 @@ class Difference:
         variance = self.variance if self.seen is None else self.seen
         return math.sqrt(variance * self.n) if self.known else math.nan
 
+    @property
+    def groups_per_pair(self) -> float:
+        """Clusters that one pair brings, by the degrees of freedom; infinite where each pair counts by itself."""
+        return (self.degrees + 1) / self.n if self.groups else math.inf
+
     def interval(self, level: float = 0.95) -> Interval:
         """Give the two-sided interval; it is not corrected for other comparisons."""
         if not self.known:

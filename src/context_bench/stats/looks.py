@@ -18,7 +18,7 @@ from context_bench.stats.compare import Comparison, DatasetPairs
 from context_bench.stats.differences import Difference
 from context_bench.stats.distributions import normal_cdf, normal_quantile, t_quantile
 from context_bench.stats.interval import Interval
-from context_bench.stats.verdicts import DEFAULT_MARGIN, Verdict, find_needed_n
+from context_bench.stats.verdicts import DEFAULT_MARGIN, Verdict, explain_undecided, find_needed_n
 
 __all__ = ["Looks"]
 
@@ -186,8 +186,7 @@ class Looks:
         needed = None
         if word == "undecided":
             needed = find_needed_n(difference, self.margin, alpha=self.alpha, comparisons=self.comparisons)
-            told = "no number of examples would" if needed is None else f"about {needed:,} would"
-            reason = f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
+            reason = explain_undecided(difference, needed)
         corrected = min(1.0, self.p * self.comparisons)
         clean = self._counted.difference(without_errors=True)
         return Verdict(

@@ -102,7 +102,7 @@ class RatioSums(Accumulator):
 def limit_ratio(
     value: float, variance: float, effective_n: float, n: int, *, level: float, positive: bool = False
 ) -> tuple[float, float, str]:
-    """Give the limits of a ratio and their mark.
+    """Give the limits of a ratio and their mark; a share of tokens is not below 0, so that no more than all is saved.
 
     Args:
         value: The ratio.
@@ -117,7 +117,7 @@ def limit_ratio(
     half = t_quantile((1 + level) / 2, effective_n - 1) * math.sqrt(variance)
     mark = ROUGH if effective_n / n < ROUGH_BELOW else ""
     if not positive:
-        return value - half, value + half, mark
+        return (max(0.0, value - half) if value >= 0 else value - half), value + half, mark
     if half / value > MAX_LOG_HALF:
         return math.nan, math.nan, TOO_FEW
     return value * math.exp(-half / value), value * math.exp(half / value), mark
@@ -134,4 +134,9 @@ def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = Fal
     value = sums.ratio
     low, high, mark = limit_ratio(value, sums.variance, sums.effective_n, sums.n, level=level, positive=positive)
     method = "jackknife of the logarithm" if positive else "jackknife"
-    return Interval(value, low, high, level, sums.n, method, mark, symmetric=not positive)
+    return Interval(value, low, high, level, sums.n, method, mark, symmetric=is_even(value, low, positive))
+
+
+def is_even(value: float, low: float, positive: bool) -> bool:
+    """Whether the value stands in the middle of its limits: not by the logarithm, and not where they end at 0."""
+    return not positive and (low != 0 or value == 0)

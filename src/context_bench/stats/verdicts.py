@@ -91,12 +91,23 @@ def find_needed_n(difference: Difference, margin: float, *, alpha: float = 0.05,
     """Count the examples that would decide in four runs of five, if the difference truly is what was observed."""
     if not difference.known:
         return None
-    seen, spread, unseen = difference.value, difference.spread, difference.unseen
+    seen, spread, unseen, groups = difference.value, difference.spread, difference.unseen, difference.groups_per_pair
     ways = (
-        n_for_difference(spread, seen, alpha=alpha / comparisons, unseen=unseen),
-        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha, unseen=unseen),
+        n_for_difference(spread, seen, alpha=alpha / comparisons, unseen=unseen, groups=groups),
+        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha, unseen=unseen, groups=groups),
     )
     return max((min(n for n in ways if n is not None)), difference.n + 1) if any(ways) else None
+
+
+def explain_undecided(difference: Difference, needed: int | None) -> str:
+    """Say why there is no verdict, and how many examples would give one."""
+    if not difference.known:
+        if difference.groups == 1 and difference.n > 1:
+            return f"all {difference.n:,} examples are of one document or conversation"
+        return f"too few examples ({difference.n})"
+    told = "no number of examples would" if needed is None else f"about {needed:,} would"
+    clusters = f" in {difference.groups:,} clusters" if difference.groups else ""
+    return f"{difference.n:,} examples{clusters} do not decide; {told} if the difference stays as it is"
 
 
 def _show(interval: Interval) -> str:
@@ -130,7 +141,7 @@ def decide_verdict(
     wide, narrow = difference.interval(1 - alpha), difference.interval(1 - 2 * alpha)
     needed = None
     if not difference.known:
-        word, reason = "undecided", f"too few examples ({difference.n})"
+        word, reason = "undecided", explain_undecided(difference, None)
     elif -margin < narrow.low and narrow.high < margin:
         word, reason = "equivalent", f"{_show(narrow)} lies within ±{margin:g}"
     elif corrected <= alpha:
@@ -140,8 +151,7 @@ def decide_verdict(
         word, reason = "not worse", f"{_show(narrow)} stays above -{margin:g}"
     else:
         needed = find_needed_n(difference, margin, alpha=alpha, comparisons=comparisons)
-        told = "no number of examples would" if needed is None else f"about {needed:,} would"
-        word, reason = "undecided", f"{difference.n:,} examples do not decide; {told} if the difference stays as it is"
+        word, reason = "undecided", explain_undecided(difference, needed)
     return Verdict(
         *(word, difference.value, wide, p, corrected, margin, difference.n, needed, reason),
         name=name,
