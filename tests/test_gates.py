@@ -50,7 +50,8 @@ def test_the_score_is_judged_by_the_difference_from_the_baseline(
 ) -> None:
     found = _judge(text, verdict=_verdict("mine", "worse", low, high))
     assert found.outcome == outcome
-    assert found.sentence.startswith(f"mine: {text}: {outcome}; the difference from the baseline is ")
+    said = "too few examples to tell" if outcome == "too few" else f"the gate {outcome}"
+    assert found.sentence.startswith(f"mine: fail if {text}: {said}; the difference from the baseline is ")
     assert found.sentence.endswith("(score is mean_score)") == text.startswith("score")
 
 
@@ -65,7 +66,7 @@ def test_without_a_pair_nothing_can_be_told() -> None:
     found = _judge("score drops 0.02")
     assert (found.outcome, found.sentence) == (
         "too few",
-        "mine: score drops 0.02: too few; no example has a score on both sides (score is mean_score)",
+        "mine: fail if score drops 0.02: cannot be told; no example has a score on both sides (score is mean_score)",
     )
 
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,28 @@ def test_load_dataset_forwards_keywords_to_the_loader() -> None:
     assert [example["id"] for example in load_dataset("own_data", n=2, prefix="x")] == ["x0", "x1"]
     assert len(load_dataset("own-data")) == 1
     assert "own-data" in registry.list("dataset")
+
+
+def test_a_dataset_that_is_a_stream_can_be_read_again() -> None:
+    made: list[int] = []
+
+    def loader(n: int = 2) -> Iterator[dict[str, object]]:
+        made.append(n)
+        yield from ({"id": number, "context": "c"} for number in range(n))
+
+    register_dataset("stream-data", loader)
+    loaded = load_dataset("stream-data", n=3)
+    assert [[example["id"] for example in loaded] for _ in range(3)] == [[0, 1, 2]] * 3
+    assert made == [3, 3, 3]  # none before it was asked for, and one for each pass
+    needles = load_dataset("needle", length=400, n=2)
+    assert list(needles) == list(needles) != []
+
+
+def test_load_dataset_with_a_parameter_that_its_loader_does_not_take() -> None:
+    with pytest.raises(
+        UsageError, match=r"'needle': unknown parameter 'lenght'; did you mean length\? it takes length"
+    ):
+        load_dataset("needle", lenght=400)
 
 
 def test_load_dataset_of_an_unknown_name() -> None:

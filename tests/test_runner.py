@@ -137,7 +137,8 @@ def test_a_fast_endpoint_does_not_run_away_from_a_slow_one() -> None:
 
 
 def test_no_examples_at_all() -> None:
-    result = evaluate(lambda item: {"response": "x"}, [])
+    with pytest.warns(UserWarning, match="the dataset gave no examples, so nothing was measured"):
+        result = evaluate(lambda item: {"response": "x"}, [])
     assert result.rows == []
     (values,) = result.summary.values()
     assert values["num_examples"] == 0

@@ -127,6 +127,8 @@ def add_caveats(
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
+    if census.all_failed and values.get("cost_per_1k_usd") == 0:
+        values["cost_per_1k_usd"], notes["cost_per_1k_usd"] = math.nan, "not measured: no row succeeded"
     if census.not_applied:
         for key in ("mean_score", "compression_ratio"):
             if key in values and not math.isnan(values[key]):

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -48,7 +49,12 @@ __all__ = [
     "find_result",
     "printable",
     "suggest",
+    "suggest_file",
 ]
+
+
+_MANY = 20
+"""Names beyond which a list is no help in a sentence."""
 
 
 class ContextBenchError(Exception):
@@ -67,9 +73,13 @@ class UnknownName(UsageError, KeyError):
         super().__init__(kind, name, self.known, advice)
 
     def __str__(self) -> str:
-        others = f"there are: {', '.join(self.known)}" if self.known else "none is registered"
-        hint = self.advice or suggest(self.name, self.known) or others
+        hint = self.advice or suggest(self.name, self.known) or self._list()
         return f"unknown {self.kind.replace('_', ' ')} {self.name!r}: {hint}"
+
+    def _list(self) -> str:
+        if len(self.known) > _MANY:
+            return f"`context-bench {self.kind}s` lists all {len(self.known)}"
+        return f"there are: {', '.join(self.known)}" if self.known else "none is registered"
 
 
 class MissingExtra(UsageError):
@@ -185,10 +195,20 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """Ask for the names that a mistyped one may stand for; "" where none is like it."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+def suggest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """Ask for the names that a mistyped one may stand for; "" where none is as like it as `cutoff`, from 0 to 1."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def suggest_file(path: str | Path, cutoff: float = 0.75) -> str:
+    """Ask, after a semicolon, for the files beside a missing one that it may stand for; "" where none is like it."""
+    try:
+        beside = [each.name for each in Path(path).parent.iterdir()]
+    except OSError:
+        return ""
+    meant = suggest(Path(path).name, beside, cutoff)
+    return f"; {meant}" if meant else ""
 
 
 def printable(text: str) -> str:

@@ -207,7 +207,7 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
 def _judge_difference(condition: Condition, candidate: Candidate) -> Judgement:
     """Judge by the verdict on the score."""
     if candidate.verdict is None:
-        return Judgement(TOO_FEW, f"{condition.text}: {TOO_FEW}; no example has a score on both sides")
+        return condition.leave_open("no example has a score on both sides")
     return condition.judge(candidate.verdict)
 
 
@@ -215,7 +215,7 @@ def _judge_number(condition: Condition, numbers: Numbers, key: str) -> Judgement
     """Judge a number by its interval, or by its value where it has none."""
     value = numbers.values.get(key, math.nan)
     if math.isnan(value):
-        return Judgement(TOO_FEW, f"{condition.text}: {TOO_FEW}; {key} was not measured")
+        return condition.leave_open(f"{key} was not measured")
     interval = numbers.intervals.get(key)
     if interval is not None:
         return condition.judge(interval)
@@ -227,7 +227,7 @@ def _judge_change(condition: Condition, candidate: Candidate, key: str) -> Judge
     ours, theirs = candidate.numbers, candidate.baseline or Numbers()
     change = ours.values.get(key, math.nan) - theirs.values.get(key, math.nan)
     if math.isnan(change):
-        return Judgement(TOO_FEW, f"{condition.text}: {TOO_FEW}; {key} was not measured on both sides")
+        return condition.leave_open(f"{key} was not measured on both sides")
     one, other = ours.intervals.get(key), theirs.intervals.get(key)
     if one is None or other is None:
         return _judge_value(condition, f"the difference in {key}", change)
@@ -247,6 +247,4 @@ def subtract_intervals(one: Interval, other: Interval) -> Interval:
 def _judge_value(condition: Condition, what: str, value: float) -> Judgement:
     finite = max(-_LARGE, min(_LARGE, value))  # a cost of pass is infinite where nothing passed
     outcome = condition.judge(Interval(finite, finite, finite)).outcome
-    return Judgement(
-        outcome, f"{condition.text}: {outcome}; {what} is {value:.4g}, judged by its value, without interval"
-    )
+    return condition.conclude(outcome, f"{what} is {value:.4g}, judged by its value, without interval")

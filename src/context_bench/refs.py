@@ -14,14 +14,14 @@ import importlib.util
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from context_bench.errors import BadOutput, UsageError, describe, suggest
+from context_bench.errors import BadOutput, UsageError, describe, suggest, suggest_file
 from context_bench.registry import registry
 from context_bench.traits import reference_traits
 
@@ -30,6 +30,7 @@ __all__ = [
     "call_with",
     "check_arguments",
     "check_awaitable",
+    "check_names",
     "check_parameters",
     "check_plain",
     "import_code",
@@ -138,7 +139,8 @@ def resolve(kind: str, ref: Ref) -> Any:
     try:
         return attrgetter(name)(module)
     except AttributeError:
-        raise UsageError(f"{ref.text!r}: {source} has no {name!r}") from None
+        meant = suggest(name, [each for each in vars(module) if not each.startswith("_")])
+        raise UsageError(f"{ref.text!r}: {source} has no {name!r}{meant and f'; {meant}'}") from None
 
 
 def import_code(source: str) -> ModuleType:
@@ -150,7 +152,7 @@ def import_code(source: str) -> ModuleType:
             raise UsageError(f"cannot import {source!r}: {describe(error)}") from error
     path = Path(source).resolve()
     if not path.is_file():
-        raise UsageError(f"{source}: no such file")
+        raise UsageError(f"{source}: no such file{suggest_file(source)}")
     name = f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
     if name in sys.modules:
         return sys.modules[name]
@@ -194,12 +196,18 @@ def check_parameters(
             meant = suggest(ref.argument, known or ())
             raise UsageError(f"{ref.text!r}: {ref.argument!r} is not key=value{meant and f'; {meant}'}")
         parameters[argument_name] = ref.argument
+    check_names(factory, ref.text, parameters, given)
+    return parameters
+
+
+def check_names(factory: Callable[..., Any], text: str, parameters: Iterable[str], given: int = 0) -> None:
+    """Refuse a parameter that a factory does not take, with those that it does; `text` is what was written."""
+    known = _list_parameters(factory, given)
     for key in parameters:
         if known is not None and key not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             meant = suggest(key, known)
-            raise UsageError(f"{ref.text!r}: unknown parameter {key!r}; {meant and f'{meant} '}{takes}")
-    return parameters
+            raise UsageError(f"{text!r}: unknown parameter {key!r}; {meant and f'{meant} '}{takes}")
 
 
 def _list_parameters(factory: Callable[..., Any], given: int) -> list[str] | None:

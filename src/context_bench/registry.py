@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
@@ -209,11 +209,18 @@ def register_dataset(name: str, loader: Callable[..., Any]) -> None:
 
 
 def load_dataset(name: str, **parameters: Any) -> Any:
-    """Load a dataset by name, or a local file by its path; parameters go to its loader. `+` joins datasets."""
+    """Load a dataset by name, or a local file by its path; parameters go to its loader. `+` joins datasets.
+
+    It can be read any number of times: a loader that gives a stream is called again for each further pass.
+    """
     if name.endswith((".jsonl", ".json", ".csv", ".tsv", ".parquet")):
         loaded = import_object("context_bench.datasets.files:FileDataset")(name, **parameters)
     else:
-        loaded = registry.get("dataset", name)(**parameters)
+        loader = registry.get("dataset", name)
+        import_object("context_bench.refs:check_names")(loader, name, parameters)
+        loaded = loader(**parameters)
+        if isinstance(loaded, Iterator):
+            loaded = import_object("context_bench.datasets.joined:Reread")(partial(loader, **parameters), loaded)
     return loaded if hasattr(loaded, "__add__") else import_object("context_bench.datasets.joined:Joined")([loaded])
 
 

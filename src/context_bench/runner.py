@@ -28,6 +28,11 @@ from context_bench.utils.tokens import Tokenizer
 
 __all__ = ["aevaluate", "evaluate", "run_to_end"]
 
+_NO_EXAMPLES = (
+    "the dataset gave no examples, so nothing was measured; an iterator that was read before is at its end: "
+    "make it anew, or pass a list"
+)
+
 
 def evaluate(
     systems: Any,
@@ -244,8 +249,12 @@ async def aevaluate(
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:
-        return await execute_plan(plan, source, record, None)
-    return await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
+        result = await execute_plan(plan, source, record, None)
+    else:
+        result = await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
+    if not result.config["datasets"] and max_examples != 0:
+        warnings.warn(_NO_EXAMPLES, stacklevel=2)
+    return result
 
 
 def _are_memories(given: Any) -> bool:

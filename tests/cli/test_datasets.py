@@ -107,7 +107,7 @@ def test_traffic_becomes_a_dataset_that_runs(
     Path("traffic.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     code, out, err = run(capsys, "datasets", "import", "traffic.jsonl", "--out", "mine.jsonl", "--answers")
     assert (code, out) == (0, "")
-    assert err == "context-bench: wrote mine.jsonl\ncontext-bench: 1 examples, 1 other lines left out\n"
+    assert err == "context-bench: wrote mine.jsonl\ncontext-bench: 1 example, 1 other line left out\n"
     code, out, _ = run(
         capsys, "--system", "passthrough", "--dataset", "mine.jsonl", "--output", "json", "--no-store", "--quiet"
     )

@@ -78,7 +78,7 @@ def test_a_failure_comes_before_too_few_and_both_before_errors(folder: Path) -> 
     plain = called(*flags, cwd=folder)
     assert plain.returncode == 3
     holds = called(*flags, "--fail-if", "error_rate > 0.9", cwd=folder)
-    assert (holds.returncode, "error_rate > 0.9: holds" in holds.stderr) == (3, True)
+    assert (holds.returncode, "fail if error_rate > 0.9: the gate holds; " in holds.stderr) == (3, True)
     few = called(*flags, "--fail-if", "error_rate > 0.9", "--fail-if", "error_rate > 0.5", cwd=folder)
     assert few.returncode == 4
     failing = called(*flags, "--fail-if", "error_rate > 0.5", "--fail-if", "error_rate > 0.1", cwd=folder)
@@ -90,7 +90,7 @@ def test_a_failure_comes_before_too_few_and_both_before_errors(folder: Path) -> 
 def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
     done = called(*FLAGS, "-n", "20", "--fail-if", "compression_ratio < 0.3", cwd=folder)
     assert done.returncode == 1
-    assert "gate: passthrough: compression_ratio < 0.3: fails" in done.stderr
+    assert "gate: passthrough: fail if compression_ratio < 0.3: the gate fails; " in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,9 @@ def test_an_unknown_number_is_one_sentence_after_the_report(folder: Path) -> Non
     assert done.returncode == 2
     assert done.stdout.startswith("| system")
     assert "'compression_ration' is not a number of this run: did you mean compression_ratio" in done.stderr
+    assert done.stderr.endswith("the run is recorded: with --resume nothing is asked again\n")
+    unkept = called(*FLAGS, "-n", "20", "--no-store", "--fail-if", "compression_ration < 0.3", cwd=folder)
+    assert (unkept.returncode, "--resume" in unkept.stderr) == (2, False)
 
 
 def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +128,7 @@ def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(*flags, "--summary", "s.md", cwd=folder).returncode == 0
     text = (folder / "s.md").read_text()
     assert text.startswith("## context-bench\n\n| system ")
-    assert "### The gate holds\n\n- **holds**: minify: score drops 0.02: holds; " in text
+    assert "### The gate holds\n\n- **holds**: minify: fail if score drops 0.02: the gate holds; " in text
     assert page.read_text() == f"what was there\n{text}"
     assert called(*flags, "--summary", str(page), cwd=folder).returncode == 0
     assert page.read_text().count("## context-bench") == 2  # appended once, not replaced
@@ -157,7 +160,7 @@ def test_a_run_file_can_hold_the_gate(folder: Path) -> None:
 def test_rows_need_not_be_kept(folder: Path) -> None:
     flags = [*FLAGS, "--system", "minify", "--no-rows", "--fail-if", "score drops 0.02"]
     done = called(*flags, cwd=folder)
-    assert (done.returncode, "score drops 0.02: holds" in done.stderr) == (0, True)
+    assert (done.returncode, "fail if score drops 0.02: the gate holds; " in done.stderr) == (0, True)
 
 
 def test_several_datasets_make_score_the_macro_score(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,25 @@ import pytest
 
 from command import called
 from servers import Server, completion
+from terminal import bench_on_terminal
 from toy_memories import make_conversations
 
+SLOW = """
+import time
+
+class Slow:
+    name = "slow"
+
+    def reset(self):
+        pass
+
+    def ingest(self, turns):
+        pass
+
+    def query(self, question):
+        time.sleep(0.2)
+        return question
+"""
 TOYS = Path(__file__).parents[1] / "toy_memories.py"
 
 
@@ -20,6 +38,7 @@ TOYS = Path(__file__).parents[1] / "toy_memories.py"
 def folder(tmp_path: Path) -> Path:
     lines = [json.dumps(each) for each in make_conversations()]
     (tmp_path / "talks.jsonl").write_text("\n".join(lines))
+    (tmp_path / "own.jsonl").write_text('{"id": "a", "context": "c", "question": "q"}\n')
     (tmp_path / "toys.py").write_text(TOYS.read_text())
     return tmp_path
 
@@ -140,8 +159,10 @@ def test_a_script_answers_behind_the_taps(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "no memory system to measure"),
-        (["--system", "bm25"], "no dataset: add --dataset"),
+        ([], "no memory system to measure: add --system NAME (bm25, closed-book, "),
+        (["--system", "bm25"], "no dataset: add --dataset NAME (beam, convomem, "),
+        (["--system", "bm25", "--dataset", "own.jsonl"], "conversation 1 of own: no 'turns'"),
+        (["--system", "bm25", "--dataset", "talk.jsonl"], "talk.jsonl: no such file; did you mean talks.jsonl?"),
         (["--system", "bm52", "--dataset", "talks.jsonl"], "unknown memory system 'bm52'"),
         (["--system", "bm25", "--dataset", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
         (["--system", "bm25", "--dataset", "lokomo"], "unknown memory dataset 'lokomo'"),
@@ -165,6 +186,19 @@ def test_a_mistake_is_one_sentence(folder: Path, words: list[str], said: str) ->
     done = memory(folder, *words, code=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupted_run_says_what_to_type_and_goes_on(folder: Path) -> None:
+    (folder / "slow.py").write_text(SLOW)
+    run = bench_on_terminal("memory", "--system", "slow.py:Slow", "--dataset", "talks.jsonl", cwd=folder, columns=200)
+    run.wait_for("3 rows")
+    run.send("\x03")
+    assert run.finish() == 130
+    line = run.shown.replace("\r\n", "\n").strip().rpartition("\n")[2]
+    assert line == "  context-bench memory --system slow.py:Slow --dataset talks.jsonl --resume"
+    resumed = memory(folder, *shlex.split(line)[2:], "--output", "json")
+    document = json.loads(resumed.stdout)
+    assert 3 <= document["config"]["reused"] < len(document["rows"]) == 18
 
 
 def test_too_many_errors_end_with_3(folder: Path) -> None:

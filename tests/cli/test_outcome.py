@@ -9,6 +9,7 @@ import pytest
 
 from command import shell
 from context_bench.cli.outcome import tell_outcome
+from context_bench.errors import Interrupted
 from context_bench.results import EvalResult
 from rows import failed_row, make_row
 
@@ -37,6 +38,18 @@ def test_failures_are_told_with_the_first_reason(capsys: pytest.CaptureFixture[s
 def test_why_it_stopped_and_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, [make_row(1.0)], stopped="the limit of $1 is reached", run="abc")
     assert said == "context-bench: stopped early: the limit of $1 is reached\ncontext-bench: recorded as run abc\n"
+
+
+def test_what_ended_the_run_is_told_once_by_whoever_raises_it(capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"stopped": "interrupted", "run": "abc"}
+    tell_outcome(EvalResult([make_row(1.0)], {"s": {"num_examples": 1.0}}, {}, config), failure=Interrupted(None))
+    assert capsys.readouterr().err == "context-bench: recorded as run abc\n"
+
+
+def test_the_model_that_nobody_answered_for_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "context-bench: no --model was given: every server was asked for m\n"
+    assert told(capsys, [make_row(1.0)], model="m", model_given=False) == said
+    assert "no --model" not in told(capsys, [failed_row()], model="m", model_given=False)
 
 
 def test_nothing_to_tell(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,22 @@ def test_a_value_that_cannot_be_is_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["rn"], "unrecognized arguments: rn; did you mean run? (see context-bench --help)"),
+        (["cmpare", "last"], "unrecognized arguments: cmpare last; did you mean compare? (see context-bench --help)"),
+        (["--quiet", "runs"], "unrecognized arguments: runs; runs is a command, and stands before all flags (see "),
+        (["datasets", "shw"], "unrecognized arguments: shw; did you mean show? (see context-bench datasets --help)"),
+        (["runs", "exprt"], "or rm (got 'exprt'); did you mean export? (see context-bench runs --help)"),
+        (["qqq"], "unrecognized arguments: qqq (see context-bench --help)"),
+    ],
+)
+def test_a_command_that_is_misspelt(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("flags", "sentence"),
     [
         (["--header", "a"], "a --header must be NAME:VALUE"),

@@ -58,6 +58,12 @@ def test_no_line_wraps(recorded: Path, command: tuple[str, ...]) -> None:
     assert columns(on_terminal(*command, cwd=recorded)) <= 80
 
 
+def test_runs_alone_names_its_actions_to_whoever_reads_them(recorded: Path) -> None:
+    assert "`runs show RUN` shows one of them" in on_terminal("runs", cwd=recorded)
+    assert "shows one of them" not in on_terminal("runs", "list", cwd=recorded)
+    assert shell("runs", cwd=recorded).stderr == ""
+
+
 @pytest.mark.parametrize("command", [("datasets",), ("systems",), ("runs", "export", "last"), ("diff", "last")])
 def test_what_does_not_go_to_a_terminal_is_whole_and_so_is_wide(recorded: Path, command: tuple[str, ...]) -> None:
     piped = shell(*command, cwd=recorded).stdout

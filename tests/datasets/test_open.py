@@ -45,6 +45,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_file_of_a_kind_that_is_not_read_is_not_taken_for_a_name(file: Path) -> None:
+    packed = file.rename(file.with_name("mine.jsonl.gz"))
+    with pytest.raises(DataError, match=r"mine\.jsonl\.gz: unknown kind of file; use \.jsonl"):
+        rows(str(packed))
+    packed.unlink()
+    with pytest.raises(UnknownName):
+        rows(str(packed))
+
+
 def test_a_name_with_parameters_is_the_tag(own: str) -> None:
     got = rows(f"{own}:n=2,start=5")
     assert [(row["id"], row["dataset"]) for row in got] == [(5, f"{own}:n=2,start=5"), (6, f"{own}:n=2,start=5")]
@@ -191,6 +200,45 @@ def test_a_mapped_field_that_a_record_lacks(tmp_path: Path) -> None:
 def test_a_mapping_that_says_nothing(mapping: str) -> None:
     with pytest.raises(UsageError, match="--map"):
         parse_mapping(mapping)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        ("contxt=text,answer=gold", "an example has no field 'contxt'; did you mean context"),
+        ("awnser=gold", "an example has no field 'awnser'; did you mean answer"),
+    ],
+)
+def test_a_field_that_is_misspelt_in_a_mapping(mapping: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_mapping(mapping)
+
+
+def test_a_field_of_ones_own_in_a_mapping(tmp_path: Path) -> None:
+    (row,) = mapped(tmp_path, '{"id": 1, "context": "c", "how hard": 3}\n', "difficulty=how hard")
+    assert row["difficulty"] == 3
+
+
+def test_a_file_that_is_not_there_and_the_one_that_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "questions.csv").write_text("id,context\n1,a\n")
+    with pytest.raises(DataError, match=r"question\.csv: no such file; did you mean questions\.csv\?"):
+        open_datasets([str(tmp_path / "question.csv")])
+    with pytest.raises(DataError, match=r"zzz\.csv: no such file$"):
+        open_datasets([str(tmp_path / "zzz.csv")])
+
+
+def test_a_directory_and_a_file_of_another_kind_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is a directory: name a file in it"):
+        open_datasets([str(tmp_path)])
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(DataError, match=r"notes\.txt: unknown kind of file; use \.jsonl"):
+        open_datasets([str(tmp_path / "notes.txt")])
+
+
+def test_a_dataset_is_not_hidden_by_a_directory_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needle").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert len(list(open_datasets(["needle"], Choices(limit=1)))) == 1
 
 
 def test_a_mapping_without_a_file(own: str) -> None:

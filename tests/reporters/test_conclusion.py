@@ -8,7 +8,7 @@ import pytest
 
 from context_bench import EvalResult
 from context_bench.reporters import TableReporter
-from context_bench.reporters.conclusion import conclude, list_names
+from context_bench.reporters.conclusion import conclude, describe_alone, list_names
 from report_pages import make_result
 from rows import make_row
 
@@ -100,3 +100,43 @@ def test_the_table_ends_with_it_and_no_line_is_too_long() -> None:
 )
 def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
     assert list_names(names) == text
+
+
+def _tapped(**kept: list[float]) -> EvalResult:
+    """Systems behind a tap: of each example whether the evidence got through; half of the prompt did."""
+    rows = [
+        make_row(
+            share,
+            system=name,
+            example_id=number,
+            upstream_tokens=500,
+            metadata={"sent_tokens": 1000, "output": "response"},
+        )
+        for name, shares in kept.items()
+        for number, share in enumerate(shares)
+    ]
+    result = make_result(rows)
+    for name, shares in kept.items():
+        result.summary[name] |= {"evidence_survival": sum(shares) / len(shares), "prompt_savings": 0.5}
+    return result
+
+
+def test_it_says_who_lost_the_evidence() -> None:
+    full, half, most = [1.0] * 8, [1.0, 0.0] * 4, [0.0] * 6 + [1.0] * 2
+    assert conclude(_tapped(direct=full, a=half, b=most, c=full)).endswith(
+        " Evidence lost: a in 50.0% of the examples, b in 75.0% of the examples and c in none."
+    )
+    assert conclude(_tapped(direct=full, c=full)).endswith(" No evidence lost: c.")
+    assert "vidence" not in conclude(_result(50, {"whole": 0, "third": 1}))
+
+
+def test_one_system_alone_is_told_to_have_no_verdict() -> None:
+    result = _tapped(mine=[1.0, 1.0, 1.0, 0.0])
+    said = (
+        "Evidence lost: mine in 25.0% of the examples. mine: 50.0% of the prompt saved. "
+        "No verdict without a baseline: --controls adds one."
+    )
+    assert (conclude(result), describe_alone(result)) == ("", said)
+    assert TableReporter().render(result).endswith(f"\n\n{said}\n")
+    assert describe_alone(_result(5, {"whole": 0})) == ""
+    assert describe_alone(_tapped(direct=[1.0], c=[1.0])) == ""

@@ -48,6 +48,12 @@ FULL = {
 }
 
 
+def test_a_run_that_was_stopped_says_that_its_numbers_are_of_a_part() -> None:
+    text = render({"mine": FULL}, stopped="interrupted")
+    assert "\nstopped early: interrupted; the numbers are those of the rows that were done by then.\n" in text
+    assert "stopped early" not in render({"mine": FULL})
+
+
 def test_the_numbers_in_words_that_people_read() -> None:
     shown = columns(render({"mine": FULL}))
     assert shown["system"] == "mine"

@@ -10,6 +10,8 @@ import pytest
 from context_bench.errors import UsageError
 from context_bench.stats import Condition, Difference, Interval, Verdict, decide_verdict, parse_condition
 
+SAID = {"holds": "the gate holds", "fails": "the gate fails", "too few": "too few examples to tell"}
+
 
 @pytest.mark.parametrize(
     ("text", "condition"),
@@ -87,28 +89,52 @@ def _interval(low: float, high: float) -> Interval:
 def test_judging_by_an_interval(text: str, low: float, high: float, outcome: str) -> None:
     judgement = parse_condition(text).judge(_interval(low, high))
     assert judgement.outcome == outcome
-    assert judgement.sentence.startswith(f"{text}: {outcome}; ")
+    assert judgement.sentence.startswith(f"fail if {text}: {SAID[outcome]}; ")
     assert "500 examples" in judgement.sentence
 
 
 def test_the_sentence() -> None:
     sentence = parse_condition("score drops 0.02").judge(Interval(-0.04, -0.051, -0.029, 0.9, 1500)).sentence
     assert sentence == (
-        "score drops 0.02: fails; the difference from the baseline is -0.040, its 90% interval [-0.051, -0.029] "
-        "with 1,500 examples"
+        "fail if score drops 0.02: the gate fails; the difference from the baseline is -0.040, its 90% interval "
+        "[-0.051, -0.029] with 1,500 examples"
     )
 
 
 def test_what_was_not_measured_cannot_be_told() -> None:
     gate = parse_condition("prompt_savings < 0.3")
     nothing = gate.judge(Interval(math.nan, math.nan, math.nan))
-    assert (nothing.outcome, nothing.sentence) == ("too few", "prompt_savings < 0.3: too few; it was not measured")
+    said = "fail if prompt_savings < 0.3: cannot be told; it was not measured"
+    assert (nothing.outcome, nothing.sentence) == ("too few", said)
     few = gate.judge(Interval(0.2, math.nan, math.nan, n=3))
-    assert few.sentence == "prompt_savings < 0.3: too few; 3 examples give no interval"
+    assert few.sentence == "fail if prompt_savings < 0.3: cannot be told; 3 examples give no interval"
     one = gate.judge(Interval(0.2, math.nan, math.nan, n=1))
-    assert one.sentence == "prompt_savings < 0.3: too few; 1 example gives no interval"
+    assert one.sentence == "fail if prompt_savings < 0.3: cannot be told; 1 example gives no interval"
     alike = gate.judge(Interval(0.2, math.nan, math.nan, n=9, groups=1))
-    assert alike.sentence.endswith("too few; 9 examples of one document or conversation give no interval")
+    assert alike.sentence.endswith("cannot be told; 9 examples of one document or conversation give no interval")
+
+
+@pytest.mark.parametrize(
+    ("text", "interval"),
+    [
+        ("evidence_survival < 1", Interval(1.0, 0.88, 1.0, n=30)),
+        ("error_rate > 0", Interval(0.0, 0.0, 0.1, n=30)),
+        ("score drops 0", Interval(0.0, -0.01, 0.01, 0.9, n=30)),
+    ],
+)
+def test_what_no_number_of_examples_can_tell(text: str, interval: Interval) -> None:
+    judged = parse_condition(text).judge(interval)
+    assert judged.outcome == "too few"
+    assert judged.sentence.startswith(f"fail if {text}: cannot be told; ")
+    assert judged.sentence.endswith(" with 30 examples: no number of examples can tell, so allow for a little")
+
+
+def test_a_verdict_that_is_withheld_says_why_there_is_no_interval() -> None:
+    unknown = Interval(0.0, math.nan, math.nan, n=150)
+    verdict = replace(_verdict(0.0, 0.005), word="undecided", reason="f1 says little", narrow=unknown)
+    judged = parse_condition("score drops 0.02").judge(verdict)
+    said = "fail if score drops 0.02: cannot be told; f1 says little"
+    assert (judged.outcome, judged.sentence) == ("too few", said)
 
 
 def _verdict(value: float, error: float) -> Verdict:
@@ -132,7 +158,7 @@ def _verdict(value: float, error: float) -> Verdict:
 def test_judging_by_a_verdict(text: str, value: float, error: float, outcome: str) -> None:
     judgement = parse_condition(text).judge(_verdict(value, error))
     assert judgement.outcome == outcome
-    assert judgement.sentence.startswith(f"{text}: {outcome}; the verdict is ")
+    assert judgement.sentence.startswith(f"fail if {text}: {SAID[outcome]}; the verdict is ")
 
 
 def test_a_verdict_that_errors_decide_says_so() -> None:

@@ -208,7 +208,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(here: Path) -> None:
         done = called(*run, cwd=here)
         one_sentence(done, "is full: free some space, then go on with --resume")
         assert "| p " in done.stdout, "there is a report of what was done"
-        assert "stopped early" in done.stderr
+        assert "stopped early: the disk" in done.stdout
         spent = len(server.chats)
         assert spent < 600
         listed = called("runs", "list", "--cache-dir", "disk", cwd=here)

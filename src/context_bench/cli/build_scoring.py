@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.datasets.catalog import card_for
 from context_bench.engine.scoring import Scorer, check_threshold
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
@@ -43,8 +43,10 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
     if options.score_field is not None:
         known = scorer.fields_for(tags)
         if known is not None and options.score_field not in known:
+            meant = suggest(options.score_field, known)
             raise UsageError(
-                f"no evaluator emits {options.score_field!r} here; --score-field can be {', '.join(sorted(known))}"
+                f"no evaluator emits {options.score_field!r} here; {meant and f'{meant} '}"
+                f"--score-field can be {', '.join(sorted(known))}"
             )
     return scorer
 

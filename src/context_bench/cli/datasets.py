@@ -39,10 +39,12 @@ _LONG = 1500
 
 def main(arguments: Sequence[str]) -> int:
     """List the datasets, or do what the second word says."""
-    command = {"show": _show, "fetch": _fetch, "import": _import}.get(arguments[1] if len(arguments) > 1 else "")
+    commands = {"show": _show, "fetch": _fetch, "import": _import}
+    command = commands.get(arguments[1] if len(arguments) > 1 else "")
     if command is not None:
         return command(arguments[2:])
     parser = listing_parser("datasets")
+    parser.commands = commands
     parser.epilog = _MORE
     parser.add_argument("--markdown", action="store_true", help="print the catalog as a Markdown page")
     options = parser.parse_args(arguments[1:])
@@ -195,7 +197,10 @@ def _import(arguments: Sequence[str]) -> int:
         if not taken:
             raise UsageError(f"{options.log}: no chat request in it (an object with `messages`, one a line)")
         write("".join(lines))
-    say(f"{taken} examples" + (f", {left} other lines left out" if left else ""))
+    say(
+        f"{taken} example{'' if taken == 1 else 's'}"
+        + (f", {left} other line{'' if left == 1 else 's'} left out" if left else "")
+    )
     return 0
 
 

@@ -161,12 +161,14 @@ def _measure(
     unscored = find_unscored(result.summary, result.notes, result.config)
     unmeasured = result.config.get("failed_metrics")
     code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
-    if options.quiet:
+    if not options.quiet:
+        tell_outcome(result, verbose=options.verbose, failure=failure)
+    elif failure is None:
         tell_stops(result, systems=True)
-    else:
-        tell_outcome(result, verbose=options.verbose)
     if isinstance(failure, Interrupted):
-        failure.advice = advise_resume(options)
+        # A run file may say `fresh`, which no flag can take back.
+        words = options.typed if "--fresh" in options.typed or not options.fresh else options.command
+        failure.advice = advise_resume(words, kept=not options.no_store)
     if failure is not None:
         raise failure
     return _pass_gate(gate, result) or code
@@ -188,9 +190,14 @@ def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
 
     outcomes = []
     if gate.conditions:
+        from context_bench.errors import UsageError
         from context_bench.gates import list_candidates
 
-        outcomes = gate.judge(list_candidates(result))
+        try:
+            outcomes = gate.judge(list_candidates(result))
+        except UsageError as error:
+            again = "; the run is recorded: with --resume nothing is asked again" if result.config.get("run") else ""
+            raise UsageError(f"{error}{again}") from None
     return gate.write(outcomes, build_reporter("table", None).render(result) if gate.wants_report else "")
 
 

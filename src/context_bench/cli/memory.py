@@ -35,13 +35,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(flags: argparse.Namespace, arguments: list[str]) -> int:
-    from context_bench.cli.outcome import tell_outcome
-    from context_bench.cli.output import build_reporter, open_destination, table_width, write_report
+    from context_bench.cli.outcome import advise_resume, tell_outcome
+    from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
+    from context_bench.cli.recorded_command import mask_arguments
     from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
 
     store = None if flags.no_store else flags.cache_dir or STORE
-    reporter = build_reporter(flags.output, table_width(wide=flags.wide, out=flags.out), store)
+    width = table_width(wide=flags.wide, out=flags.out)
+    reporter = build_reporter(flags.output, width, store, color=wants_color(flags.out))
     failure: BaseException | None = None
     with (
         open_destination(flags.out, quiet=flags.quiet) as write,
@@ -59,7 +61,9 @@ def _measure(flags: argparse.Namespace, arguments: list[str]) -> int:
         if flags.report is not None:
             write_report(write_page, build_reporter("html", None, store), "html", result)
     if not flags.quiet:
-        tell_outcome(result)
+        tell_outcome(result, failure=failure)
+    if isinstance(failure, Interrupted):
+        failure.advice = advise_resume(mask_arguments(arguments), kept=not flags.no_store)
     if failure is not None:
         raise failure
     failed = Limits(max_errors=_TOLERATED).is_exceeded(result.summary)
@@ -73,13 +77,16 @@ def _evaluate(flags: argparse.Namespace, arguments: list[str], store: str | None
     from context_bench.memory import BUDGETS, evaluate_memory
     from context_bench.pricing import Prices
     from context_bench.refs import import_code
+    from context_bench.registry import registry
 
     for code in flags.imports:
         import_code(code)
     if not flags.system:
-        raise UsageError("no memory system to measure: add --system NAME, module:object or file.py:object")
+        known = ", ".join(registry.list("memory_system"))
+        raise UsageError(f"no memory system to measure: add --system NAME ({known}), module:object or file.py:object")
     if not flags.dataset:
-        raise UsageError("no dataset: add --dataset NAME or FILE.jsonl")
+        known = ", ".join(registry.list("memory_dataset"))
+        raise UsageError(f"no dataset: add --dataset NAME ({known}) or FILE.jsonl")
     if flags.fresh and flags.resume:
         raise UsageError("--fresh and --resume are opposites: give one of them")
     answerer = _choose_answerer(flags)

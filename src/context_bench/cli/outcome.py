@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli.messages import say
-from context_bench.cli.options import RunOptions
 
 __all__ = ["advise_resume", "tell_outcome", "tell_stops"]
 
 
-def advise_resume(options: RunOptions) -> str:
+def advise_resume(words: Sequence[str], *, kept: bool) -> str:
     """Say what to type after an interruption: the command line as it was recorded, with --resume."""
-    if options.no_store:
+    if not kept:
         return "nothing was kept (--no-store)"
     from shlex import join
 
-    words = options.typed
-    if options.fresh and "--fresh" not in words:
-        words = options.command  # the run file says `fresh`, which no flag can take back
     words = [word for word in words if word != "--fresh"]
     line = join([*words, *([] if "--resume" in words else ["--resume"])])
     masked = " (put the values back that *** hides)" if "***" in line else ""
     return f"what is done is kept; to go on{masked}:\n  context-bench {line}"
 
 
-def tell_outcome(result: Any, *, verbose: bool = False) -> None:
-    """Tell what went wrong: examples that failed for each system and how, and why the run stopped."""
+def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException | None = None) -> None:
+    """Tell what went wrong: examples that failed for each system and how, and why the run stopped.
+
+    A `failure` that ended the run is told by whoever raises it.
+    """
     from context_bench.caveats import find_unscored
 
     first: dict[str, Any] = {}
@@ -45,14 +45,16 @@ def tell_outcome(result: Any, *, verbose: bool = False) -> None:
     for name, (count, why) in _find_broken_evaluators(result).items():
         if not any(f"{name}: {why}" in sentence for sentence in warned):
             say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
-    if result.config.get("model") and not result.config.get("model_given", True):
+    answered = any(row.error is None for row in result.rows) or not result.rows
+    if result.config.get("model") and not result.config.get("model_given", True) and answered:
         say(f"no --model was given: every server was asked for {result.config['model']}")
     if result.config.get("reused"):
         say(f"{result.config['reused']:,} rows come from the cache, with the latencies of their first run")
     for name, each in (result.config.get("looks") or {}).get("systems", {}).items():
         if each["settled"] and each["not_run"]:
             say(f"{name}: {each['verdict']['word']} at look {each['look']}; {each['not_run']:,} examples were not run")
-    tell_stops(result)
+    if failure is None:
+        tell_stops(result)
     if result.config.get("run"):
         say(f"recorded as run {result.config['run']}")
 

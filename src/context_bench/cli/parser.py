@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, NoReturn
 
 __all__ = ["Parser"]
+
+_MISSPELLED = 0.6
+"""How alike a value and a choice are, from 0 to 1, before it is asked whether that one was meant."""
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -24,6 +27,9 @@ class Parser(argparse.ArgumentParser):
 
     on_help: ClassVar[Callable[[Parser], None] | None] = None
     """Called instead of printing help, so that completion learns the flags of every command from the command itself."""
+
+    commands: Collection[str] = ()
+    """Words that may stand first, and are looked for before the flags are read."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": _HelpFormatter, **options})
@@ -45,7 +51,11 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the choices, in our form."""
         if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(action, f"must be {_list_choices(action.choices)} (got {value!r})")
+            from context_bench.errors import suggest
+
+            meant = suggest(str(value), map(str, action.choices), _MISSPELLED)
+            said = f"must be {_list_choices(action.choices)} (got {value!r}){meant and f'; {meant}'}"
+            raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one sentence, and exit with 2."""
@@ -54,17 +64,21 @@ class Parser(argparse.ArgumentParser):
 
         message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
         message = re.sub(r"^argument (\S+): expected (?:one|at least one) argument$", r"\1 needs a value", message)
-        say(f"{mask_command(message)}{self._suggest_flag(message)} (see {self.prog} --help)")
+        say(f"{mask_command(message)}{self._suggest_word(message)} (see {self.prog} --help)")
         self.exit(2)
 
-    def _suggest_flag(self, message: str) -> str:
-        """Name the flag that a mistyped one is most like."""
+    def _suggest_word(self, message: str) -> str:
+        """Name the flag or the command that a mistyped one is most like."""
         from difflib import get_close_matches
 
-        unknown = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
-        if not message.startswith("unrecognized arguments") or not unknown:
+        said, _, words = message.partition(": ")
+        if said != "unrecognized arguments":
             return ""
-        near = get_close_matches(unknown[0], self._option_string_actions, n=1)
+        flags = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
+        word, known = (flags[0], self._option_string_actions) if flags else (words.split()[0], self.commands)
+        if word in self.commands:
+            return f"; {word} is a command, and stands before all flags"
+        near = get_close_matches(word, known, n=1)
         return f"; did you mean {near[0]}?" if near else ""
 
 

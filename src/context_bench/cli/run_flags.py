@@ -6,6 +6,7 @@ import argparse
 from typing import Any, NoReturn
 
 from context_bench._version import __version__
+from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import (
     amount,
     count,
@@ -67,6 +68,8 @@ class _Version(argparse.Action):
 
 class RunParser(Parser):
     """The parser of a run: its help is one screen, and `--help-all` has every flag."""
+
+    commands = COMMANDS
 
     def format_help(self) -> str:
         return short_help(len(self.flags))

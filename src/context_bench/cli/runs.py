@@ -53,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
         given = ["list", *given]
     options = parser.parse_args(given)
+    options.bare = len(arguments) == 1
     with show_warnings():
         return _ACTIONS[options.action](options)
 
@@ -104,6 +105,8 @@ def _list(options: Any) -> int:
             lines.append([info.id, when, info.status, f"{rows:,}", *names])
     give_way = ("when", "rows", "status")  # the id tells when
     sys.stdout.write(fit_listing(lines, table_width(wide=options.wide), wrapped=(-2, -1), give_way=give_way) + "\n")
+    if options.bare and sys.stdout.isatty():
+        say("`runs show RUN` shows one of them; export, requests and rm are the other actions (runs --help)")
     return 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.formats import read_jsonl
-from context_bench.errors import DataError
+from context_bench.errors import DataError, suggest_file
 from context_bench.types import Example
 from context_bench.wire.completions import Completion, read_completion, read_plain
 from context_bench.wire.requests import read_document, read_prompt, read_text
@@ -30,7 +30,7 @@ def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
         answers: Take the recorded replies as the answers to compare with.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: no such file{suggest_file(path)}")
     try:
         with path.open("rb") as source:
             for line, record in read_jsonl(source, str(path)):

@@ -11,8 +11,13 @@ from typing import Any
 
 from context_bench.errors import DataError
 
-__all__ = ["MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields", "with_context_field"]
+__all__ = ["FIELDS", "MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields", "with_context_field"]
 
+FIELDS = (
+    *("id", "context", "question", "prompt", "answer", "answers", "evidence", "documents", "relevant_ids", "turns"),
+    *("tools", "choices", "correct_letter", "framing", "instruction", "dataset", "meta", "test"),
+)
+"""The fields of an example that a run knows; others are kept, for systems and evaluators of one's own."""
 _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "evidence"})
 MAX_DEPTH = 100
 """Levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it."""

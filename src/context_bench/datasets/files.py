@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from context_bench.datasets.example_check import ExampleCheck
+from context_bench.datasets.example_check import FIELDS, ExampleCheck
 from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
-from context_bench.errors import DataError, UsageError, suggest
+from context_bench.errors import DataError, UsageError, suggest, suggest_file
 from context_bench.traits import DatasetTraits
 
 __all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
@@ -24,11 +24,16 @@ _ADVICE = (
     "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
     "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"
 )
+_MISSPELLED = 0.75
+"""How alike two names are that are taken for one and the same: `contxt` is a context, `answer_text` no answer."""
 _TEXTS = {"id", "context", "question", "prompt", "answer", "test", "instruction", "dataset"}
 
 
 def parse_mapping(text: str) -> dict[str, str]:
-    """Parse `question=prompt,answer=gold`: the field of an example, and the column that it comes from."""
+    """Parse `question=prompt,answer=gold`: the field of an example, and the column that it comes from.
+
+    Fields of one's own are fine; one that is nearly a known field is an error, as the known one would stay empty.
+    """
     mapping: dict[str, str] = {}
     for item in text.split(","):
         field, equals, source = (part.strip() for part in item.partition("="))
@@ -36,6 +41,8 @@ def parse_mapping(text: str) -> dict[str, str]:
             raise UsageError(f"--map {text!r}: {item!r} is not FIELD=COLUMN, such as question=prompt")
         if field in mapping:
             raise UsageError(f"--map {text!r} gives {field!r} twice")
+        if field not in FIELDS and (meant := suggest(field, FIELDS, cutoff=_MISSPELLED)):
+            raise UsageError(f"--map {text!r}: an example has no field {field!r}; {meant}")
         mapping[field] = source
     return mapping
 
@@ -55,12 +62,12 @@ class FileDataset:
         self.dataset = dataset or self.path.stem
         self.mapping = dict(mapping or {})
         self.checked = 0
-        if self.path.suffix.lower() not in SUFFIXES:
-            raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}")
         if self.path.is_dir():
             raise DataError(f"{self.path} is a directory: name a file in it")
+        if self.path.suffix.lower() not in SUFFIXES:
+            raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}")
         if not self.path.is_file():
-            raise DataError(f"{self.path}: no such file")
+            raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
 
     def __context_bench_traits__(self) -> DatasetTraits:
         return DatasetTraits(check=self.check, count_checked=lambda: self.checked, at_hand=True)

@@ -1,15 +1,15 @@
-"""Datasets joined into one, in their order."""
+"""Datasets joined into one, in their order, and datasets that are read again by loading them again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
-__all__ = ["Joined"]
+__all__ = ["Joined", "Reread"]
 
 
 class Joined:
@@ -65,3 +65,20 @@ class Joined:
         if name.startswith("__") or len(parts) != 1:
             raise AttributeError(name)
         return getattr(parts[0], name)
+
+
+class Reread:
+    """The examples of a loader, which is called again for each pass after the first.
+
+    Args:
+        load: Gives the examples, the same each time.
+        first: What it gave already.
+    """
+
+    def __init__(self, load: Callable[[], Iterable[Example]], first: Iterable[Example]) -> None:
+        self._load = load
+        self._first: Iterable[Example] | None = first
+
+    def __iter__(self) -> Iterator[Example]:
+        examples, self._first = self._first, None
+        return iter(self._load() if examples is None else examples)

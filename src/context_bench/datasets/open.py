@@ -16,6 +16,7 @@ from context_bench.datasets.public.raw_files import digest
 from context_bench.datasets.sample import name_sample, sample
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
+from context_bench.registry import registry
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
@@ -239,7 +240,13 @@ def _open_tagged(tag: str, part: Any) -> Source:
 
 
 def _is_file(text: str) -> bool:
-    return Path(text).suffix.lower() in SUFFIXES
+    """Whether a file is meant: by its ending, or because it or a directory is there, and no dataset has that name.
+
+    A file of a kind that is not read is meant too, and will be told so; one of Python holds a dataset of the user's.
+    """
+    suffix = Path(text).suffix.lower()
+    there = suffix != ".py" and bool(text) and Path(text).exists()
+    return suffix in SUFFIXES or (there and ("dataset", text) not in registry)
 
 
 def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:

@@ -111,7 +111,7 @@ class Meter:
         self._under_way += 1
         self._phases[id(call)] = self.phase
         sums = self._sums.setdefault(self.phase, Spending())
-        if call.path.endswith("/embeddings"):
+        if call.embeds:
             sums.embed_calls += 1
         elif call.asks_model:
             sums.calls += 1
@@ -127,7 +127,7 @@ class Meter:
         bill = read_bill(call.reply)
         model = str(incoming.document().get("model") or "")
         price = None if self.prices is None else self.prices.of(model)
-        if call.path.endswith("/embeddings"):
+        if call.embeds:
             tokens = bill.get("prompt_tokens", _count_input(incoming))
             sums.embed_tokens += tokens
             sums.add_cost(None if price is None else price.dollars(tokens, 0))

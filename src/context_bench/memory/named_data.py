@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import DataError, UsageError
+from context_bench.errors import DataError, UsageError, suggest_file
+from context_bench.memory.questions import UNNAMED
 from context_bench.refs import Ref, call_with, parse, resolve
 
 __all__ = ["open_conversations"]
@@ -37,7 +38,7 @@ def open_conversations(
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             kind = type(given).__name__
             raise UsageError(f"a memory dataset must be an iterable of conversations, a name or a file (got {kind})")
-        return given, "conversations"
+        return given, UNNAMED
     text = str(given)
     if text.endswith(_ENDINGS):
         return read_file(Path(text)), Path(text).stem
@@ -61,7 +62,7 @@ def open_conversations(
 def read_file(path: Path) -> Iterator[Mapping[str, Any]]:
     """Read conversations from a file: one on each line of a .jsonl, a list in a .json."""
     if not path.is_file():
-        raise UsageError(f"{path}: no such file")
+        raise UsageError(f"{path}: no such file{suggest_file(path)}")
     return _read_lines(path) if path.suffix == ".jsonl" else iter(_read_list(path))
 
 

@@ -24,7 +24,10 @@ from context_bench.traits import DatasetTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["History", "Questions"]
+__all__ = ["UNNAMED", "History", "Questions"]
+
+UNNAMED = "conversations"
+"""The tag of conversations that came without a name."""
 
 _KEPT = 256
 """Examples for which a conversation stays at hand after its last question was read: the engine reads ahead."""
@@ -99,9 +102,10 @@ class Questions:
         asked, seen_types = 0, set()
         seen: set[str] = set()
         for number, conversation in enumerate(islice(self._conversations, self._limit), 1):
-            name, turns, questions = _read_conversation(conversation, number)
+            where = f"conversation {number}{'' if self._tag == UNNAMED else f' of {self._tag}'}"
+            name, turns, questions = _read_conversation(conversation, where)
             if name in seen:
-                raise DataError(f"conversation {number}: duplicate id {name!r}; ids must be unique within a dataset")
+                raise DataError(f"{where}: duplicate id {name!r}; ids must be unique within a dataset")
             seen.add(name)
             seen_types |= {question.get("type") for question in questions}
             questions = [each for each in questions if self._types is None or each.get("type") in self._types]
@@ -143,9 +147,8 @@ class Questions:
         }
 
 
-def _read_conversation(conversation: Any, number: int) -> tuple[str, list[Turn], list[Question]]:
+def _read_conversation(conversation: Any, where: str) -> tuple[str, list[Turn], list[Question]]:
     """Check a conversation; DataError says which one, and what is wrong with it."""
-    where = f"conversation {number}"
     if not isinstance(conversation, Mapping):
         raise DataError(f"{where}: it must be an object with 'id', 'turns' and 'questions'")
     for key in ("id", "turns", "questions"):

@@ -10,7 +10,7 @@ from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
 
-__all__ = ["conclude", "list_names"]
+__all__ = ["conclude", "describe_alone", "list_names"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
@@ -33,7 +33,32 @@ def conclude(result: EvalResult) -> str:
     sentences = [_recommend(result, good, comparison.baseline)]
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
     sentences += [_list_undecided(undecided)] if undecided else []
-    return " ".join(sentences)
+    return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
+
+
+def describe_alone(result: EvalResult) -> str:
+    """Say of the one system of a run what it lost and saved, and that there is no verdict; empty without a tap.
+
+    A saving is told beside what was lost, as nothing says that the answers are as good.
+    """
+    if result.comparison is not None or len(result.systems) != 1:
+        return ""
+    (name,) = result.systems
+    (lost,) = _tell_evidence(result, [name]) or ("",)
+    words, share = _find_saving(result, name)
+    if not lost or not words:
+        return ""
+    return f"{lost} {name}: {percent(share)} {words}. No verdict without a baseline: --controls adds one."
+
+
+def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
+    """Say in what share of the examples each system lost the evidence, where that was looked at."""
+    kept = {name: result.summary.get(name, {}).get("evidence_survival", math.nan) for name in names}
+    told = [f"{name} in {percent(1 - share)} of the examples" for name, share in kept.items() if share < 1]
+    unharmed = [name for name, share in kept.items() if share == 1]
+    if not told:
+        return [f"No evidence lost: {list_names(unharmed)}."] if unharmed else []
+    return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:

@@ -17,6 +17,7 @@ from context_bench.stats.verdicts import WORDS, Verdict
 __all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
 
 HOLDS, FAILS, TOO_FEW = "holds", "fails", "too few"
+_SAID = {HOLDS: "the gate holds", FAILS: "the gate fails", TOO_FEW: "too few examples to tell"}
 
 FORMS = (
     '"score drops 0.02", "latency_p95 rises 0.5", "prompt_savings < 0.3", "error_rate > 0.01" (also <= and >=), '
@@ -60,11 +61,20 @@ class Condition:
         """Judge it by a 90% interval (of the difference, for drops and rises), or by a verdict, which brings one."""
         if isinstance(found, Interval):
             return self._judge_interval(found)
-        return (
-            self._judge_verdict(found)
-            if self.kind == "verdict"
-            else self._judge_interval(found.narrow or found.interval)
-        )
+        if self.kind == "verdict":
+            return self._judge_verdict(found)
+        interval = found.narrow or found.interval
+        if not interval.known and found.reason:
+            return self.leave_open(found.reason)
+        return self._judge_interval(interval)
+
+    def conclude(self, outcome: str, why: str) -> Judgement:
+        """Say the outcome and its reason in one sentence."""
+        return Judgement(outcome, f"fail if {self.text}: {_SAID[outcome]}; {why}")
+
+    def leave_open(self, why: str) -> Judgement:
+        """Say why there is nothing to judge it by."""
+        return Judgement(TOO_FEW, f"fail if {self.text}: cannot be told; {why}")
 
     def _judge_verdict(self, verdict: Verdict) -> Judgement:
         met = (verdict.word == self.word) != self.negated
@@ -72,13 +82,13 @@ class Condition:
         if verdict.word == "undecided" and self.word != "undecided":
             outcome = TOO_FEW
         clean = f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
-        return Judgement(outcome, f"{self.text}: {outcome}; the verdict is {verdict.word}{clean}: {verdict.reason}")
+        return self.conclude(outcome, f"the verdict is {verdict.word}{clean}: {verdict.reason}")
 
     def _judge_interval(self, interval: Interval) -> Judgement:
         if self.kind == "verdict":
             raise TypeError("a condition on the verdict must be judged by a Verdict")
         if not interval.known:
-            return Judgement(TOO_FEW, f"{self.text}: {TOO_FEW}; {_explain_unknown(interval)}")
+            return self.leave_open(_explain_unknown(interval))
         limit = -self.number if self.kind == "drops" else self.number
         if self.kind in ("drops", "<"):
             met, missed = interval.high < limit, interval.low >= limit
@@ -91,7 +101,14 @@ class Condition:
         outcome = FAILS if met else HOLDS if missed else TOO_FEW
         what = "the difference from the baseline" if self.needs_baseline else self.metric
         shown = f"{what} is {_write(interval)} with {interval.n:,} examples"
-        return Judgement(outcome, f"{self.text}: {outcome}; {shown}")
+        if outcome == TOO_FEW and self._never_tells(interval, limit):
+            return self.leave_open(f"{shown}: no number of examples can tell, so allow for a little")
+        return self.conclude(outcome, shown)
+
+    def _never_tells(self, interval: Interval, limit: float) -> bool:
+        """Whether more of the same examples change nothing: the limit is no drop at all, or the end of the range."""
+        at_the_end = interval.value in (interval.low, interval.high)
+        return interval.value == limit and (at_the_end or (self.needs_baseline and limit == 0))
 
 
 def _explain_unknown(interval: Interval) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import DataError
+from context_bench.errors import DataError, suggest_file
 from context_bench.memory.conversations import Conversation, Question, Turn
 from context_bench.memory.datasets.conversation_files import ConversationFiles
 from context_bench.memory.datasets.matched_pairs import match_pairs
@@ -41,7 +41,7 @@ def load(
     if path.suffix not in (".jsonl", ".json"):
         raise DataError(f"{path}: a file of conversations must end in .jsonl or .json")
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: no such file{suggest_file(path)}")
     chosen = types.replace("|", ",").split(",") if isinstance(types, str) else types
     return ConversationFiles(path.stem, [path], _convert, n, chosen or None)
 
