@@ -1,4 +1,4 @@
-"""Notes for readers of the table of systems: what the score is, what each mark means, how verdicts are made."""
+"""Notes beneath the table of systems: what the score is, what each mark means, how verdicts are made."""
 
 from __future__ import annotations
 
