@@ -45,6 +45,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_file_of_a_kind_that_is_not_read_is_not_taken_for_a_name(file: Path) -> None:
+    packed = file.rename(file.with_name("mine.jsonl.gz"))
+    with pytest.raises(DataError, match=r"mine\.jsonl\.gz: unknown kind of file; use \.jsonl"):
+        rows(str(packed))
+    packed.unlink()
+    with pytest.raises(UnknownName):
+        rows(str(packed))
+
+
 def test_a_name_with_parameters_is_the_tag(own: str) -> None:
     got = rows(f"{own}:n=2,start=5")
     assert [(row["id"], row["dataset"]) for row in got] == [(5, f"{own}:n=2,start=5"), (6, f"{own}:n=2,start=5")]

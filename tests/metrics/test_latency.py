@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from context_bench.metrics import Latency
-from context_bench.metrics.latency import percentile
+from context_bench.stats.quantiles import percentile
 from rows import failed_row, make_row
 
 

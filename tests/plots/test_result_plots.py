@@ -14,9 +14,11 @@ import pytest
 from context_bench import EvalResult, evaluate
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.plots import KINDS, Plot
+from context_bench.plots.times import spread_times
 from context_bench.results import EvalRow
 from injections import INJECTIONS
 from report_pages import make_result
+from rows import make_row
 
 SYSTEMS = ["passthrough", "bm25:ratio=0.1|0.3", "truncate:ratio=0.25|0.5"]
 
@@ -216,3 +218,12 @@ def test_a_hostile_name_in_a_notebook_is_text(name: str) -> None:
     assert page.count("<img") == 0
     assert page.count("</table>") == 1
     assert "\x1b" not in page
+
+
+def test_median_and_p95_of_times_are_those_of_the_summary() -> None:
+    """Of 1, 2, 3 and 4 seconds the median is 2.5, and 95% of the way from the first to the last is 3.85."""
+    spreads = spread_times({"a": [4.0, 1.0, 3.0, 2.0]}, ["a"])
+    assert spreads is not None
+    assert (spreads.systems["a"].median, spreads.systems["a"].p95) == (2.5, pytest.approx(3.85))
+    rows = [make_row(1.0, system="a", example_id=number, latency=float(number + 1)) for number in range(4)]
+    assert make_result(rows).summary["a"]["latency_median"] == 2.5

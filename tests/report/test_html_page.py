@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import random
 import re
 import weakref
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from context_bench import evaluate
+from context_bench import evaluate, evaluate_memory
 from context_bench.report import HtmlReporter
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.single_page import make_page
+from context_bench.reporters.memory_notes import list_memory_notes, list_outcomes
+from context_bench.reporters.memory_tables import HistoryLengths, list_leading_grids, list_memory_grids
+from context_bench.reporters.table import TableReporter
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index
 from rows import make_row
@@ -65,14 +70,65 @@ def test_the_parts_are_in_their_order(page: str) -> None:
 
 
 def test_numbers_have_intervals_and_verdicts(page: str) -> None:
+    """The page writes what the terminal writes: the same columns, numbers, stars and intervals."""
     assert "▼ worse" in page
-    assert re.search(r"0\.750</span><small>\[0\.6\d\d, 0\.8\d\d\]</small>", page)
+    head, *lines = TableReporter().list_headline(_compare_two())
+    table = page.partition('<table class="headline">')[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="col">([^<]*)</th>', table) == ["system", "verdict", *head[1:]]
+    for row, wanted in zip(table.partition("<tbody>")[2].split("</tr>"), lines, strict=False):
+        cells = [unescape(re.sub("<[^>]+>", " ", cell)).split() for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
+        assert [cells[0], *cells[2:]] == [cell.split() for cell in wanted]
 
 
 def test_the_front_is_what_no_other_beats(page: str) -> None:
     """`half` is cheaper and `whole` is better, so both are on it."""
-    (caption,) = re.findall(r"<figcaption>Up and to the left[^<]*", page)
-    assert "beats on both: half, whole." in caption
+    assert "<figcaption>No system beats half and whole on both quality and cost. Up and to the left" in page
+
+
+def test_names_stand_beside_their_own_marks() -> None:
+    """Seven systems, some of them close to one another: a name stands beside its own mark, and nearest to it."""
+    places = {"all": (4000, 1), "none": (20, 0), "oracle": (50, 1), "minify": (3850, 1), "half": (2000, 0.5)}
+    places |= {"random": (1990, 0.47), "bm25": (1200, 1)}
+    rows = [
+        make_row(float(number < share * 100), system=name, example_id=number, output_tokens=tokens, input_tokens=4000)
+        for name, (tokens, share) in places.items()
+        for number in range(100)
+    ]
+    page = HtmlReporter().render(make_result(rows, returns=dict.fromkeys(places, "context")))
+    part = page.partition('<section id="pareto"')[2].partition("</section>")[0]
+    for kind in ("window", "phone"):
+        picture = part.partition(f'<div class="{kind}">')[2].partition("</svg>")[0]
+        marks = re.findall(r'translate\(([\d.]+) ([\d.]+)\)" class="mark s\d" data-tip="(\w+):', picture)
+        names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="point">(\w+)</text>', picture)
+        assert {name for *_, name in names} == {name for *_, name in marks} == set(places)
+        for x, y, anchor, name in names:
+            wide = 7.2 * len(name)
+            left = float(x) - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * wide
+            away = {
+                other: math.hypot(max(left - float(at), 0.0, float(at) - left - wide), float(down) - float(y) + 4)
+                for at, down, other in marks
+            }
+            assert away[name] < 40
+            assert kind == "phone" or min(away, key=away.__getitem__) == name  # a phone has less room
+
+
+def test_a_run_of_memory_systems_has_the_tables_of_the_terminal(tmp_path: Path) -> None:
+    result = evaluate_memory(
+        ["naive", "bm25"], "synthetic-memory:length=4000", max_conversations=1, cache_dir=str(tmp_path), progress=False
+    )
+    page = HtmlReporter(str(tmp_path)).render(result)
+    part = page.partition('<section id="memory"')[2].partition("</section>")[0]
+    rows = [
+        tuple(unescape(cell) for cell in re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", row)) for row in part.split("<tr>")
+    ]
+    grids = [*list_leading_grids(result), *list_memory_grids(result, HistoryLengths(result.rows))]
+    assert len(grids) >= 4
+    for grid in grids:
+        for line in grid.lines[1:]:
+            assert tuple(line) in rows
+    for note in (*list_outcomes(result), *list_memory_notes(result)):
+        assert note in unescape(part)
+    assert '<a href="#memory">' in page
 
 
 def test_needles_are_averaged_by_length_and_depth(page: str) -> None:

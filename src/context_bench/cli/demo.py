@@ -78,6 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     ):
         print(_ABOUT, file=sys.stderr)
         result = evaluate(systems, open_datasets(DATASETS, Choices(seed=0)), metrics=metrics, cache_dir=store)
+        result.config |= {"command": list(arguments), "seed": 0}
         write_report(write_page, build_reporter("html", None, store), "html", result)
         result.config.pop("run", None)  # it is in no store that stays
         write(result.to_json())

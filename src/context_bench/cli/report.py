@@ -57,6 +57,7 @@ def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
         except OSError as error:
             raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
         result.config.pop("run", None)  # the store of this folder may be another one
+        result.config["file"] = Path(name).name
         return result
     with Store(folder, readonly=True, create=False) as store:
         info = store.run(name)

@@ -20,11 +20,10 @@ from zlib import crc32
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.batches import plan_steps
 from context_bench.memory.caller import Worker
-from context_bench.memory.conversations import Retrieved
+from context_bench.memory.conversations import Retrieved, check_retrieved, join_found_texts
 from context_bench.memory.members import Members
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
-from context_bench.memory.retrieved_items import check_retrieved, join_found_texts
 from context_bench.memory.scoring import find_leftovers
 from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.store.keys import digest

@@ -39,7 +39,7 @@ class Repayment:
 
 @dataclass(frozen=True)
 class _Costs:
-    """What writing and asking cost in one unit; NaN where it was not measured.
+    """The costs of writing and asking in one unit; NaN where it was not measured.
 
     Attributes:
         writing: To write one conversation.

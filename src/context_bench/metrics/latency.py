@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats import Interval, Values, quantile_interval
+from context_bench.stats.quantiles import percentile
 
-__all__ = ["Latency", "percentile"]
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """Find the value below which `share` of the sorted values lie, by linear interpolation."""
-    position = share * (len(ordered) - 1)
-    below, above = math.floor(position), math.ceil(position)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+__all__ = ["Latency"]
 
 
 @dataclass(frozen=True)

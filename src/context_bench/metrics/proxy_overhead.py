@@ -6,9 +6,9 @@ from array import array
 from dataclasses import dataclass, field
 
 from context_bench.metrics.facts import mean, read_fact
-from context_bench.metrics.latency import percentile
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
+from context_bench.stats.quantiles import percentile
 
 __all__ = ["ENOUGH", "ProxyOverhead"]
 

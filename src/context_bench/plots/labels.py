@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from context_bench.errors import printable
 
-__all__ = ["Lettering", "Place", "label_systems", "place_labels", "shorten_name"]
+__all__ = ["Box", "Lettering", "Place", "cover_line", "label_systems", "place_labels", "shorten_name"]
 
 _LETTER, _LINE = 6.2, 13.0
 """Pixels that a letter takes across, and a line down, at the size of a label."""
@@ -46,7 +47,8 @@ def label_systems(names: Iterable[str], length: int = 30) -> dict[str, str]:
     return labels
 
 
-_Box = tuple[float, float, float, float]
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def place_labels(
     points: Sequence[tuple[float, float, str]],
     width: float,
     height: float,
-    avoid: Sequence[_Box] = (),
+    avoid: Sequence[Box] = (),
     lettering: Lettering = _PIXELS,
 ) -> list[Place]:
     """Place a label beside each point, where it covers least of the other labels and points.
@@ -107,12 +109,22 @@ def place_labels(
     return places
 
 
-def _box(place: Place, long: float, line: float) -> _Box:
+def cover_line(points: Sequence[tuple[float, float]]) -> list[Box]:
+    """Cover a line through points with small boxes, which labels keep off."""
+    boxes = []
+    for (x1, y1), (x2, y2) in pairwise(points):
+        for step in range(1, 20):
+            x, y = x1 + (x2 - x1) * step / 20, y1 + (y2 - y1) * step / 20
+            boxes.append((x - 4, y - 3, x + 4, y + 3))
+    return boxes
+
+
+def _box(place: Place, long: float, line: float) -> Box:
     left = place.x - {"left": 0.0, "right": long, "center": long / 2}[place.align]
     return left, place.y - line / 2, left + long, place.y + line / 2
 
 
-def _cost(box: _Box, taken: Sequence[_Box], width: float, height: float) -> float:
+def _cost(box: Box, taken: Sequence[Box], width: float, height: float) -> float:
     """Sum up the area that a box shares with others, and what of it lies outside."""
     left, top, right, bottom = box
     shared = sum(
@@ -123,14 +135,14 @@ def _cost(box: _Box, taken: Sequence[_Box], width: float, height: float) -> floa
     return shared + 1000 * outside
 
 
-def _mistake(box: _Box, own: tuple[float, float], others: Sequence[tuple[float, float]], near: float) -> float:
+def _mistake(box: Box, own: tuple[float, float], others: Sequence[tuple[float, float]], near: float) -> float:
     """Count the other points that a label would seem to name: those that it touches, or that are nearer to it."""
     distance = _find_distance(box, own)
     away = [_find_distance(box, other) for other in others]
     return sum(500.0 if each < near else 100.0 if each < distance else 0.0 for each in away)
 
 
-def _find_distance(box: _Box, point: tuple[float, float]) -> float:
+def _find_distance(box: Box, point: tuple[float, float]) -> float:
     across = max(box[0] - point[0], 0.0, point[0] - box[2])
     down = max(box[1] - point[1], 0.0, point[1] - box[3])
     return math.hypot(across, down)

@@ -47,7 +47,7 @@ def draw_pareto(result: EvalResult) -> Plot:
     x["axis"] = {"format": FORMATS[data.cost.unit], "grid": False, "values": xs.list_ticks()}
     y = {"field": "quality", "type": "quantitative", "scale": ys.to_spec(), "title": _name_quality(data)}
     y["axis"] = {"format": "~g", "values": ys.list_ticks()}
-    corners = _find_corners(data, xs, ys)
+    corners = data.trace_front(ys.low, xs.high)
     colours = [BLUE if each["kind"] == "front" else GREY for each in values]
     spec = {
         "title": {"text": title_pareto(data, labels), "subtitle": _explain(data)},
@@ -61,17 +61,6 @@ def draw_pareto(result: EvalResult) -> Plot:
         ],
     }
     return Plot("pareto", spec)
-
-
-def _find_corners(data: QualityCost, xs: Scale, ys: Scale) -> list[tuple[float, float]]:
-    """Find the corners of the front, which is drawn as steps: whatever lies right of it and beneath it is beaten."""
-    if not data.front:
-        return []
-    first, last = data.points[data.front[0]], data.points[data.front[-1]]
-    corners = [(first[0], ys.low), first]
-    for before, after in pairwise(data.front):
-        corners += [(data.points[after][0], data.points[before][1]), data.points[after]]
-    return [*corners, (xs.high, last[1])]
 
 
 def _place(values: list[dict[str, Any]], corners: list[tuple[float, float]], xs: Scale, ys: Scale) -> list[Place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_bench.stats import TOO_FEW, Interval
@@ -50,6 +51,23 @@ class QualityCost:
         """Whether costs differ so much that they are drawn by powers of ten."""
         costs = [cost for cost, _ in self.points.values()]
         return max(costs) > _WIDE * min(costs)
+
+    def trace_front(self, low: float, high: float) -> list[tuple[float, float]]:
+        """Trace the front as steps, cost and quality of each corner: whatever lies right of it and beneath is beaten.
+
+        There is none where fewer than two systems compete.
+
+        Args:
+            low: The quality that it rises from.
+            high: The cost that it ends at.
+        """
+        if len(self.points) - len(self.controls) < 2:  # nobody to beat
+            return []
+        first, last = self.points[self.front[0]], self.points[self.front[-1]]
+        corners = [(first[0], low), first]
+        for before, after in pairwise(self.front):
+            corners += [(self.points[after][0], self.points[before][1]), self.points[after]]
+        return [*corners, (high, last[1])]
 
 
 def choose_quality(result: EvalResult) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError
-from context_bench.plots.labels import Place, label_systems, place_labels, shorten_name
+from context_bench.plots.labels import Place, cover_line, label_systems, place_labels, shorten_name
 from context_bench.plots.quality_cost import find_limits
 from context_bench.plots.scales import FORMATS, GREY, PALETTE, Scale, make_cost_scale, make_score_scale
 from context_bench.plots.texts import draw_texts
@@ -174,24 +175,11 @@ def _draw_texts(
     names = [Place(_WIDTH, y + 9, "right") for y in heights.values()]
     labels = [f"{label} (baseline)" for label in label_systems(baselines).values()]
     taken = [(place.x - 6.2 * len(label), place.y - 7, place.x, place.y + 7) for place, label in zip(names, labels)]
-    places = place_labels(points, _WIDTH + _MARGIN, _HEIGHT, [*_cover_lines(values, points), *rules, *taken])
+    for _, line in groupby(zip(values, points), key=lambda pair: pair[0]["curve"]):
+        taken += cover_line([(x, y) for _, (x, y, _) in line])
+    places = place_labels(points, _WIDTH + _MARGIN, _HEIGHT, [*taken, *rules])
     colours = [each["colour"] for each in values] + [GREY] * len(names)
     return draw_texts([*texts, *labels], [*places, *names], colours)
-
-
-def _cover_lines(
-    values: list[dict[str, Any]], points: list[tuple[float, float, str]]
-) -> list[tuple[float, float, float, float]]:
-    """Cover each line with small boxes, which labels keep off."""
-    boxes = []
-    for place in range(1, len(values)):
-        if values[place]["curve"] != values[place - 1]["curve"]:
-            continue
-        (x1, y1, _), (x2, y2, _) = points[place - 1], points[place]
-        for step in range(1, 20):
-            x, y = x1 + (x2 - x1) * step / 20, y1 + (y2 - y1) * step / 20
-            boxes.append((x - 4, y - 3, x + 4, y + 3))
-    return boxes
 
 
 def title_curves(curves: list[Curve], labels: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ from context_bench.errors import UsageError
 from context_bench.plots.labels import label_systems
 from context_bench.plots.scales import BLUE, GREY, ORANGE, Scale
 from context_bench.plots.vega_plot import Plot
+from context_bench.stats.quantiles import percentile
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -55,7 +56,7 @@ def spread_times(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> 
     found = {name: values for name, values in found.items() if values[-1] > 0}
     if not found:
         return None
-    low = max(1e-7, min(find_quantile([each for each in values if each > 0], 0.01) for values in found.values()))
+    low = max(1e-7, min(percentile([each for each in values if each > 0], 0.01) for values in found.values()))
     high = max(max(values[-1] for values in found.values()), low * 10)
     scale = Scale(low / 1.2, high * 1.05, log=True)
     spreads = {}
@@ -64,14 +65,9 @@ def spread_times(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> 
         for value in values:
             share = min(1.0, max(0.0, scale.find_share(value)))
             bins[min(BINS - 1, int(share * BINS))] += 1
-        middle, late = find_quantile(values, 0.5), find_quantile(values, 0.95)
+        middle, late = percentile(values, 0.5), percentile(values, 0.95)
         spreads[name] = Spread(len(values), bins, middle, late, values[-1])
     return Spreads(scale, spreads)
-
-
-def find_quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the value that this share of ordered values does not exceed."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 1e-6
 
 
 def write_seconds(value: float) -> str:

@@ -8,13 +8,41 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
-from context_bench.report.elements import Child, Markup, clean_text, element, join
+from context_bench.plots.labels import Lettering, Place
+from context_bench.report.elements import Child, Markup, element, join
 
-__all__ = ["Scale", "clip_name", "draw_mark", "figure", "label", "line", "section", "svg", "table", "x_axis"]
+__all__ = [
+    *("STYLES", "LETTERING", "Frame", "Scale", "draw_mark", "figure", "label", "line", "section", "svg", "table"),
+    *("write_name", "x_axis"),
+]
 
 STYLES = 8
 """Colours and shapes that tell systems apart; they begin again after that many."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The width that a plot is drawn for, and how much of it is left of its names and right of its values.
+
+    Attributes:
+        width: All of it.
+        names: Where a plot begins that has names at its left.
+        values: Where it ends, if values stand at its right.
+        points: Where a plot of points ends: their names need room.
+        letters: How long a name may be.
+    """
+
+    width: int
+    names: int
+    values: int
+    points: int
+    letters: int
+
+
+_WINDOW = Frame(760, 210, 650, 600, 26)
+_PHONE = Frame(360, 146, 298, 345, 18)
 
 
 @dataclass(frozen=True)
@@ -37,12 +65,14 @@ class Scale:
         return round(self.start + min(1.0, max(0.0, share)) * (self.end - self.start), 1)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Choose round values; powers of ten, with 2 and 5 where few, on a scale by powers."""
+        """Choose round values; powers of ten, with more where there is room, on a scale by powers."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            steps = (1, 2, 5) if last - first <= 2 else (1,)
+            room = abs(self.end - self.start) / max(1e-9, math.log10(self.high / self.low))
+            steps = (1, 2, 5) if room >= 150 else (1, 3) if room >= 100 else (1,)
             values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-            return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001] or [self.low]
+            shown = [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
+            return shown or [float(f"{self.low:.1g}")]
         span = self.high - self.low
         if span <= 0:
             return [self.low]
@@ -89,20 +119,27 @@ def draw_mark(x: float, y: float, number: int, tip: str) -> Markup:
 
 
 def x_axis(scale: Scale, y: float, top: float, show: Callable[[float], str], title: str) -> Markup:
-    """Draw the axis beneath a plot, with faint lines up to `top`."""
-    ticks = scale.ticks()
+    """Draw the axis beneath a plot, with faint lines up to `top`; its title says where it goes by powers of ten."""
+    ticks = scale.ticks(max(2, int((scale.end - scale.start) / 70)))
+    title = f"{title} (log\u00a0scale)" if scale.log else title
     marks = [
         join(line(scale(tick), top, scale(tick), y, "grid"), label(scale(tick), y + 16, show(tick), "middle", "tick"))
         for tick in ticks
     ]
     middle = (scale.start + scale.end) / 2
-    return join(*marks, line(scale.start, y, scale.end, y, "axis"), label(middle, y + 34, title, "middle", "name"))
+    titles = wrap(title, max(20, int(scale.end / 6.6)))
+    names = [label(middle, y + 34 + 15 * place, text, "middle", "name") for place, text in enumerate(titles)]
+    return join(*marks, line(scale.start, y, scale.end, y, "axis"), *names)
 
 
-def clip_name(name: str, length: int = 26) -> str:
-    """Shorten a name for a picture; the mark tells all of it."""
-    name = " ".join(clean_text(name).split())
-    return name if len(name) <= length else name[: length - 1] + "…"
+def write_name(place: Place, text: str) -> Markup:
+    """Write the name of a point where `place_labels` put it."""
+    anchors = {"left": "start", "right": "end", "center": "middle"}
+    return label(round(place.x, 1), round(place.y + 4, 1), text, anchors[place.align], "point")
+
+
+LETTERING = Lettering(line=14.0, measure=lambda text: 7.2 * len(text))
+"""How large the names of points are; fonts differ, so somewhat larger than most."""
 
 
 def table(
@@ -130,8 +167,20 @@ def _cell(child: Child) -> Markup:
     return element("td", None, child) if child not in (None, "") else element("td", {"class": "none"}, "–")
 
 
-def figure(name: str, picture: Markup, caption: Child, numbers: Markup | None = None) -> Markup:
-    """Put a picture over its caption, and its numbers as a table that can be opened."""
+def figure(
+    name: str, picture: Markup | Callable[[Frame], Markup], caption: Child, numbers: Markup | None = None
+) -> Markup:
+    """Put a picture over its caption, and its numbers as a table that can be opened.
+
+    Args:
+        name: What it is a plot of.
+        picture: The picture, or what draws it for a width: then a window and a phone have one each.
+        caption: What has to be known to read it.
+        numbers: The same as a table.
+    """
+    if not isinstance(picture, Markup):
+        kinds = (("window", _WINDOW), ("phone", _PHONE))
+        picture = join(*(element("div", {"class": kind}, picture(frame)) for kind, frame in kinds))
     return element(
         "figure",
         None,

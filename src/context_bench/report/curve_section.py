@@ -47,6 +47,4 @@ def _describe(curve: Curve) -> Markup:
     head = ["setting", "tokens", "saved", "score", "against the baseline"]
     notes = [element("li", None, line) for line in sum_up_curve(curve)]
     title = element("h3", None, f"{curve.name}: {curve.knob}")
-    return join(
-        title, table(head, lines, f"Curve of {curve.name}", "headline"), element("ul", {"class": "notes"}, *notes)
-    )
+    return join(title, table(head, lines, f"Curve of {curve.name}", "plain"), element("ul", {"class": "notes"}, *notes))

@@ -8,52 +8,39 @@ from collections.abc import Callable, Sequence
 from context_bench.report.axes import draw_mark, svg, table
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
-from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
-from context_bench.reporters.number_cells import find_best
-from context_bench.reporters.verdict_table import explain_verdicts, name_metric
-from context_bench.stats import Interval, Verdict
+from context_bench.reporters.columns import Column, choose_columns, list_own_answers
+from context_bench.reporters.notes import list_notes
+from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell, write_limits
+from context_bench.stats import Verdict
 
-__all__ = ["compare_headlines", "headline_table", "list_notes", "verdict_words"]
-
-Column = tuple[str, str, Callable[[float], str]]
-"""Title, key of the summary, and how a value is written."""
-
-_COLUMNS: tuple[Column, ...] = (
-    ("examples", "num_examples", "{:,.0f}".format),
-    ("errors", "num_errors", "{:,.0f}".format),
-    ("unscored", "num_unscored", "{:,.0f}".format),
-    ("macro score", "macro_score", score),
-    ("score", "mean_score", score),
-    ("official", "official_score", score),
-    ("pass rate", "pass_rate", percent),
-    ("judge score", "mean_score:judge_score", score),
-    ("evidence survived", "evidence_survival", percent),
-    ("compression", "compression_ratio", percent),
-    ("prompt savings", "prompt_savings", percent),
-    ("tokens / pass", "cost_of_pass", tokens),
-    ("model tokens / pass", "upstream_cost_of_pass", tokens),
-    ("$ / pass", "cost_of_pass_usd", dollars),
-    ("$ / 1,000", "cost_per_1k_usd", dollars),
-    ("latency p50", "latency_median", seconds),
-    ("latency p95", "latency_p95", seconds),
-    ("overhead p50", "proxy_overhead_median", seconds),
-    ("retention", "retention", percent),
-    ("Pareto rank", "pareto_rank", "{:.0f}".format),
-)
-_ONLY_WHEN_NOT_ZERO = ("num_errors", "num_unscored")
+__all__ = ["compare_headlines", "describe_memory", "headline_table", "note_headline", "verdict_words"]
 
 
 def headline_table(facts: RunFacts) -> Markup:
-    """Lay out a line for each system: its verdict, and its numbers with their intervals; the best is marked."""
+    """Lay out a line for each system: its verdict, and its numbers with their intervals; the best has a star.
+
+    Memory systems that answer by themselves have a table apart from those with a reader.
+    """
+    own = list_own_answers(facts.result)
+    others = [name for name in facts.result.summary if name not in own]
+    apart = "Own query: systems that answer by themselves"
+    return join(
+        _lay_out(facts, "Headline numbers", others) if others else None,
+        join(element("h3", None, apart), _lay_out(facts, apart, own)) if own else None,
+    )
+
+
+def _lay_out(facts: RunFacts, title: str, names: Sequence[str]) -> Markup:
     columns = _choose_columns([facts])
-    best = {key: find_best(facts.result, key, show) for _, key, show in columns}
+    best = {key: find_best(facts.result, key, show, names) for _, key, show in columns}
     lines: list[list[Child]] = []
     for number, name in enumerate(facts.result.summary):
-        cells: list[Child] = [_name_system(number, name), _write_verdict(facts, name)]
-        cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show in columns]
-        lines.append(cells)
+        if name in names:
+            cells: list[Child] = [_name_system(number, name), _write_verdict(facts, name)]
+            cells += [_write_value(facts, name, key, show, best=name in best[key]) for _, key, show in columns]
+            lines.append(cells)
     head = ["system", "verdict", *(title for title, *_ in columns)]
-    return table(head, lines, "Headline numbers", "headline")
+    return table(head, lines, title, "headline")
 
 
 def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
@@ -75,20 +62,16 @@ def compare_headlines(runs: Sequence[RunFacts]) -> Markup:
 
 
 def _choose_columns(runs: Sequence[RunFacts]) -> list[Column]:
-    """Choose the columns that any of the runs has a number for."""
-    columns = [column for column in _COLUMNS if any(_is_shown(facts, column[1]) for facts in runs)]
-    own = {
-        key: None
-        for facts in runs
-        for key in (facts.result.config.get("columns") or {})
-        if any(math.isfinite(values.get(key, math.nan)) for values in facts.result.summary.values())
-    }
-    return [*columns, *((key, key, "{:.4g}".format) for key in own)]
-
-
-def _is_shown(facts: RunFacts, key: str) -> bool:
-    values = [own[key] for own in facts.result.summary.values() if key in own]
-    return any(values) if key in _ONLY_WHEN_NOT_ZERO else any(map(math.isfinite, values))
+    """Choose the columns that the terminal shows of any of the runs, in its order."""
+    found: list[Column] = []
+    for facts in runs:
+        place = 0
+        for column in choose_columns(facts.result):
+            known = next((at for at, each in enumerate(found) if each[1] == column[1]), None)
+            if known is None:
+                found.insert(place, column)
+            place = (place if known is None else known) + 1
+    return found
 
 
 def _name_system(number: int, name: str) -> Markup:
@@ -96,25 +79,14 @@ def _name_system(number: int, name: str) -> Markup:
 
 
 def _write_value(facts: RunFacts, name: str, key: str, show: Callable[[float], str], *, best: bool) -> Child:
+    """Write a number as the terminal does, with its interval beneath it."""
     values, note = facts.result.summary[name], facts.result.notes.get(name, {}).get(key)
-    value = values.get(key)
-    if value is None or math.isnan(value):
-        text = "not priced" if (note or "").startswith("not priced") else "not measured" if key in values else "–"
+    text = write_cell(facts.result, name, key, show, best=best)
+    if math.isnan(values.get(key, math.nan)):
         return element("span", {"class": "none", "title": note}, text)
-    kind = "best" if best else None
-    shown = element("span", {"class": kind, "title": note}, show(value) + ("*" if note else ""))
-    mark = element("span", {"class": "sr"}, " (best)") if best else None
-    return join(shown, mark, _write_limits(facts.result.intervals.get(name, {}).get(key), show))
-
-
-def _write_limits(interval: Interval | None, show: Callable[[float], str]) -> Markup | None:
-    if interval is None:
-        return None
-    if not interval.known or interval.mark == "too few":
-        return element("small", None, "too few")
-    return element(
-        "small", None, f"[{show(interval.low)}, {show(interval.high)}]", f" {interval.mark}" if interval.mark else None
-    )
+    shown = element("span", {"class": "best" if best else None, "title": note}, text)
+    interval = facts.result.intervals.get(name, {}).get(key) if key in HEADLINES else None
+    return join(shown, None if interval is None else element("small", None, write_limits(interval, show)))
 
 
 _SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not worse": "≥", "undecided": "?"}
@@ -139,27 +111,36 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
     limits = ""
     if verdict.interval.known:
         limits = f"{verdict.difference:+.3f} [{verdict.interval.low:+.3f}, {verdict.interval.high:+.3f}]"
-    more = [limits, p, "control" if verdict.control else ""]
+    more = [limits, p]
     if verdict.errors_disagree:
         more.append(f"{verdict.word_without_errors} without errors")
+    undecided = verdict.word == "undecided" and verdict.needed_n is not None
+    aside = " (control)" if verdict.control else f" (n ≈ {verdict.needed_n:,})" if undecided else None
     return element(
-        "span", {"title": verdict.reason}, verdict_words(verdict), element("small", None, ", ".join(filter(None, more)))
+        "span",
+        {"title": verdict.reason},
+        verdict_words(verdict),
+        aside,
+        element("small", None, ", ".join(filter(None, more))),
     )
 
 
-def list_notes(facts: RunFacts) -> Markup:
-    """List what has to be known to read the numbers: each note once, with the numbers and systems that it is about."""
-    titles = {key: title for title, key, *_ in _COLUMNS}
-    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for name, notes in facts.result.notes.items():
-        for key, note in notes.items():
-            keys, names = found.setdefault(note, ({}, {}))
-            plain = key.partition("@")[0]
-            keys[titles.get(plain, plain)] = names[name] = None
-    items = [f"* {', '.join(keys)} of {', '.join(names)}: {note}." for note, (keys, names) in found.items()]
-    comparison = facts.result.comparison
-    if comparison is not None:
-        metric = name_metric(comparison.metric)
-        items.append(f"The difference is that of the {metric} from {comparison.baseline}, on the same examples.")
-    items += explain_verdicts(facts.result)
+def note_headline(facts: RunFacts) -> Markup:
+    """List what has to be known to read the numbers, as the terminal does."""
+    items = list_notes(facts.result)
     return element("ul", {"class": "notes"}, *(element("li", None, item) for item in items)) if items else join()
+
+
+def describe_memory(facts: RunFacts) -> Markup:
+    """Lay out what only a run of memory systems has: what was found and probed, what it cost, what to beware of."""
+    from context_bench.reporters.memory_notes import list_memory_notes, list_outcomes
+    from context_bench.reporters.memory_tables import HistoryLengths, list_leading_grids, list_memory_grids
+
+    grids = [*list_leading_grids(facts.result), *list_memory_grids(facts.result, facts.lengths or HistoryLengths())]
+    found = [element("li", None, note) for note in list_outcomes(facts.result)]
+    parts: list[Child] = [element("ul", {"class": "notes"}, *found)] if found else []
+    for head, *lines in (grid.lines for grid in grids):
+        title = head[0].capitalize()
+        parts += [element("h3", None, title), table(["system", *head[1:]], list(lines), title, "plain")]
+    notes = [element("li", None, note) for note in list_memory_notes(facts.result)]
+    return join(*parts, element("ul", {"class": "notes"}, *notes))

@@ -51,7 +51,7 @@ def open_run(result: EvalResult, folder: str | None, number: int, open_stores: E
     Args:
         result: The run.
         folder: The folder of the store that it was recorded in.
-        number: Its name, where it has no id.
+        number: Its name, where it has neither an id nor a file.
         open_stores: Closes the store at last.
     """
     run = result.config.get("run")
@@ -59,7 +59,7 @@ def open_run(result: EvalResult, folder: str | None, number: int, open_stores: E
         store = open_stores.enter_context(Store(folder, readonly=True, create=False))
         info = store.run(run)
         return RunFacts(result, info.id, write_time(info)), map(to_source, store.run_records(info))
-    name = str(run) if run is not None else f"{number}"
+    name = str(run if run is not None else result.config.get("file") or number)
     return RunFacts(result, name), (Source(row) for row in result.rows)
 
 

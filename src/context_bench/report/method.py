@@ -26,9 +26,10 @@ def link_example(run: str, row: EvalRow) -> Markup:
 def error_table(facts: RunFacts) -> Child:
     """Group what failed by its kind, with the first of each."""
     parts: list[Child] = []
-    for title, found in (("error", facts.errors), ("without a score", facts.unscored)):
+    kinds = (("error", "Rows that failed", facts.errors), ("no score", "Rows without a score", facts.unscored))
+    for title, caption, found in kinds:
         if found:
-            parts.append(_group(facts, title, found))
+            parts.append(_group(facts, title, caption, found))
     if not facts.seen:
         return element("p", {"class": "missing"}, "Not measured: the rows were not kept.")
     if not facts.errors:
@@ -36,7 +37,7 @@ def error_table(facts: RunFacts) -> Child:
     return join(*parts)
 
 
-def _group(facts: RunFacts, title: str, found: Mapping[str, Failure]) -> Markup:
+def _group(facts: RunFacts, title: str, caption: str, found: Mapping[str, Failure]) -> Markup:
     most = sorted(found.items(), key=lambda item: (-sum(item[1].count.values()), item[0]))[:50]
     lines: list[list[Child]] = [
         [
@@ -48,7 +49,7 @@ def _group(facts: RunFacts, title: str, found: Mapping[str, Failure]) -> Markup:
         ]
         for kind, failure in most
     ]
-    return table([title, "rows", "by system", "first message", "first example"], lines, f"Rows by {title}", "words")
+    return table([title, "rows", "by system", "first message", "first example"], lines, caption, "words failures")
 
 
 def describe_method(facts: RunFacts) -> Markup:

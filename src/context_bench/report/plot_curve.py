@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from context_bench.plots.labels import Box, cover_line, place_labels, shorten_name
 from context_bench.plots.quality_cost import find_limits
 from context_bench.plots.rate_distortion import keep_measured, make_token_scale, read_baselines
-from context_bench.report.axes import STYLES, Scale, clip_name, draw_mark, figure, label, line, svg, x_axis
+from context_bench.report.axes import (
+    LETTERING,
+    STYLES,
+    Frame,
+    Scale,
+    draw_mark,
+    figure,
+    label,
+    line,
+    svg,
+    write_name,
+    x_axis,
+)
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import score, tokens
@@ -17,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_curves"]
 
-_WIDTH, _HEIGHT, _LEFT, _END, _TOP, _BOTTOM = 760, 376, 40, 600, 34, 326
+_HEIGHT, _LEFT, _TOP, _BOTTOM = 382, 40, 34, 326
 
 
 def plot_curves(facts: RunFacts, curves: Sequence[Curve]) -> Markup | None:
@@ -25,35 +38,46 @@ def plot_curves(facts: RunFacts, curves: Sequence[Curve]) -> Markup | None:
     drawn = keep_measured(curves)
     if not drawn:
         return None
+    names = ", ".join(f"{curve.name} ({curve.knob})" for curve in drawn)
+    return figure(
+        "quality against tokens",
+        lambda frame: _draw(facts, drawn, frame),
+        f"A line for each system with a knob, a mark for each setting: {names}. Up and to the left is better. "
+        "Whiskers are 95% intervals; the dashed line is the baseline.",
+    )
+
+
+def _draw(facts: RunFacts, drawn: list[Curve], frame: Frame) -> Markup:
     wanted = make_token_scale(drawn)
-    xs = Scale(wanted.low, wanted.high, _LEFT, _END, log=wanted.log)
+    xs = Scale(wanted.low, wanted.high, _LEFT, frame.points, log=wanted.log)
     values = [point.quality.value for curve in drawn for point in curve.points]
     ys = Scale(min([0.0, *values]), max([1.0, *values]), _BOTTOM, _TOP)
     grid = [
-        join(line(_LEFT, ys(tick), _END, ys(tick), "grid"), label(_LEFT - 8, ys(tick) + 4, f"{tick:g}", "end", "tick"))
+        join(
+            line(_LEFT, ys(tick), frame.points, ys(tick), "grid"),
+            label(_LEFT - 8, ys(tick) + 4, f"{tick:g}", "end", "tick"),
+        )
         for tick in ys.ticks(5)
     ]
     bases: list[Child] = []
+    rules: list[Box] = []
     for name, value in read_baselines(facts.result, drawn).items():
-        bases.append(element("path", {"d": f"M{_LEFT} {ys(value)}H{_END}", "class": "front"}))
-        bases.append(label(_END + 8, ys(value) + 4, clip_name(f"{name} (baseline)", 22), "start", "point"))
+        text = shorten_name(f"{name} (baseline)", 24)
+        bases.append(element("path", {"d": f"M{_LEFT} {ys(value)}H{frame.points}", "class": "front"}))
+        bases.append(label(frame.points, ys(value) - 6, text, "end", "point"))
+        rules.append((_LEFT, ys(value) - 3, frame.points, ys(value) + 3))
+        rules.append((frame.points - LETTERING.measure(text), ys(value) - 18, frame.points, ys(value)))
     metric = drawn[0].metric.replace("_", " ")
-    picture = svg(
-        _WIDTH,
+    return svg(
+        frame.width,
         _HEIGHT,
         "Quality against tokens for each setting; the tables beneath have the numbers.",
         *grid,
         x_axis(xs, _BOTTOM, _TOP, tokens, "tokens that reached the model, for each example"),
         label(8, 14, metric, "start", "name"),
         *bases,
+        _write_settings(drawn, xs, ys, rules, frame),
         *(_draw_curve(curve, number, xs, ys) for number, curve in enumerate(drawn)),
-    )
-    names = ", ".join(f"{curve.name} ({curve.knob})" for curve in drawn)
-    return figure(
-        "quality against tokens",
-        picture,
-        f"A line for each system with a knob, a mark for each setting: {names}. Up and to the left is better. "
-        "Whiskers are 95% intervals; the dashed line is the baseline.",
     )
 
 
@@ -68,7 +92,20 @@ def _draw_curve(curve: Curve, number: int, xs: Scale, ys: Scale) -> Markup:
         within = f" [{score(limits[0])}, {score(limits[1])}]" if limits else ""
         tip = f"{point.system}: {score(point.quality.value)}{within}, {tokens(point.tokens)} tokens"
         parts.append(draw_mark(x, y, number, tip))
-        parts.append(label(x + 9, y + 15, clip_name(point.setting, 12), "start", "tick"))
-    x, y = places[-1]
-    parts.append(label(x + 11, y - 8, clip_name(curve.name, 20), "start", "point"))
     return join(*parts)
+
+
+def _write_settings(drawn: list[Curve], xs: Scale, ys: Scale, rules: list[Box], frame: Frame) -> Markup:
+    """Write each setting beside its mark, the name of a curve with its last one, where they cover nothing."""
+    wanted, taken = [], list(rules)
+    for curve in drawn:
+        places = [(xs(point.tokens), ys(point.quality.value)) for point in curve.points]
+        taken += cover_line(places)
+        for point, (x, y) in zip(curve.points, places):
+            limits = find_limits(point.quality)
+            if limits is not None:
+                taken.append((x - 3, ys(limits[1]), x + 3, ys(limits[0])))
+            name = f"{shorten_name(curve.name, frame.letters - 7)} " if point is curve.points[-1] else ""
+            wanted.append((x, y, f"{name}{shorten_name(point.setting, 10)}"))
+    spread = place_labels(wanted, frame.width, _BOTTOM, taken, LETTERING)
+    return join(*(write_name(place, text) for place, (_, _, text) in zip(spread, wanted)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from context_bench.plots.evidence import split_evidence
+from context_bench.plots.labels import shorten_name
 from context_bench.plots.needles import DEPTHS, Cell, list_lengths, subtract_baseline
-from context_bench.report.axes import clip_name, figure, label, svg, table
+from context_bench.report.axes import figure, label, svg, table
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import percent, score
@@ -62,7 +63,7 @@ def _draw_grid(
     minus: bool = False,
 ) -> Markup:
     width, height = max(250, _LEFT + len(lengths) * _SIDE + 8), _TOP + len(DEPTHS) * _HIGH + 24
-    children: list[Child] = [label(8, 16, clip_name(title, int(width / 8)), "start", "group")]
+    children: list[Child] = [label(8, 16, shorten_name(title, int(width / 8)), "start", "group")]
     for row, depth in enumerate(DEPTHS):
         children.append(label(_LEFT - 8, _TOP + row * _HIGH + 19, depth, "end", "tick"))
     for column, length in enumerate(lengths):
@@ -114,7 +115,9 @@ def plot_evidence(facts: RunFacts) -> Child:
         tables.append(table(["evidence", "right", "wrong"], lines, f"{name} ({rows:,.0f} rows)", "square"))
     if not tables:
         why = (
-            "the examples do not name the passages that an answer needs"
+            "of a memory, the ids that it retrieved are held against those of the evidence; see Memory"
+            if facts.is_memory
+            else "the examples do not name the passages that an answer needs"
             if facts.has_evidence is False
             else "no row tells both whether the evidence reached the model and whether the answer was right "
             "(a tap or a reader, and data with evidence, are needed)"

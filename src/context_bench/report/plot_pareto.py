@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from context_bench.plots.quality_cost import QualityCost, read_quality_cost
-from context_bench.report.axes import Scale, clip_name, draw_mark, figure, label, line, svg, table, x_axis
-from context_bench.report.elements import Child, Markup, element
+from context_bench.plots.labels import Box, Place, label_systems, place_labels
+from context_bench.plots.pareto import title_pareto
+from context_bench.plots.quality_cost import QualityCost, find_limits, read_quality_cost
+from context_bench.report.axes import (
+    LETTERING,
+    Frame,
+    Scale,
+    draw_mark,
+    figure,
+    label,
+    line,
+    svg,
+    table,
+    write_name,
+    x_axis,
+)
+from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import dollars, score, tokens
 
 __all__ = ["plot_pareto"]
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 396, 40, 160, 34, 346
-
+_HEIGHT, _LEFT, _TOP, _BOTTOM = 402, 40, 34, 346
 
 _SHOW: dict[str, Callable[[float], str]] = {"usd": dollars, "tokens": tokens}
 
@@ -26,15 +39,17 @@ def plot_pareto(facts: RunFacts) -> Child:
         return element("p", {"class": "missing"}, "Not measured: no system has both a score and a cost.")
     cost, key, points, front, controls = data.cost, data.key, data.points, data.front, data.controls
     show = _SHOW[cost.unit]
-    picture = _draw(facts, data)
-    caption = (
-        "Up and to the left is better. The line joins the systems that no other beats on both: "
-        f"{', '.join(front) or 'none'}. Whiskers are 95% intervals."
-    )
+    names = {name: name for name in points}
+    caption = f"{title_pareto(data, names)}. Up and to the left is better. Whiskers are 95% intervals."
+    if data.trace_front(0, 0):
+        caption += " The dashed line is the front of systems that no other beats."
     if data.missing:
         caption += f" Not measured, so not drawn: {', '.join(data.missing)}."
     if controls:
         caption += f" Controls do not compete: {', '.join(sorted(controls))}."
+    ranked = {name for name, values in facts.result.summary.items() if values.get("pareto_rank") == 1}
+    if ranked - set(controls) and ranked - set(controls) != set(front):
+        caption += " The column Pareto of the table goes by what each pass costs, so that its first front is another."
     numbers = table(
         ["system", cost.title, key.replace("_", " "), "on the front"],
         [
@@ -43,65 +58,71 @@ def plot_pareto(facts: RunFacts) -> Child:
         ],
         "Quality and cost",
     )
-    return figure("quality against cost", picture, caption, numbers)
+    return figure("quality against cost", lambda frame: _draw(facts, data, frame), caption, numbers)
 
 
-def _draw(facts: RunFacts, data: QualityCost) -> Markup:
-    cost, key, points, front = data.cost, data.key, data.points, data.front
+def _draw(facts: RunFacts, data: QualityCost, frame: Frame) -> Markup:
+    cost, key, points = data.cost, data.key, data.points
     show = _SHOW[cost.unit]
-    costs = [x for x, _ in points.values()]
-    wide = data.is_wide
-    low, high = (min(costs) / 1.5, max(costs) * 1.5) if wide else (0.0, max(costs) * 1.08)
-    xs = Scale(low, high, _LEFT, _WIDTH - _RIGHT, log=wide)
-    intervals = {name: own.get(key) for name, own in facts.result.intervals.items()}
-    known = {name: each for name, each in intervals.items() if each is not None and each.known and name in points}
-    top = max([1.0, *(y for _, y in points.values())])
-    bottom = min([0.0, *(y for _, y in points.values())])
-    ys = Scale(bottom, top, _BOTTOM, _TOP)
-    grid = [
-        Markup(
-            line(_LEFT, ys(tick), _WIDTH - _RIGHT, ys(tick), "grid")
-            + label(_LEFT - 8, ys(tick) + 4, f"{tick:g}", "end", "tick")
-        )
-        for tick in ys.ticks(5)
-    ]
-    steps = []
-    for before, after in pairwise(front):
-        (x1, y1), (x2, y2) = points[before], points[after]
-        steps.append(f"M{xs(x1)} {ys(y1)}H{xs(x2)}V{ys(y2)}")
-    whiskers = [
-        line(xs(points[name][0]), ys(each.low), xs(points[name][0]), ys(each.high), "whisker")
-        for name, each in known.items()
-    ]
-    marks, names = [], []
-    places = _spread({name: (xs(x), ys(y)) for name, (x, y) in points.items()})
+    xs, ys = _make_scales(data, frame)
+    limits = {name: find_limits(facts.result.intervals.get(name, {}).get(key)) for name in points}
+    corners = [(xs(x), ys(y)) for x, y in data.trace_front(ys.low, xs.high)]
+    whiskers = {name: (xs(points[name][0]), ys(each[1]), ys(each[0])) for name, each in limits.items() if each}
+    marks = []
     for number, name in enumerate(facts.result.summary):
         if name not in points:
             continue
         x, y = points[name]
-        within = f", 95% interval [{score(known[name].low)}, {score(known[name].high)}]" if name in known else ""
+        own = limits[name]
+        within = f", 95% interval [{score(own[0])}, {score(own[1])}]" if own else ""
         tip = f"{name}: {key.replace('_', ' ')} {score(y)}{within}; {cost.title}: {show(x)}"
         marks.append(draw_mark(xs(x), ys(y), number, tip))
-        names.append(label(xs(x) + 11, places[name] + 4, clip_name(name, 24), "start", "point"))
+    path = "M" + "L".join(f"{x} {y}" for x, y in corners)
     return svg(
-        _WIDTH,
+        frame.width,
         _HEIGHT,
         f"Quality against {cost.title}; the numbers are in the table beneath.",
-        *grid,
-        x_axis(xs, _BOTTOM, _TOP, show, cost.title),
+        *(_draw_tick(tick, ys, frame) for tick in ys.ticks(5)),
+        x_axis(xs, _BOTTOM, _TOP, "${:g}".format if cost.unit == "usd" else tokens, cost.title),
         label(8, 14, key.replace("_", " "), "start", "name"),
-        element("path", {"d": "".join(steps), "class": "front"}) if steps else None,
-        *whiskers,
+        element("path", {"d": path, "class": "front"}) if corners else None,
+        _write_names({name: (xs(x), ys(y)) for name, (x, y) in points.items()}, corners, [*whiskers.values()], frame),
+        *(line(x, top, x, bottom, "whisker") for x, top, bottom in whiskers.values()),
         *marks,
-        *names,
     )
 
 
-def _spread(places: dict[str, tuple[float, float]], gap: float = 15, near: float = 170) -> dict[str, float]:
-    """Move the names of neighbours apart, so that none covers another."""
-    moved: dict[str, float] = {}
-    for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):
-        taken = [moved[other] for other in moved if abs(places[other][0] - x) < near]
-        at = max([y, *(each + gap for each in taken if each + gap > y)])
-        moved[name] = at if at <= _BOTTOM - 2 else min([_BOTTOM - 2.0, *(each - gap for each in taken)])
-    return moved
+def _make_scales(data: QualityCost, frame: Frame) -> tuple[Scale, Scale]:
+    costs = [x for x, _ in data.points.values()]
+    qualities = [y for _, y in data.points.values()]
+    low, high = (min(costs) / 1.5, max(costs) * 1.5) if data.is_wide else (0.0, max(costs) * 1.08)
+    xs = Scale(low, high, _LEFT, frame.points, log=data.is_wide)
+    return xs, Scale(min([0.0, *qualities]), max([1.0, *qualities]), _BOTTOM, _TOP)
+
+
+def _draw_tick(tick: float, ys: Scale, frame: Frame) -> Markup:
+    return join(
+        line(_LEFT, ys(tick), frame.points, ys(tick), "grid"),
+        label(_LEFT - 8, ys(tick) + 4, f"{tick:g}", "end", "tick"),
+    )
+
+
+def _write_names(
+    points: dict[str, tuple[float, float]],
+    corners: list[tuple[float, float]],
+    whiskers: list[tuple[float, float, float]],
+    frame: Frame,
+) -> Markup:
+    """Write each name beside its point, where it covers neither other points nor whiskers nor the front."""
+    top = 20.0
+    taken: list[Box] = [(x - 4 - _LEFT, high - top, x + 4 - _LEFT, low - top) for x, high, low in whiskers]
+    for (x1, y1), (x2, y2) in pairwise(corners):
+        left, right = sorted((x1 - _LEFT, x2 - _LEFT))
+        high, low = sorted((y1 - top, y2 - top))
+        taken.append((left - 2, high - 2, right + 2, low + 2))
+    names = label_systems(points, frame.letters)
+    wanted = [(x - _LEFT, y - top, names[name]) for name, (x, y) in points.items()]
+    places = place_labels(wanted, frame.width - _LEFT, _BOTTOM - top, taken, LETTERING)
+    return join(
+        *(write_name(Place(x + _LEFT, y + top, align), names[name]) for name, (x, y, align) in zip(points, places))
+    )

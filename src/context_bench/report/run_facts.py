@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from context_bench.curves import Curve, find_sweeps
 from context_bench.plots.needles import Cells, NeedleGrid
 from context_bench.report.row_values import Source, name_error_kind
 from context_bench.results import EvalResult, EvalRow
+
+if TYPE_CHECKING:
+    from context_bench.reporters.memory_tables import HistoryLengths
 
 __all__ = ["Failure", "RunFacts"]
 
@@ -45,6 +49,7 @@ class RunFacts:
         has_evidence: Whether any example names the passages that an answer needs; None where examples are not known.
         state: A sentence on a run that has not ended; empty for one that has.
         unread: A sentence on rows that are still being read; empty where all were.
+        lengths: Times of questions to memory systems by the length of the history; None before the first.
         sweep_rows: What curves are drawn from, kept of runs that have any; None where there are too many.
     """
 
@@ -59,6 +64,7 @@ class RunFacts:
     has_evidence: bool | None = None
     state: str = ""
     unread: str = ""
+    lengths: HistoryLengths | None = None
     sweep_rows: list[EvalRow] | None = field(default_factory=list)
     _sweeps: bool = False
 
@@ -66,6 +72,11 @@ class RunFacts:
     def has_sweep(self) -> bool:
         """Whether a system was run with several settings of a knob."""
         return bool(find_sweeps(self.result.summary))
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is a run of memory systems."""
+        return "memory" in self.result.config
 
     def draw_curves(self) -> list[Curve]:
         """Draw the curves of the run, from the rows that were added."""
@@ -121,6 +132,11 @@ class RunFacts:
         for evaluator, reason in row.unscored.items():
             _count(self.unscored, f"{evaluator}: {reason}"[:200], reason, row)
         self._needles.add(row, source.example)
+        if self.is_memory:
+            from context_bench.reporters.memory_tables import HistoryLengths
+
+            self.lengths = self.lengths or HistoryLengths()
+            self.lengths.add(row)
 
     def _keep_for_curve(self, row: EvalRow) -> None:
         if self.sweep_rows is None or len(self.sweep_rows) >= _MOST_SWEPT:

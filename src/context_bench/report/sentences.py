@@ -8,6 +8,7 @@ from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.conclusion import conclude, list_names
 from context_bench.reporters.layout import score
+from context_bench.reporters.number_cells import write_limits
 
 __all__ = ["answer_sentence", "ask_sentence"]
 
@@ -57,5 +58,5 @@ def _write_score(facts: RunFacts, name: str, key: str) -> str:
     interval = facts.result.intervals.get(name, {}).get(key)
     value = facts.result.summary.get(name, {}).get(key, math.nan)
     if interval is not None and interval.known and not interval.mark:
-        return f"{score(value)} [{score(interval.low)}, {score(interval.high)}]"
+        return f"{score(value)} {write_limits(interval, score)}"
     return score(value) if math.isfinite(value) else "not measured"

@@ -10,7 +10,7 @@ from context_bench.report.curve_section import describe_curves
 from context_bench.report.elements import Markup, element, join
 from context_bench.report.example_pack import ExamplePack
 from context_bench.report.examples_section import examples_section, one_example
-from context_bench.report.headline import compare_headlines, headline_table, list_notes
+from context_bench.report.headline import compare_headlines, describe_memory, headline_table, note_headline
 from context_bench.report.method import describe_method, error_table
 from context_bench.report.page_head import banner, page_head, page_script, write_policy
 from context_bench.report.plot_grids import plot_evidence, plot_needles
@@ -84,7 +84,9 @@ def page_body(
         about: What the page's script has to know, as attributes.
     """
     many = len(runs) > 1
-    links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)} if many else _CONTENTS
+    links = {f"#r{number}-run": facts.name for number, facts in enumerate(runs, 1)} if many else dict(_CONTENTS)
+    if not runs[0].is_memory:
+        links.pop("#memory", None)
     return join(
         element("a", {"href": "#main", "class": "skip"}, "Skip to the report"),
         banner({**({"#side": "Side by side"} if many else {}), **links, "#examples": "Examples"}, home),
@@ -113,6 +115,7 @@ def _put_side_by_side(runs: Sequence[RunFacts]) -> Markup:
 
 _CONTENTS = {
     "#headline": "Headline",
+    "#memory": "Memory",
     "#pareto": "Cost",
     "#datasets": "Datasets",
     "#curve": "Curve",
@@ -134,7 +137,8 @@ def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
         else element("p", {"class": "missing"}, "Overhead of a proxy: not measured (a tap is needed).")
     )
     parts = {
-        "headline": (headline_table(facts), list_notes(facts)),
+        "headline": (headline_table(facts), note_headline(facts)),
+        **({"memory": (describe_memory(facts),)} if facts.is_memory else {}),
         "pareto": (plot_pareto(facts),),
         "datasets": (plot_datasets(facts),),
         "curve": (describe_curves(facts),),
@@ -163,6 +167,7 @@ _FROM_ROWS = ("curve", "needles", "times", "errors")
 
 _TITLES = {
     "headline": "Headline numbers",
+    "memory": "Memory: found, probed, paid for",
     "pareto": "Quality against cost",
     "datasets": "Quality by dataset",
     "curve": "Curve of a sweep",

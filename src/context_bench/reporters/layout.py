@@ -60,7 +60,9 @@ def seconds(value: float) -> str:
     """Write a time in the unit that suits it."""
     if value >= 1:
         return f"{value:.2f} s"
-    return f"{value * 1e3:.1f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
+    if value >= 1e-3:
+        return f"{value * 1e3:.1f} ms"
+    return f"{value * 1e6:.0f} µs" if value >= 1e-6 or value <= 0 else f"{value * 1e6:.1g} µs"
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:

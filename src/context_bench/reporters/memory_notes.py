@@ -1,31 +1,28 @@
-"""What is said below the tables of a run of memory systems: who leads, what to beware of, how it was compared."""
+"""Sentences beside the tables of a run of memory systems: who leads, what to beware of, how it was compared."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from context_bench.errors import printable
 from context_bench.memory.findings import list_findings
 from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, find_repayments
-from context_bench.reporters.fitting import wrap
 from context_bench.reporters.layout import score
 from context_bench.reporters.memory_tables import describe_memory, is_read_by_script
 from context_bench.results import EvalResult
 
-__all__ = ["list_rankings", "memory_notes", "memory_outcome"]
+__all__ = ["list_memory_notes", "list_outcomes", "list_rankings"]
 
 _QUALITY = ("type:", "abstention")
 _OWN_TABLES = (*_QUALITY, "ingest_", "query_")
 """How the numbers begin that stand in tables of memory alone."""
 
 
-def memory_outcome(result: EvalResult, width: int | None) -> str:
+def list_outcomes(result: EvalResult) -> list[str]:
     """Say who leads, and what was found out about each: what a reader must not miss comes before all tables."""
-    return _write([*list_rankings(result), *list_findings(result)], width)
+    return [*list_rankings(result), *list_findings(result)]
 
 
-def memory_notes(result: EvalResult, width: int | None) -> str:
+def list_memory_notes(result: EvalResult) -> list[str]:
     """Say how the memory systems were compared, and what was not measured."""
     about, lines = result.config["memory"], []
     if is_read_by_script(result):
@@ -45,11 +42,7 @@ def memory_notes(result: EvalResult, width: int | None) -> str:
         lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
     lines += _explain_repayment(result)
     lines += _explain_unmeasured(result)
-    return _write(lines, width)
-
-
-def _write(lines: Sequence[str], width: int | None) -> str:
-    return "\n".join(wrap(printable(line), width) for line in lines)
+    return lines
 
 
 def list_rankings(result: EvalResult) -> list[str]:

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from context_bench.memory.repayment import Repayment, find_repayments, price_right_answer
 from context_bench.reporters.fitting import fit_columns, fit_grid
 from context_bench.reporters.layout import dollars, markdown_width, percent, score, seconds, tokens
 from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell
-from context_bench.results import EvalResult
+from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["describe_memory", "is_read_by_script", "leading_tables", "list_own_answers", "memory_tables"]
+__all__ = ["Grid", "HistoryLengths", "describe_memory", "is_read_by_script", "list_leading_grids", "list_memory_grids"]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
+
+Cells = dict[tuple[str, int], "array[float]"]
+"""Numbers by system, and by which of the lengths of history they belong to."""
+
+
+class Grid(NamedTuple):
+    """A table as texts: its lines, titles first.
+
+    Where not all fit, the columns that are named give way in this order; without names it is continued below. One that
+    may turn has a column for each system then.
+    """
+
+    lines: list[list[str]]
+    gives_way: list[str] | None = None
+    may_turn: bool = False
+
+    def fit(self, width: int | None) -> str:
+        """Lay it out for a terminal."""
+        if self.gives_way is not None:
+            return fit_columns(self.lines, width, self.gives_way)
+        turned = self.may_turn and width is not None and markdown_width(self.lines) > width
+        return fit_grid([list(column) for column in zip(*self.lines)] if turned else self.lines, width)
 
 
 def _write_bytes(value: float) -> str:
@@ -75,47 +98,42 @@ def is_read_by_script(result: EvalResult) -> bool:
     return read and (result.config.get("memory") or {}).get("read_by_script") is True
 
 
-def list_own_answers(result: EvalResult) -> list[str]:
-    """List the systems whose answers are their own, which have a table apart."""
-    return [name for name in result.summary if describe_memory(result, name).get("answers") == "own"]
+def list_leading_grids(result: EvalResult) -> list[Grid]:
+    """List what comes before the scores where a script reads: they say less than what was retrieved."""
+    return _list_found(result) if is_read_by_script(result) else []
 
 
-def leading_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out what comes before the scores where a script reads: they say less than what was retrieved."""
-    return _found_tables(result, width) if is_read_by_script(result) else []
-
-
-def memory_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out the tables that only memory systems have, after the scores."""
+def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]:
+    """List the tables that only memory systems have, after the scores."""
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
-    tables = [
-        _lay_out(result, "score by type", by_type, result.summary, width),
-        *(_lay_out(result, title, columns, result.summary, width) for title, columns in _OFFICIAL.items()),
-        *([] if is_read_by_script(result) else _found_tables(result, width)),
-        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary, width),
-        _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), width, _name_system),
-        _cost_table(result, width),
-        _repayment_table(result, width),
-        _lengths_table(result, width),
+    grids = [
+        _lay_out(result, "score by type", by_type, result.summary),
+        *(_lay_out(result, title, columns, result.summary) for title, columns in _OFFICIAL.items()),
+        *([] if is_read_by_script(result) else _list_found(result)),
+        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary),
+        _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), _name_system),
+        _lay_out_costs(result),
+        _lay_out_repayments(result),
+        _lay_out_lengths(result, lengths),
     ]
-    return [table for table in tables if table]
+    return [grid for grid in grids if grid]
 
 
-def _found_tables(result: EvalResult, width: int | None) -> list[str]:
-    """Lay out what was retrieved, and the probes of it."""
+def _list_found(result: EvalResult) -> list[Grid]:
+    """List what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     if not is_read_by_script(result) and _list_keys(result, "abstention"):
         probes.append(("abstention", "abstention", percent))
-    tables = [_retrieval_table(result, width), _lay_out(result, "probes passed", probes, result.summary, width)]
-    return [table for table in tables if table]
+    grids = [_lay_out_retrieval(result), _lay_out(result, "probes passed", probes, result.summary)]
+    return [grid for grid in grids if grid]
 
 
-def _retrieval_table(result: EvalResult, width: int | None) -> str:
+def _lay_out_retrieval(result: EvalResult) -> Grid | None:
     """Lay out recall with its interval, and the best of those that compete."""
     shown = [column for column in _RETRIEVAL if _list_keys(result, column[1])]
     names = [name for name, values in result.summary.items() if any(key in values for _, key, _ in shown)]
     if not names:
-        return ""
+        return None
     best = {key: find_best(result, key, show, names) for _, key, show in shown}
     lines = [["retrieved", *(title for title, _, _ in shown)]]
     for name in names:
@@ -124,7 +142,7 @@ def _retrieval_table(result: EvalResult, width: int | None) -> str:
             for _, key, show in shown
         )
         lines.append([name, *cells])
-    return fit_columns(lines, width, [title for title, _, _ in reversed(shown)])
+    return Grid(lines, [title for title, _, _ in reversed(shown)])
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
@@ -145,9 +163,8 @@ def _lay_out(
     title: str,
     columns: Sequence[Column],
     names: Iterable[str],
-    width: int | None,
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
-) -> str:
+) -> Grid | None:
     """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
@@ -156,7 +173,7 @@ def _lay_out(
         for name, each in values.items()
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
     ]
-    return fit_grid([[title, *(name for name, _, _ in shown)], *lines], width) if lines else ""
+    return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 
 
 def _write(value: float | None, show: Callable[[float], str]) -> str:
@@ -177,7 +194,7 @@ def _name_system(result: EvalResult, name: str) -> str:
     return str(describe_memory(result, name).get("system") or name)
 
 
-def _cost_table(result: EvalResult, width: int | None) -> str:
+def _lay_out_costs(result: EvalResult) -> Grid | None:
     """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
     names = _choose_one_each(result)
     shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
@@ -186,17 +203,13 @@ def _cost_table(result: EvalResult, width: int | None) -> str:
         about, values = describe_memory(result, name), result.summary[name]
         how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
         lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
-    if not shown:
-        return ""
-    if width is not None and markdown_width(lines) > width:  # one column for each system reads best
-        return fit_grid([list(column) for column in zip(*lines)], width)
-    return fit_grid(lines, width)
+    return Grid(lines, may_turn=True) if shown else None
 
 
-def _repayment_table(result: EvalResult, width: int | None) -> str:
+def _lay_out_repayments(result: EvalResult) -> Grid | None:
     found = find_repayments(result)
     if not found or result.comparison is None:
-        return ""
+        return None
     baseline = result.comparison.baseline
     prices = {name: price_right_answer(result, name) for name in (baseline, *found)}
     spent = not all(map(math.isnan, prices.values()))
@@ -205,7 +218,7 @@ def _repayment_table(result: EvalResult, width: int | None) -> str:
         lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
     for name, each in found.items():
         lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
-    return fit_columns(lines, width, ["$ / right answer"])
+    return Grid(lines, ["$ / right answer"])
 
 
 def _write_price(value: float) -> str:
@@ -220,32 +233,41 @@ def _write_repayment(each: Repayment) -> list[str]:
     return ["never" if math.isinf(value) else f"{math.ceil(value):,}" for value in (each.warm, each.cold)]
 
 
-def _lengths_table(result: EvalResult, width: int | None) -> str:
+class HistoryLengths:
+    """Gathers how long questions took, and what was kept on disk, by system and length of the history."""
+
+    def __init__(self, rows: Iterable[EvalRow] = ()) -> None:
+        self.times: Cells = {}
+        self.sizes: Cells = {}
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: EvalRow) -> None:
+        """Add a row, if it is one of a memory system."""
+        facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
+        if row.error is not None or not isinstance(facts, dict) or not isinstance(length, int):
+            return
+        place = row.system, sum(length > each for each in _LENGTHS)
+        self.times.setdefault(place, array("d")).append(float(facts["query"]["seconds"]))
+        if (facts.get("ingest") or {}).get("disk_bytes") is not None:
+            self.sizes.setdefault(place, array("d")).append(float(facts["ingest"]["disk_bytes"]))
+
+
+def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None:
     """Lay out the time of a question, and what is kept on disk, against the length of the history."""
     names = _choose_one_each(result)
-    times: dict[tuple[str, int], list[float]] = {}
-    sizes: dict[tuple[str, int], list[float]] = {}
-    for row in result.rows:
-        facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
-        if row.system in names and row.error is None and isinstance(facts, dict) and isinstance(length, int):
-            place = row.system, sum(length > each for each in _LENGTHS)
-            times.setdefault(place, []).append(float(facts["query"]["seconds"]))
-            if (facts.get("ingest") or {}).get("disk_bytes") is not None:
-                sizes.setdefault(place, []).append(float(facts["ingest"]["disk_bytes"]))
-    places = sorted({place for _, place in times})
+    places = sorted({place for name, place in lengths.times if name in names})
     if len(places) < 2:
-        return ""
+        return None
     titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
     lines = [["time / question, by tokens of history", *titles]]
     for name in names:
-        lines.append([_name_system(result, name), *_write_medians(name, places, times, seconds)])
-        if any((name, place) in sizes for place in places):
-            kept = _write_medians(name, places, sizes, _write_bytes)
+        lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
+        if any((name, place) in lengths.sizes for place in places):
+            kept = _write_medians(name, places, lengths.sizes, _write_bytes)
             lines.append([f"{_name_system(result, name)}, on disk", *kept])
-    return fit_grid(lines, width)
+    return Grid(lines)
 
 
-def _write_medians(
-    name: str, places: Sequence[int], known: dict[tuple[str, int], list[float]], show: Callable[[float], str]
-) -> list[str]:
+def _write_medians(name: str, places: Sequence[int], known: Cells, show: Callable[[float], str]) -> list[str]:
     return [show(median(known[name, place])) if (name, place) in known else "–" for place in places]

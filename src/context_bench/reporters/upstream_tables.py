@@ -8,7 +8,7 @@ from context_bench.reporters.fitting import fit_grid
 from context_bench.reporters.layout import percent, tokens
 from context_bench.results import EvalResult
 
-__all__ = ["evidence", "meters", "upstream_notes"]
+__all__ = ["evidence", "list_meters", "meters", "upstream_notes"]
 
 Values = dict[str, float]
 Column = tuple[str, str | Callable[[Values], float | None], Callable[[float], str]]
@@ -69,27 +69,33 @@ _LOCAL = "smoke test: the model `local` is a small one on this machine; its scor
 
 def meters(result: EvalResult, width: int | None = None) -> str:
     """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
+    return "\n\n".join(fit_grid(lines, width) for lines in list_meters(result))
+
+
+def list_meters(result: EvalResult) -> list[list[list[str]]]:
+    """List the tables of tokens and of the prompt cache as texts, titles first, where there is anything in them."""
     tables = (("tokens", _METERS), ("prompt cache", _PREFIX))
-    return "\n\n".join(filter(None, [_table(result, title, columns, width) for title, columns in tables]))
+    return [lines for title, columns in tables if (lines := _list_lines(result, title, columns))]
 
 
 def evidence(result: EvalResult, width: int | None = None) -> str:
     """Whether what the answer needs reached the model, against whether the answer was right."""
-    return _table(result, "evidence", _EVIDENCE, width)
+    lines = _list_lines(result, "evidence", _EVIDENCE)
+    return fit_grid(lines, width) if lines else ""
 
 
-def _table(result: EvalResult, title: str, columns: Sequence[Column], width: int | None) -> str:
+def _list_lines(result: EvalResult, title: str, columns: Sequence[Column]) -> list[list[str]]:
     """The systems that have any of these numbers; nothing when none has the first."""
     first = columns[0]
     systems = {name: values for name, values in result.summary.items() if _read(first, values) is not None}
     shown = [column for column in columns if any(_read(column, values) is not None for values in systems.values())]
     if not systems:
-        return ""
+        return []
     lines = [[title, *(head for head, _, _ in shown)]]
     for name, values in systems.items():
         cells = [(column[2], _read(column, values)) for column in shown]
         lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
-    return fit_grid(lines, width)
+    return lines
 
 
 def _read(column: Column, values: Values) -> float | None:

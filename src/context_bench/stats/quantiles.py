@@ -15,7 +15,7 @@ from typing import Any
 from context_bench.stats.distributions import binomial_quantile
 from context_bench.stats.interval import TOO_FEW, Interval
 
-__all__ = ["Values", "find_ranks", "quantile_interval"]
+__all__ = ["Values", "find_ranks", "percentile", "quantile_interval"]
 
 LIMIT = 200_000
 """So many values are kept exactly: 1.6 MB."""
@@ -35,6 +35,13 @@ def _middle(bucket: int) -> float:
     if bucket == 0:
         return 0.0
     return math.copysign(math.exp((abs(bucket) - 200_000 + 0.5) * GROWTH), bucket)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Find the value below which `share` of the sorted values lie, by linear interpolation."""
+    position = share * (len(ordered) - 1)
+    below, above = math.floor(position), math.ceil(position)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 class Values:

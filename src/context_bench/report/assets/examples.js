@@ -3,7 +3,7 @@
   if (!find("list")) return;
   const PAGE = 50;
   let names = {}, about = {}, rows = [], found = 0, page = 0, sort = { by: null, down: false }, opened = null, turn = 0;
-  const seconds = (value) => value >= 1 ? `${value.toFixed(2)} s` : value >= 1e-3 ? `${(value * 1e3).toFixed(1)} ms` : `${(value * 1e6).toFixed(0)} µs`;
+  const seconds = (value) => value >= 1 ? `${value.toFixed(2)} s` : value >= 1e-3 ? `${(value * 1e3).toFixed(1)} ms` : value >= 1e-6 || value <= 0 ? `${(value * 1e6).toFixed(0)} µs` : `${+(value * 1e6).toPrecision(1)} µs`;
   const HEADS = [
     ["run", "run", true], ["id", "example", true], ["system", "system", true], ["dataset", "dataset", true],
     ["outcome", "outcome", true], ["score", "score"], ["evidence", "evidence", true], ["input", "tokens in"],
@@ -69,9 +69,9 @@
       line.tabIndex = 0;
       line.dataset.place = place;
       for (const [column, , text] of shown()) {
-        const cell = make("td", write(column, row), text ? "text" : "");
+        const cell = make("td", write(column, row), `c-${column}${text ? " text" : ""}`);
         if (column === "outcome") cell.classList.add(`o-${name("outcome", row)}`);
-        if (column === "question" || column === "id" || column === "system") cell.title = cell.textContent;
+        if (["question", "id", "system", "dataset", "run"].includes(column)) cell.title = cell.textContent;
         line.append(cell);
       }
       return line;

@@ -1,0 +1,125 @@
+"""Notes for readers of the table of systems: what the score is, what each mark means, how verdicts are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from context_bench.comparison import find_empty_score
+from context_bench.datasets.catalog import Card, card_for
+from context_bench.reporters.columns import choose_columns
+from context_bench.reporters.number_cells import BEST, find_best
+from context_bench.reporters.upstream_tables import upstream_notes
+from context_bench.reporters.verdict_table import explain_verdicts
+from context_bench.results import EvalResult
+
+__all__ = ["list_notes"]
+
+_MARK = "*"
+
+
+def list_notes(result: EvalResult) -> list[str]:
+    """List the notes of a run, a sentence or two each."""
+    notes = [_stop_note(result), _score_note(result), _macro_note(result), _f1_note(result)]
+    if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
+        notes.append("no gold answers: tokens and time only.")
+    if any("upstream_cost_of_pass" in values for values in result.summary.values()):
+        notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
+    notes += [_explain_repeats(result), *_explain_marks(result)]
+    notes.append(_explain_best(result))
+    notes += upstream_notes(result)
+    notes += explain_verdicts(result)
+    return [note for note in notes if note]
+
+
+def _explain_marks(result: EvalResult) -> list[str]:
+    """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
+    titles = {key: title for title, key, _ in choose_columns(result)}
+    titles.setdefault("cost_per_1k_usd", "dollars")  # where nothing is priced there is no column, and this says why
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for name, notes in result.notes.items():
+        for key, note in notes.items():
+            title = "score" if key.startswith("dataset:") else titles.get(key.partition("@")[0])
+            if title is not None:
+                keys, names = found.setdefault(note, ({}, {}))
+                keys[title] = names[name] = None
+    every = len(result.summary)
+    return [
+        f"{_MARK} {', '.join(keys)}{'' if len(names) == every else f' of {_some(list(names))}'}: {note}."
+        for note, (keys, names) in found.items()
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _is_unscored(result: EvalResult) -> bool:
+    return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
+
+
+def _stop_note(result: EvalResult) -> str:
+    """Say that the run did not come to its end, so that the numbers are those of a part."""
+    why = result.config.get("stopped")
+    return f"stopped early: {why}; the numbers are those of the rows that were done by then." if why else ""
+
+
+def _score_note(result: EvalResult) -> str:
+    field = result.config.get("score_field", "score")
+    if field != "score":
+        return f"score = {field}."
+    names = {}
+    for tag in result.config.get("datasets", {}):
+        card = card_for(tag)
+        primary = result.config.get("primary", {}).get(tag)
+        if primary is None and card is None:
+            continue  # nothing of it was scored
+        names[tag] = _name_score(primary, card)
+    if not names:
+        return ""
+    if len(set(names.values())) == 1:
+        return f"score = {next(iter(names.values()))}."
+    return "score = " + ", ".join(f"{primary} for {tag}" for tag, primary in names.items()) + "."
+
+
+def _macro_note(result: EvalResult) -> str:
+    """Say what the macro score averages, and that ranks do not go by it."""
+    if not any("macro_score" in values for values in result.summary.values()):
+        return ""
+    primaries = result.config.get("primary", {})
+    unlike = "" if len(set(primaries.values())) < 2 else ", whose scores are unlike"
+    ranked = any("pareto_rank" in values for values in result.summary.values())
+    return (
+        "macro score = mean over the datasets" + unlike + ("; Pareto goes by score, over all rows." if ranked else ".")
+    )
+
+
+def _explain_best(result: EvalResult) -> str:
+    """Say what the star means, where there is one."""
+    if not any(find_best(result, key, show) for _, key, show in choose_columns(result)):
+        return ""
+    aside = " that compete" if result.config.get("controls") else ""
+    decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
+    return f"{BEST} best value of its column among the systems{aside}{decided}."
+
+
+def _explain_repeats(result: EvalResult) -> str:
+    """Say what the numbers of repeats mean."""
+    if not any("pass_at_k" in values for values in result.summary.values()):
+        return ""
+    answers = result.config.get("repeats") or "k"
+    return (
+        f"pass@k: at least one of {answers} answers to an example passes; pass^k: all do; flips: of two answers one "
+        "passes; repeat variance: share of the spread of scores that lies between answers to one example."
+    )
+
+
+def _name_score(primary: str | None, card: Card | None) -> str:
+    if card and primary in (None, card.primary):
+        return card.primary + (" (stand-in)" if card.stand_in else "")
+    return str(primary)
+
+
+def _f1_note(result: EvalResult) -> str:
+    """Say that the score tells nothing of quality, where it does not and no comparison says so."""
+    empty = find_empty_score(result.config, result.summary)
+    return f"{empty}." if empty and result.comparison is None else ""
