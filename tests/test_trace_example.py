@@ -13,7 +13,7 @@ from trace_example import trace  # type: ignore[import-not-found]
 EXAMPLES = 20
 
 
-@pytest.mark.parametrize(("store", "most_modules", "most_switches"), [(False, 28, 66), (True, 34, 80)])
+@pytest.mark.parametrize(("store", "most_modules", "most_switches"), [(False, 28, 66), (True, 34, 84)])
 def test_one_example_passes_few_modules(store: bool, most_modules: int, most_switches: int) -> None:
     """A slow machine writes each example down by itself: the limits leave room for that."""
     seen = trace(EXAMPLES, store=store)
