@@ -23,6 +23,7 @@ TIMES = {"latency p50", "p95"}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place with the files that the README speaks of."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as for whoever starts Python there
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "my_compressor.py").write_text(fences("README.md", "python")[0])
     rows = [{"id": n, "context": f"The value of {n} is v{n}.", "question": "?", "answer": f"v{n}"} for n in range(3)]
