@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import socket
 import subprocess
@@ -35,6 +36,7 @@ async def app(_scope: Any, protocol: Any) -> None:
 @contextlib.contextmanager
 def serving(delay: float = 0.0, core: int | None = None) -> Iterator[str]:
     """The server on a free port of loopback, on a core of its own; its URL."""
+    _check_installed()
     port = free_port()
     command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--no-ws", "--log-level", "error", "--backpressure", "4096", "benchmarks.mock_server:app"]
@@ -70,3 +72,8 @@ def _wait(port: int) -> None:
             return
         time.sleep(0.05)
     raise RuntimeError("the mock server did not start")
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec("granian") is None:
+        sys.exit("the benchmarks need more packages: make .venv/bench.stamp installs them")

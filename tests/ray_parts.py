@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Deadly", "Halve", "SlowLength", "Spin", "Tail", "count_letters"]
+__all__ = ["Deadly", "DiesAtStart", "Halve", "Made", "SlowLength", "Spin", "Tail", "count_letters"]
 
 
 class Halve:
@@ -52,6 +52,37 @@ class Deadly:
                 file.write(f"{os.getpid()}\n")
             os._exit(1)
         return {"response": example["context"].upper()}
+
+
+class Made:
+    """Answers with its process, and leaves a line in a file when it is prepared."""
+
+    name = "made"
+    fingerprint = "made/1"
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    async def prepare(self) -> None:
+        with Path(self.file).open("a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()}\n")
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.02)
+        return {"response": str(os.getpid())}
+
+
+class DiesAtStart:
+    """Ends its process when it is prepared, as a model does that needs more memory than there is."""
+
+    name = "dies-at-start"
+    fingerprint = "dies-at-start/1"
+
+    async def prepare(self) -> None:
+        os._exit(1)
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return example
 
 
 class Spin:

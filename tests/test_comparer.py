@@ -262,3 +262,15 @@ def test_costs_that_are_not_known_of_both() -> None:
 def test_an_estimate_says_so() -> None:
     rows = [*_priced("a", [0.002] * 400), *_priced("b", [0.001] * 400, cost_is_estimate=True)]
     assert _must(_compare(rows)).savings["b"].note == "an estimate for 400 of 400 examples"
+
+
+def test_a_system_without_scores_on_a_dataset_is_compared_on_the_others_and_named() -> None:
+    rows = [
+        make_row(None if (name, tag) == ("b", "y") else 1.0, system=name, dataset=tag, example_id=place)
+        for name in "abc"
+        for tag in "xy"
+        for place in range(5)
+    ]
+    found = _must(_compare(rows, "a", "b", "c"))
+    assert [(each.name, each.n) for each in found.verdicts] == [("b", 5), ("c", 10)]
+    assert found.notes == ("b is compared without y, where it and the baseline do not both have a score",)

@@ -112,6 +112,16 @@ def _explain_no_claim(verdict: Verdict | None) -> str:
     return ""
 
 
+def _explain_left_out(paired: Mapping[str, PairedRuns], tags: Sequence[str]) -> list[str]:
+    """Say which systems are not compared on all datasets that others are."""
+    missing = {name: [tag for tag in tags if tag not in sums.datasets] for name, sums in paired.items()}
+    return [
+        f"{name} is compared without {', '.join(lost)}, where it and the baseline do not both have a score"
+        for name, lost in missing.items()
+        if lost
+    ]
+
+
 class Comparer:
     """Pairs rows with those of the baseline.
 
@@ -274,7 +284,7 @@ class Comparer:
             ]
             for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
                 by_dataset.setdefault(tag, []).append(verdict)
-        said = []
+        said = _explain_left_out(paired, tags)
         if metric in SCORE_NAMES:
             metric = "macro_score" if len(tags) > 1 else "mean_score"
         elif len(tags) > 1:

@@ -115,6 +115,9 @@ def test_an_unknown_number_is_one_sentence_after_the_report(folder: Path) -> Non
     assert done.returncode == 2
     assert done.stdout.startswith("| system")
     assert "'compression_ration' is not a number of this run: did you mean compression_ratio" in done.stderr
+    assert done.stderr.endswith("the run is recorded: with --resume nothing is asked again\n")
+    unkept = called(*FLAGS, "-n", "20", "--no-store", "--fail-if", "compression_ration < 0.3", cwd=folder)
+    assert (unkept.returncode, "--resume" in unkept.stderr) == (2, False)
 
 
 def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -470,6 +470,21 @@ def test_examples_that_failed_before_do_not_stop_a_run_that_goes_on(tmp_path: Pa
     assert [row.example_id for row in result.rows] == list(range(8))
 
 
+def test_the_more_a_system_has_answered_the_more_examples_may_fail_for_ever(tmp_path: Path) -> None:
+    broken = [10, 30, 50, 70]
+
+    def busy_for_some(request: Request) -> Reply:
+        return raw(b"<html>busy</html>") if number_of(request) in broken else right(request)
+
+    with Server(busy_for_some) as server:
+        proxy = OpenAIProxy(server.url, name="p", max_retries=0)
+        evaluate(proxy, numbered(*range(100)), cache_dir=tmp_path, max_workers=4)
+        result = evaluate(proxy, numbered(*range(120)), cache_dir=tmp_path, max_workers=4)
+    assert result.config["stopped_systems"] == {}
+    assert [row.example_id for row in result.rows if row.error] == broken
+    assert [row.example_id for row in result.rows] == list(range(120))
+
+
 def test_a_key_that_is_refused_stops_a_run_that_goes_on(tmp_path: Path) -> None:
     with Server(right) as server:
         evaluate(OpenAIProxy(server.url, name="p"), numbered(0), cache_dir=tmp_path)

@@ -234,3 +234,12 @@ def test_a_context_is_no_answer_to_a_question_that_needs_one() -> None:
     assert kept.unscored["multiple-choice-accuracy"] == "the system returned a context, not an answer"
     assert "score" not in kept.scores
     assert answered.scores["score"] == answered.scores["mc_accuracy"] == 1.0
+
+
+def test_no_system_of_a_user_s_can_take_itself_out_of_the_scores() -> None:
+    def dodge(example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "wrong", "unscorable": "it is too hard"}
+
+    result = evaluate(dodge, [{"id": "q", "context": "", "question": "?", "answer": "right"}], progress=False)
+    assert result.rows[0].scores["f1"] == 0.0
+    assert "it is too hard" not in result.rows[0].unscored.values()

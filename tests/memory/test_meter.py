@@ -180,6 +180,7 @@ def test_a_model_without_a_price_has_no_dollars() -> None:
     values = result.summary["writing[budget=500]"]
     assert values["ingest_usd"] != values["ingest_usd"]
     assert values["ingest_tokens"] > 0
+    assert result.notes["writing[budget=500]"]["ingest_usd"].endswith("no price for m; give one in a file of --prices")
 
 
 def test_a_system_that_needs_a_model_and_has_none_is_one_sentence() -> None:

@@ -87,6 +87,14 @@ def test_a_judge_stands_apart() -> None:
     assert "judge_cost_usd" not in not_asked.result()
 
 
+def test_embeddings_stand_apart() -> None:
+    used = {"embedding_usage": [{"model": "e", "prompt_tokens": 70}]}
+    both = tally(priced(0.01, embedding_cost_usd=0.002, **used), priced(0.01, **used))
+    values = both.result()
+    assert (values["cost_usd"], values["embedding_cost_usd"]) == (pytest.approx(0.02), pytest.approx(0.002))
+    assert both.notes()["embedding_cost_usd"] == "without 1 call for embeddings (e; 70 tokens) at no known price"
+
+
 def test_nothing_scored_is_not_that_nothing_passed() -> None:
     counted = tally(make_row(metadata={"cost_usd": 0.01}), priced_by=EXACT)
     assert set(counted.unmeasured()) == {"cost_of_pass_usd"}

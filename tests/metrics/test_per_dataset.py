@@ -37,3 +37,14 @@ def test_errors_count_as_zero_and_unscored_rows_are_left_out() -> None:
 
 def test_no_rows_have_no_datasets() -> None:
     assert PerDatasetBreakdown().compute([]) == {}
+
+
+def test_a_dataset_without_a_score_is_left_out_of_the_mean_of_means_and_named() -> None:
+    rows = [make_row(1.0, field="f1", dataset="a"), make_row(0.5, field="f1", dataset="b"), make_row(dataset="c")]
+    tally = PerDatasetBreakdown().start()
+    for row in rows[:2]:
+        tally.add(row)
+    assert tally.notes() == {}
+    tally.add(rows[2])
+    assert tally.result()["macro_score"] == 0.75
+    assert tally.notes() == {"macro_score": "over a, b alone: nothing of c was scored"}

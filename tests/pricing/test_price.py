@@ -184,3 +184,11 @@ def test_the_judge_stands_apart() -> None:
     assert "judge_cost_usd" not in cost({**USAGE, "llm-judge": {**judged, "model": "other"}})
     assert "judge_cost_usd" not in cost({**USAGE, "llm-judge": {"model": "judge"}})
     assert "judge_cost_usd" not in cost({**USAGE, "llm-judge": "5"})
+
+
+def test_embeddings_have_the_price_of_their_own_model() -> None:
+    used = [{"model": "judge", "prompt_tokens": 100}, {"model": "m", "prompt_tokens": 2_000}]
+    # 100 x 3, and 2,000 x 2 in the tier above 1,000
+    assert cost({"embedding_usage": used}) == {"embedding_cost_usd": pytest.approx(4_300e-6)}
+    for unknown in ({"model": "other", "prompt_tokens": 1}, {"model": "m", "prompt_tokens": None}):
+        assert cost({"embedding_usage": [*used, unknown]}) == {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from aiohttp import web
 
 from command import called
 from context_bench import OpenAIProxy, evaluate
@@ -20,8 +21,8 @@ from context_bench.tap.forward import Forward
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Tapped
 from numbered import number_of, numbered, write
-from servers import Reply, Request, Server, completion, free_port, message
-from toy_proxies import toy_proxy
+from servers import Reply, Request, Server, completion, free_port, message, reply
+from toy_proxies import Toy, read_chat, toy_proxy
 
 USAGE = {"prompt_tokens": 1_000, "completion_tokens": 200, "prompt_tokens_details": {"cached_tokens": 600}}
 COST = (400 * 2.5 + 600 * 1.25 + 200 * 10) / 1e6
@@ -155,12 +156,12 @@ def test_what_a_judge_costs_stands_apart() -> None:
 # The tap
 
 
-def run_tapped(kind: str, upstream: str, **settings: Any) -> EvalResult:
+def run_tapped(kind: str | Callable[[str], Toy], upstream: str, prices: Prices | None = None) -> EvalResult:
     """Run two examples through a toy proxy with a tap behind it."""
     port = free_port()
     with toy_proxy(kind, f"http://127.0.0.1:{port}") as url:
-        proxy = OpenAIProxy(url, model="gpt-4o", name="p", **settings)
-        return evaluate(Tapped(proxy, Forward(upstream), port=port), numbered(1, 2), progress=False)
+        proxy = OpenAIProxy(url, model="gpt-4o", name="p")
+        return evaluate(Tapped(proxy, Forward(upstream), port=port), numbered(1, 2), progress=False, prices=prices)
 
 
 def test_calls_that_a_proxy_makes_on_top_are_on_the_bill() -> None:
@@ -221,3 +222,37 @@ def test_a_script_that_answers_is_not_paid() -> None:
     assert result.summary["p"]["cost_usd"] > 0
     said = "what it would cost with gpt-4o: it was answered on this machine, for nothing"
     assert result.notes["p"]["cost_usd"].startswith(said)
+
+
+class Embeds(Toy):
+    """Has the question embedded before it passes the request on."""
+
+    async def exchange(self, request: web.Request, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        document = read_chat(request, body)
+        if document is not None:
+            asked = {"model": "embedder", "input": document["messages"][-1]["content"]}
+            async with self.session.post(f"{self.upstream}/v1/embeddings", json=asked, headers=headers) as found:
+                await found.read()
+        return await super().exchange(request, headers, body)
+
+
+def answer_or_embed(request: Request) -> Reply:
+    if request.path.endswith("/embeddings"):
+        return reply(body={"data": [{"embedding": [0.5]}], "usage": {"prompt_tokens": 5_000, "total_tokens": 5_000}})
+    return completion(f"c{number_of(request)}", usage=USAGE)
+
+
+def test_embeddings_stand_apart() -> None:
+    with Server(answer_or_embed) as server:
+        unpriced = run_tapped(Embeds, server.url)
+    assert [row.metadata["cost_usd"] for row in unpriced.rows] == [pytest.approx(COST)] * 2
+    assert math.isnan(unpriced.summary["p"]["embedding_cost_usd"])
+    said = "not priced: 2 calls for embeddings (embedder; 10,000 tokens); no other cost holds them"
+    assert unpriced.notes["p"]["embedding_cost_usd"] == said
+    assert f"* embedding $: {said}." in TableReporter().render(unpriced)
+    prices = Prices({"gpt-4o": Price(2.5, 10.0, 1.25), "embedder": Price(0.02, 0.0)})
+    with Server(answer_or_embed) as server:
+        priced = run_tapped(Embeds, server.url, prices=prices)
+    values = priced.summary["p"]
+    assert (values["cost_usd"], values["embedding_cost_usd"]) == (pytest.approx(2 * COST), pytest.approx(200e-6))
+    assert " embedding $ " in TableReporter().render(priced).splitlines()[0]

@@ -129,6 +129,16 @@ def test_a_run_of_memory_systems_has_the_tables_of_the_terminal(tmp_path: Path) 
     for note in (*list_outcomes(result), *list_memory_notes(result)):
         assert note in unescape(part)
     assert '<a href="#memory">' in page
+    budgeted = [row for row in read_blocks(page) if "retrieval_recall_at_10" in row["scores"]]
+    full = next(row for row in budgeted if row["scores"]["retrieval_recall"] == 1.0 and len(row["context"]) == 3)
+    (evidence, named), (retrieved, items), (reader, got) = full["context"]
+    assert evidence == "evidence"
+    assert named[0][1].startswith("turn ")
+    assert named[0][1].strip().endswith(": retrieved")
+    assert retrieved.startswith("retrieved, ")
+    assert any(marked for _, _, marked in items)
+    assert reader == "what the reader got"
+    assert {kind for kind, *_ in (*items, *got)} <= {"k", "f"}, "nothing of it is an addition"
 
 
 def test_needles_are_averaged_by_length_and_depth(page: str) -> None:

@@ -280,3 +280,16 @@ def test_only_what_a_model_reads_counts() -> None:
     counting = call(body(TEN), path="/v1/messages/count_tokens")
     numbers = measured([exchange(body(TEN), counting, call(body(TEN)))], words)
     assert (numbers["upstream_calls"], numbers["upstream_tokens"], numbers["untouched"]) == (1, 10, True)
+
+
+def test_embeddings_are_told_by_model_and_count_as_no_call_to_one() -> None:
+    asked = json.dumps({"model": "embedder", "input": TEN})
+    known = call(asked, path="/v1/embeddings", reply='{"data": [], "usage": {"prompt_tokens": 12, "total_tokens": 12}}')
+    silent, refused = call(asked, path="/v1/embeddings", reply="{}"), call(asked, path="/v1/embeddings", status=500)
+    numbers = measured([exchange(body(TEN), known, silent, refused, call(body(TEN)))], words)
+    told = [{"model": "embedder", "prompt_tokens": 12}, {"model": "embedder", "prompt_tokens": None}]
+    assert (numbers["embedding_usage"], numbers["upstream_calls"], numbers["upstream_tokens"]) == (told, 1, 10)
+    failed = measured([exchange(body(TEN), known, failed=True)], words)
+    assert failed["embedding_usage"] == told[:1]
+    assert "embedding_usage" not in measured([exchange(body(TEN), call(body(TEN)))], words)
+    assert "embedding_usage" not in measured([exchange(body(TEN), known, call(body(TEN)), unmatched=1)], words)

@@ -190,9 +190,14 @@ def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
 
     outcomes = []
     if gate.conditions:
+        from context_bench.errors import UsageError
         from context_bench.gates import list_candidates
 
-        outcomes = gate.judge(list_candidates(result))
+        try:
+            outcomes = gate.judge(list_candidates(result))
+        except UsageError as error:
+            again = "; the run is recorded: with --resume nothing is asked again" if result.config.get("run") else ""
+            raise UsageError(f"{error}{again}") from None
     return gate.write(outcomes, build_reporter("table", None).render(result) if gate.wants_report else "")
 
 

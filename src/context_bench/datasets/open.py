@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -241,11 +240,13 @@ def _open_tagged(tag: str, part: Any) -> Source:
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file; a directory, or a file of another kind, that is there is meant too, and told so."""
+    """Whether a file is meant: by its ending, or because it or a directory is there, and no dataset has that name.
+
+    A file of a kind that is not read is meant too, and will be told so; one of Python holds a dataset of the user's.
+    """
     suffix = Path(text).suffix.lower()
-    if suffix in SUFFIXES or (suffix not in ("", ".py") and os.path.isfile(text)):
-        return True
-    return os.path.isdir(text) and ("dataset", text) not in registry
+    there = suffix != ".py" and bool(text) and Path(text).exists()
+    return suffix in SUFFIXES or (there and ("dataset", text) not in registry)
 
 
 def _open_refs(text: str, refs: list[Ref], choices: Choices) -> Source:

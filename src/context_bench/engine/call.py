@@ -40,6 +40,8 @@ _OURS = frozenset(
         "cost_is_estimate",
         "judge_cost_usd",
         "billed_usage",
+        "embedding_usage",
+        "embedding_cost_usd",
         "turn_usage",
         "card_threshold",
         "group",

@@ -11,7 +11,7 @@ from context_bench.store.keys import Keys
 from context_bench.types import Example, System
 from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["Item", "Job"]
+__all__ = ["Item", "Job", "count_characters"]
 
 
 class Item:
@@ -37,7 +37,7 @@ class Item:
         self.tag = str(example.get("dataset") or "") if tag is None else tag
         self.tokens: int | None = None
         self.counting: Future[None] | None = None
-        self.is_long = _measure(self.example) >= LONG_TEXT
+        self.is_long = count_characters(self.example) >= LONG_TEXT
         self.kept: int | None = None
         self.digests: tuple[bytes, bytes] | None = None
         self.wiring: Wiring | None = None
@@ -54,7 +54,7 @@ class Job:
     keys: Keys | None = None
 
 
-def _measure(example: Example) -> int:
+def count_characters(example: Example) -> int:
     """Count the characters of the context and of a conversation, which are all that may be long."""
     size, context, turns = 0, example.get("context"), example.get("turns")
     if isinstance(context, str):

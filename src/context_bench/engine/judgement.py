@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from context_bench.results import Scores
 from context_bench.traits import scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["OURS_TO_SAY", "Judgement", "Memory", "ask_at_once", "ask_slowly", "cannot_judge"]
+__all__ = ["OURS_TO_SAY", "Judgement", "Memory", "ask_at_once", "ask_slowly", "lacks_answer", "refuse_all"]
 
 OURS_TO_SAY = ("tapped", "unscorable")
 """Fields of an answer that no system of a user's can set: what a tap saw, and why nothing is to be judged."""
@@ -59,14 +59,18 @@ def ask_at_once(judgement: Judgement, evaluator: Evaluator, example: Example, pr
         _add(judgement, evaluator, scores)
 
 
-def cannot_judge(judgement: Judgement, evaluator: Evaluator, processed: Example, *, needs_answer: bool) -> bool:
-    """Whether there is nothing to judge: a context for an evaluator of answers, or an answer that says why."""
-    reason = processed.get("unscorable")
-    if reason is None and needs_answer and _is_context(processed):
-        reason = "the system returned a context, not an answer"
-    if reason is None:
+def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement:
+    """Judge nothing of an answer that says why there is nothing to judge."""
+    judgement = Judgement()
+    judgement.unscored = {each.name: str(processed["unscorable"]) for each in evaluators}
+    return judgement
+
+
+def lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
+    """Whether an evaluator of answers is shown a context, which it then does not judge."""
+    if not _is_context(processed):
         return False
-    judgement.unscored[evaluator.name] = str(reason)
+    judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
     return True
 
 

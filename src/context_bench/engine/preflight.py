@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from context_bench.engine.call import Outcome, is_endpoint
@@ -18,8 +19,9 @@ from context_bench.types import System
 
 __all__ = ["Preflight", "describe_stop"]
 
-_CHANCES = 3
-"""Requests in a row that have to fail before a system is stopped that has answered in an earlier run."""
+_CHANCES, _ANSWERS = 3, 20
+"""Requests in a row that have to fail before a system is stopped that has answered in an earlier run: so many, and one
+more for so many answers. Of a long run that goes on a few examples may fail for ever, and these are asked first."""
 
 
 class Preflight:
@@ -44,7 +46,8 @@ class Preflight:
         self._run, self._stop = run, stop
         self.undecided = {each.name: asyncio.Lock() for each in systems if _can_explain(each)}
         self._over = False
-        self._chances: dict[str, int] = {}
+        self._answered: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
         self.stopped: dict[str, str] = {}
 
     def end(self) -> None:
@@ -54,11 +57,11 @@ class Preflight:
     def note_answered(self, name: str) -> None:
         """Note that the store has an answer of a system.
 
-        Examples that failed in an earlier run are asked again before all others, and may fail for ever: one of them
-        alone does not tell that the system does not work.
+        Examples that failed in an earlier run are asked again before all others, and may fail for ever: a few of them
+        do not tell that the system does not work.
         """
         if name in self.undecided:
-            self._chances.setdefault(name, _CHANCES)
+            self._answered[name] += 1
 
     async def lets(self, job: Job) -> bool:
         """Run the job alone if it is the first of its system; True if it must still be run."""
@@ -75,8 +78,9 @@ class Preflight:
         """Stop a system whose first request failed for good, or release its jobs."""
         explain = system_traits(system).stop_reason
         name, reason = system.name, None if explain is None else explain(outcome.cause, outcome.processed)
-        self._chances[name] = left = self._chances.get(name, 1) - 1
-        if reason is not None and left:
+        self._failed[name] += 1
+        answered = self._answered[name]
+        if reason is not None and answered and self._failed[name] < _CHANCES + answered // _ANSWERS:
             return  # the next one goes alone too
         del self.undecided[name]
         if reason is not None:

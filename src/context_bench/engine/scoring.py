@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, cannot_judge
+from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer, refuse_all
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
     BY_FIELD,
@@ -155,8 +155,10 @@ class Scorer:
             long: For all others, when the texts are long; None calls them here.
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        if "unscorable" in processed:
+            return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if cannot_judge(judgement, evaluator, processed, needs_answer=needs):
+            if needs and lacks_answer(judgement, evaluator, processed):
                 continue
             if not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
@@ -167,8 +169,10 @@ class Scorer:
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
         """Do the same where no evaluator is slow."""
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        if "unscorable" in processed:
+            return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if not cannot_judge(judgement, evaluator, processed, needs_answer=needs):
+            if not (needs and lacks_answer(judgement, evaluator, processed)):
                 ask_at_once(judgement, evaluator, example, processed)
         return self._set_primary(judgement, item)
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from context_bench.errors import BadOutput
 
-__all__ = ["Conversation", "Question", "Retrieved", "Turn", "check_retrieved", "join_found_texts"]
+__all__ = ["Conversation", "Question", "Retrieved", "Turn", "check_retrieved"]
 
 
 class Turn(TypedDict, total=False):
@@ -85,8 +85,3 @@ def check_retrieved(found: Any, name: str) -> list[Retrieved]:
             kept["score"] = float(item["score"])
         checked.append(kept)
     return checked
-
-
-def join_found_texts(found: list[Retrieved]) -> str:
-    """Spell out what was found, to be compared with what is found later."""
-    return "\n".join(item["text"] for item in found)

@@ -20,7 +20,7 @@ from zlib import crc32
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.batches import plan_steps
 from context_bench.memory.caller import Worker
-from context_bench.memory.conversations import Retrieved, check_retrieved, join_found_texts
+from context_bench.memory.conversations import Retrieved, check_retrieved
 from context_bench.memory.members import Members
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
@@ -258,7 +258,7 @@ class Host:
                 self._again["failed"] += 1
             else:
                 self._again["asked"] += 1
-                self._again["changed"] += join_found_texts(found) != before
+                self._again["changed"] += _spell(found) != before
         if self.meter is not None:
             self.meter.take("again")
         self._set_phase("late")
@@ -278,7 +278,7 @@ class Host:
             self._set_phase("late")
         written = self._written
         if written is not None and not self.members.is_control and _is_asked_again(example, written):
-            written.asked.setdefault(example["question"], (named, join_found_texts(found)))
+            written.asked.setdefault(example["question"], (named, _spell(found)))
         return found
 
     async def _retrieve(self, question: str, named: dict[str, Any]) -> list[Retrieved]:
@@ -369,6 +369,10 @@ def _has_asked(facts: Mapping[str, Any]) -> bool:
     ingest, query = facts["ingest"], facts["query"]
     phases = (ingest.get("spent"), ingest.get("background"), query.get("spent"))
     return any(phase["calls"] or phase["embed_calls"] for phase in phases if phase)
+
+
+def _spell(found: list[Retrieved]) -> str:
+    return "\n".join(item["text"] for item in found)
 
 
 def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:

@@ -19,7 +19,6 @@ from context_bench.traits import MetricTraits
 __all__ = ["CostTally", "MemoryCosts"]
 
 _UNCOUNTED = "no tap counted its calls: it was made outside of the run, or takes no base_url"
-_UNPRICED = "a model that was asked has no price"
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "embed_calls", "embed_tokens", "usd")
 
 
@@ -122,7 +121,8 @@ class CostTally:
         sums = {key: math.fsum(each.get(key) or 0 for each in spent) / len(spent) for key in _SPENT}
         usd = sums["usd"]
         if any(each.get("usd") is None for each in spent):
-            self._unmeasured[f"{prefix}_usd"] = _UNPRICED
+            model = next((each["unpriced"] for each in spent if each.get("unpriced")), "a model that was asked")
+            self._unmeasured[f"{prefix}_usd"] = f"no price for {model}; give one in a file of --prices"
             usd = math.nan
         tokens = sums["prompt_tokens"] + sums["completion_tokens"]
         return {

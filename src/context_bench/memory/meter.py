@@ -34,6 +34,7 @@ class Spending:
         embed_calls: Requests for embeddings.
         embed_tokens: What was embedded.
         usd: Dollars; None once a call has no price.
+        unpriced: The model of the first call without a price; empty where there was none.
         seconds: Spent in calls, each with its own time.
         failed: Calls that were not answered.
     """
@@ -44,11 +45,14 @@ class Spending:
     embed_calls: int = 0
     embed_tokens: int = 0
     usd: float | None = 0.0
+    unpriced: str = ""
     seconds: float = 0.0
     failed: int = 0
 
-    def add_cost(self, usd: float | None) -> None:
-        """Add dollars; what is not known makes the sum unknown."""
+    def add_cost(self, usd: float | None, model: str) -> None:
+        """Add the dollars of a call; what is not known makes the sum unknown."""
+        if usd is None:
+            self.unpriced = self.unpriced or model
         self.usd = None if usd is None or self.usd is None else self.usd + usd
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,7 +115,7 @@ class Meter:
         self._under_way += 1
         self._phases[id(call)] = self.phase
         sums = self._sums.setdefault(self.phase, Spending())
-        if call.path.endswith("/embeddings"):
+        if call.embeds:
             sums.embed_calls += 1
         elif call.asks_model:
             sums.calls += 1
@@ -127,10 +131,10 @@ class Meter:
         bill = read_bill(call.reply)
         model = str(incoming.document().get("model") or "")
         price = None if self.prices is None else self.prices.of(model)
-        if call.path.endswith("/embeddings"):
+        if call.embeds:
             tokens = bill.get("prompt_tokens", _count_input(incoming))
             sums.embed_tokens += tokens
-            sums.add_cost(None if price is None else price.dollars(tokens, 0))
+            sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
         elif call.asks_model:
             said = call.completion
             prompt = bill.get("prompt_tokens", incoming.count_tokens())
@@ -138,7 +142,7 @@ class Meter:
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
-            sums.add_cost(None if price is None else price.cost(full))
+            sums.add_cost(None if price is None else price.cost(full), model)
 
 
 def _count_input(incoming: Incoming) -> int:

@@ -39,7 +39,7 @@ class Repayment:
 
 @dataclass(frozen=True)
 class _Costs:
-    """The costs of writing and asking in one unit; NaN where it was not measured.
+    """The costs of writing and of asking, in one unit; NaN where they were not measured.
 
     Attributes:
         writing: To write one conversation.

@@ -14,6 +14,7 @@ from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
+from context_bench.utils.tokens import read_token_count
 
 __all__ = ["DollarCost"]
 
@@ -27,7 +28,7 @@ class DollarCost(RunningMetric):
     """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
 
     Rows that failed or did not pass are on the bill too; those whose cost nobody knows are left out altogether, which
-    a note says. What a judge costs stands apart. A model without a price is not priced, which is not 0.
+    a note says. What a judge and embeddings cost stands apart. A model without a price is not priced, which is not 0.
     """
 
     threshold: float = 0.7
@@ -51,6 +52,7 @@ class DollarTally:
         self._dollars = self._judge_dollars = 0.0
         self._known = self._unknown = self._estimated = self._passing = 0
         self._judged = self._judged_unknown = 0
+        self._embeddings = _Embeddings()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
         self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
@@ -58,6 +60,7 @@ class DollarTally:
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         self._add_judge(row)
+        self._embeddings.add(row)
         cost = read_fact(row, "cost_usd")
         if cost is None:
             self._unknown += row.error is None
@@ -88,7 +91,7 @@ class DollarTally:
             values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
         if self._judged or self._judged_unknown:
             values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
-        return values
+        return values | self._embeddings.result()
 
     def intervals(self) -> dict[str, Interval]:
         """Give the intervals of the cost for a thousand examples and for each that passes."""
@@ -116,7 +119,7 @@ class DollarTally:
             what = "the judge's model has no price, or its server reports no usage"
             rows = f"for {self._judged_unknown:,} of {self._judged + self._judged_unknown:,} ratings "
             notes["judge_cost_usd"] = f"not sure: not known {rows}({what})" if self._judged else f"not priced: {what}"
-        return notes
+        return notes | self._embeddings.notes()
 
     def _explain(self) -> list[str]:
         said = []
@@ -142,3 +145,41 @@ class DollarTally:
         model = priced_by.get("model")
         what = f"no price for {model!r}" if model else "the model is not known"
         return f"not priced: {what}; give one in a file of --prices"
+
+
+class _Embeddings:
+    """Sums over the calls for embeddings that a tap saw."""
+
+    def __init__(self) -> None:
+        self._dollars = 0.0
+        self._known = self._unknown = self._tokens = 0
+        self._models: dict[str, None] = {}
+
+    def add(self, row: EvalRow) -> None:
+        """Add one row."""
+        calls = row.metadata.get("embedding_usage")
+        if not isinstance(calls, list):
+            return
+        cost = read_fact(row, "embedding_cost_usd")
+        if cost is not None:
+            self._known += len(calls)
+            self._dollars += cost
+            return
+        self._unknown += len(calls)
+        self._tokens += sum(read_token_count(call.get("prompt_tokens")) or 0 for call in calls)
+        self._models |= dict.fromkeys(str(call.get("model")) for call in calls)
+
+    def result(self) -> dict[str, float]:
+        """Give the dollars so far; NaN where nothing is priced, nothing where nothing was embedded."""
+        if not self._known and not self._unknown:
+            return {}
+        return {"embedding_cost_usd": self._dollars if self._known else math.nan}
+
+    def notes(self) -> dict[str, str]:
+        """Say which calls are not in the dollars."""
+        if not self._unknown:
+            return {}
+        many = "1 call" if self._unknown == 1 else f"{self._unknown:,} calls"
+        calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
+        said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
+        return {"embedding_cost_usd": said}

@@ -61,6 +61,14 @@ class BreakdownTally:
             known["macro_score"] = average_means([mean.spread.estimate() for mean in scored])
         return known
 
+    def notes(self) -> dict[str, str]:
+        """Say over which datasets the mean of the means is, where that is not all."""
+        left_out = [tag for tag in sorted(self._means) if self._means[tag].unmeasured()]
+        rest = [tag for tag in sorted(self._means) if tag not in left_out]
+        if not left_out or not rest:
+            return {}
+        return {"macro_score": f"over {', '.join(rest)} alone: nothing of {', '.join(left_out)} was scored"}
+
     def unmeasured(self) -> dict[str, str]:
         """Name the datasets of which no row has the score."""
         return {f"dataset:{tag}": why for tag, mean in self._means.items() for why in mean.unmeasured().values()}

@@ -43,7 +43,7 @@ def draw_pareto(result: EvalResult) -> Plot:
             {"system": labels[name], "cost": cost, "quality": quality, "low": limits[0], "high": limits[1]}
             | {"kind": kind}
         )
-    x = {"field": "cost", "type": "quantitative", "scale": xs.to_spec(), "title": data.cost.title}
+    x = {"field": "cost", "type": "quantitative", "scale": xs.to_spec(), "title": xs.name_axis(data.cost.title)}
     x["axis"] = {"format": FORMATS[data.cost.unit], "grid": False, "values": xs.list_ticks()}
     y = {"field": "quality", "type": "quantitative", "scale": ys.to_spec(), "title": _name_quality(data)}
     y["axis"] = {"format": "~g", "values": ys.list_ticks()}

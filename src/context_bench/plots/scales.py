@@ -46,6 +46,10 @@ class Scale:
             ]
         return [value for value in values if self.low <= value <= self.high]
 
+    def name_axis(self, title: str) -> str:
+        """Name the axis, and say where it goes by powers of ten."""
+        return f"{title} (log scale)" if self.log else title
+
     def to_spec(self) -> dict[str, Any]:
         """Give it as Vega-Lite writes it."""
         return {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}

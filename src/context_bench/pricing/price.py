@@ -125,7 +125,7 @@ class Tier:
 # --- rows
 
 
-COSTS = ("cost_usd", "cost_is_estimate", "judge_cost_usd")
+COSTS = ("cost_usd", "cost_is_estimate", "embedding_cost_usd", "judge_cost_usd")
 """The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})
@@ -144,7 +144,17 @@ def price_row(
         upstream_tokens: Tokens that the model read, by our own count, if that is known.
     """
     costs = {} if price is None else _price_answer(price, metadata, upstream_tokens)
-    return costs | price_judges(prices, metadata)
+    return costs | _price_embeddings(prices, metadata) | price_judges(prices, metadata)
+
+
+def _price_embeddings(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:
+    """Return the dollars of the embeddings that a system had made; nothing where one of them is not known."""
+    calls = metadata.get("embedding_usage")
+    if not isinstance(calls, list):
+        return {}
+    known = [(prices.of(call.get("model")), read_token_count(call.get("prompt_tokens"))) for call in calls]
+    spent = [price.dollars(tokens, 0) for price, tokens in known if price is not None and tokens is not None]
+    return {"embedding_cost_usd": sum(spent)} if len(spent) == len(calls) else {}
 
 
 def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,8 @@ _MOST_PARTS = 40
 
 def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[Stretch]:
     """Compare the context of an example with what a system made of it, part by part."""
+    if isinstance(example.get("memory"), Mapping):
+        return list(_show_retrieved(example["memory"], processed or {}))
     context = example.get("context")
     after = (processed or {}).get("context")
     if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
@@ -45,6 +47,29 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
         kept = mark_evidence([Segment("kept", context, context)], evidence)
         stretches.append(("context as it was given", list(_to_pieces(kept))))
     return stretches
+
+
+def _show_retrieved(about: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
+    """Show what a memory found for a question, and what the reader got of it; the evidence is marked in both."""
+    wanted = [str(each) for each in about.get("evidence_ids") or ()]
+    found = processed.get("retrieved")
+    items = [([str(each) for each in item.get("ids") or ()], str(item.get("text") or "")) for item in found or ()]
+    known = {each for ids, _ in items for each in ids}
+    states = [f"turn {each}: {'retrieved' if each in known else 'missing'}\n" for each in wanted]
+    if found is None:
+        states = [f"turn {each}: not known, the system does not say what it retrieved\n" for each in wanted]
+    yield "evidence", [("k", "".join(states) or "none is named", False)]
+    if found is not None:
+        pieces = [
+            ("k", f"{rank}. {', '.join(ids)}: {' '.join(text.split())}\n", bool(set(ids) & set(wanted)))
+            for rank, (ids, text) in enumerate(items, 1)
+        ]
+        yield f"retrieved, {len(items):,}", pieces or [("k", "nothing", False)]
+    context = processed.get("context")
+    if isinstance(context, str):
+        evidence = [text for ids, text in items if set(ids) & set(wanted)]
+        kept = mark_evidence([Segment("kept", context, context)], evidence)
+        yield "what the reader got", list(_to_pieces(kept))
 
 
 def _to_pieces(segments: Iterable[Segment]) -> Iterable[Piece]:

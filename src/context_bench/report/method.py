@@ -111,7 +111,11 @@ def _show(value: Any) -> Child:
 
 def _inline(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_inline(item)}" for key, item in value.items() if item not in _EMPTY)
+        return ", ".join(
+            f"{str(key).replace('_', ' ')} {_inline(item)}" for key, item in value.items() if item not in _EMPTY
+        )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value > 9999 else str(value)
+    return f"{value:,}" if isinstance(value, int) and value > 9999 else str(value)

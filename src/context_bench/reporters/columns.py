@@ -36,6 +36,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("$ / pass", "cost_of_pass_usd", dollars),
     ("$ / 1k", "cost_per_1k_usd", dollars),
     ("$ saved / 1k", "saved_per_1k_usd", dollars),
+    ("embedding $", "embedding_cost_usd", dollars),
     ("judge $", "judge_cost_usd", dollars),
     ("latency p50", "latency_median", seconds),
     ("p95", "latency_p95", seconds),

@@ -1,4 +1,4 @@
-"""Sentences beside the tables of a run of memory systems: who leads, what to beware of, how it was compared."""
+"""Sentences for a run of memory systems: who leads, what to beware of, how they were compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes for readers of the table of systems: what the score is, what each mark means, how verdicts are made."""
+"""Notes beneath the table of systems: what the score is, what each mark means, how verdicts are made."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def list_notes(result: EvalResult) -> list[str]:
 def _explain_marks(result: EvalResult) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in choose_columns(result)}
-    titles.setdefault("cost_per_1k_usd", "dollars")  # where nothing is priced there is no column, and this says why
+    # where nothing is priced there is no column, and these say why
+    titles = {"cost_per_1k_usd": "dollars", "embedding_cost_usd": "embedding $", **titles}
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():

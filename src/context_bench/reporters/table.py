@@ -62,6 +62,7 @@ _BY_IMPORTANCE = (
     "first_token_overhead_median",
     "untouched_share",
     "card_pass_rate",
+    "embedding_cost_usd",
     "judge_cost_usd",
     "repeat_variance_share",
 )

@@ -142,7 +142,11 @@ def draw_pareto_text(result: EvalResult, width: int, *, color: bool = False) -> 
         canvas.put(column, row, mark, _BLUE if name in data.front else "")
     legend = ["● on the Pareto front", "○ beaten", "│ 95% interval", *(["◇ control"] if data.controls else [])]
     lines = [wrap(title_pareto(data, labels), max(_NARROWEST, width)), data.key.replace("_", " ")]
-    lines += [canvas.render(data.cost.unit, color=color), _center(data.cost.title, canvas.width), ""]
+    lines += [
+        canvas.render(data.cost.unit, color=color),
+        _center(canvas.xs.name_axis(data.cost.title), canvas.width),
+        "",
+    ]
     lines += _pack(legend, max(_NARROWEST, width))
     if key:
         lines += _pack([f"{letter} {labels[name]}" for name, letter in key.items()], max(_NARROWEST, width))
@@ -245,7 +249,7 @@ def draw_curve_text(result: EvalResult, width: int, *, color: bool = False) -> s
     legend += ["│ 95% interval", *(f"┄ {shorten_name(name)} (baseline)" for name in baselines)]
     lines = [wrap(title_curves(curves, labels), max(_NARROWEST, width)), curves[0].metric.replace("_", " ")]
     lines += [canvas.render("tokens", color=color)]
-    lines += [_center("tokens that reached the model, for each example", canvas.width), ""]
+    lines += [_center(canvas.xs.name_axis("tokens that reached the model, for each example"), canvas.width), ""]
     return "\n".join([*lines, *_pack(legend, max(_NARROWEST, width))]) + "\n"
 
 

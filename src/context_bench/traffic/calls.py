@@ -48,6 +48,11 @@ class Call:
         return asks_model(self.path)
 
     @property
+    def embeds(self) -> bool:
+        """Whether it asks for embeddings, which another model makes at a price of its own."""
+        return self.path.endswith("/embeddings")
+
+    @property
     def is_answered(self) -> bool:
         """Whether a model answered it, and did not refuse."""
         return 200 <= self.status < 300

@@ -11,8 +11,8 @@ from context_bench.traffic.claims import read_claimed_tokens
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer
-from context_bench.wire.requests import Prompt, read_prompt
-from context_bench.wire.usage import Bill
+from context_bench.wire.requests import Prompt, read_document, read_prompt
+from context_bench.wire.usage import Bill, read_bill
 
 __all__ = ["RowFacts", "count_request", "measure_row"]
 
@@ -36,6 +36,7 @@ class RowFacts:
         prompt_savings: The share of the sent tokens that no model read.
         billed_prompt_tokens: The API's own count of what models read.
         billed_usage: The API's own counts of each call, lost ones too, where every one of them tells.
+        embedding_usage: Model and tokens of each call for embeddings, which are on no other bill.
         upstream_seconds: How long at least one call was under way.
         proxy_overhead: What came on top.
         first_token_overhead: How much later a first token came out of the proxy than it went in.
@@ -67,6 +68,7 @@ class RowFacts:
     prompt_savings: float | None = None
     billed_prompt_tokens: int | None = None
     billed_usage: list[Bill] | None = None
+    embedding_usage: list[dict[str, Any]] | None = None
     upstream_seconds: float | None = None
     proxy_overhead: float | None = None
     first_token_overhead: float | None = None
@@ -138,6 +140,7 @@ def _measure_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFact
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in paid)
     facts.written_tokens = _count_written((call for _, call in paid), count)
     facts.billed_usage = read_bills(call for _, call in paid)
+    facts.embedding_usage = _read_embeddings(exchanges)
     return facts
 
 
@@ -163,6 +166,16 @@ def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokeniz
     lost = read_bills(call for exchange in exchanges for call in exchange.lost_calls)
     if bills is not None and lost is not None:
         facts.billed_usage = [*bills, *lost]
+    facts.embedding_usage = _read_embeddings(exchanges)
+
+
+def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | None:
+    """Read what was embedded, call by call; the tokens are None where the reply does not tell them."""
+    calls = [call for exchange in exchanges for call in exchange.calls if call.embeds and call.is_answered]
+    return [
+        {"model": read_document(call.body).get("model"), "prompt_tokens": read_bill(call.reply).get("prompt_tokens")}
+        for call in calls
+    ] or None
 
 
 def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,13 +26,30 @@ def _insist(start: Callable[[], Any], tries: int = 4) -> Any:
         try:
             return start()
         except Exception as error:
-            if not left or "timed out during startup" not in str(error):
+            if not left or "timed out" not in str(error).lower():
                 raise
     return None
 
 
+def _wait_for_three(cluster: Any, seconds: float = 120.0) -> None:
+    """Wait until three nodes are there, or more: one whose start was given up may come late."""
+    end = time.monotonic() + seconds
+    while len(cluster.global_state._live_node_ids()) < 3:
+        assert time.monotonic() < end, "the nodes did not join"
+        time.sleep(0.1)
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
+def ray_folder() -> Iterator[str]:
+    """A folder for the sockets and logs of Ray, whose paths must be short; nobody else's clusters are in it."""
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = folder
+        yield folder
+        del os.environ["RAY_TMPDIR"]
+
+
+@pytest.fixture(scope="session")
+def cluster(ray_folder: str) -> Iterator[Any]:
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("one cluster is enough for this machine: make ray-test runs these tests one after the other")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -42,7 +61,7 @@ def cluster() -> Iterator[Any]:
     try:
         for _ in range(2):
             _insist(lambda: made.add_node(**NODE))
-        made.wait_for_nodes(timeout=120)
+        _wait_for_three(made)
         made.start_node = lambda **more: _insist(lambda: made.add_node(**NODE, **more))
         yield made
     finally:
@@ -55,7 +74,7 @@ def three_nodes(cluster: Any) -> Iterator[Any]:
     yield cluster
     while len(cluster.list_all_nodes()) < 3:
         _insist(lambda: cluster.add_node(**NODE))
-    cluster.wait_for_nodes(timeout=120)
+    _wait_for_three(cluster)
 
 
 @pytest.fixture

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ray_parts
-from context_bench import RayEngine, UsageError, evaluate
+from command import environment, shell
+from context_bench import EvalResult, RayEngine, UsageError, evaluate
 from servers import free_port
+from timing import depends_on_time
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default"), pytest.mark.timeout(300)]
 
@@ -17,7 +27,7 @@ DATA = [{"id": 1, "context": "some text", "question": "?", "answer": "text"}]
 
 
 @pytest.fixture(autouse=True)
-def _ray() -> None:
+def _ray(ray_folder: str) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 
@@ -47,3 +57,97 @@ def test_a_cluster_of_another_version_is_named_in_one_sentence(cluster: Any, mon
     (sentence,) = str(raised.value).splitlines()
     assert f"Ray: {real}" in sentence
     assert "Ray: 2.0.0" in sentence
+
+
+WATCHER = """
+import json
+import os
+import pathlib
+import time
+
+class Watcher:
+    name = "watcher"
+
+    def process(self, example):
+        pathlib.Path("started").touch()
+        time.sleep(float(example.get("seconds", 0)))
+        return {"response": json.dumps(list_open(os.environ["MARK"])) if example["id"] == 0 else "done"}
+
+
+def list_open(mark):
+    found = []
+    listening = {
+        fields[9]: fields[1].rpartition(":")[0]
+        for file in ("tcp", "tcp6")
+        for fields in map(str.split, pathlib.Path("/proc/net", file).read_text().splitlines()[1:])
+        if fields[3] == "0A"
+    }
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found += [listening.get(os.readlink(fd)[8:-1]) for fd in (folder / "fd").iterdir()]
+        except OSError:
+            continue
+    return sorted(set(filter(None, found)))
+"""
+
+
+def _find_processes(mark: str) -> list[str]:
+    """Find the processes that were started with a mark in their environment, however far down."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and (command := (folder / "cmdline").read_bytes()):
+                found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return found
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.1)
+
+
+def _write_run(folder: Path, count: int, seconds: float) -> tuple[list[str], dict[str, str], str]:
+    """Write a system and its data; the command that runs it on a cluster of its own, its environment, and its mark."""
+    (folder / "watcher.py").write_text(WATCHER)
+    lines = [
+        f'{{"id": {k}, "context": "c", "question": "q", "answer": "a", "seconds": {seconds}}}' for k in range(count)
+    ]
+    (folder / "data.jsonl").write_text("\n".join(lines))
+    mark = uuid.uuid4().hex
+    given = environment(MARK=mark)
+    given = {key: value for key, value in given.items() if key == "RAY_TMPDIR" or not key.startswith("RAY_")}
+    flags = ["--system", "watcher.py:Watcher", "--dataset", "data.jsonl", "--engine", "ray"]
+    return flags, given, mark
+
+
+@depends_on_time("Ray gives its own processes fixed times to start and to answer")
+def test_a_cluster_of_our_own_is_quiet_keeps_to_this_machine_and_is_gone_afterwards(tmp_path: Path) -> None:
+    flags, given, mark = _write_run(tmp_path, 3, 0.0)
+    run = shell(*flags, "--output", "json", "--quiet", cwd=tmp_path, env=given)
+    assert (run.returncode, run.stderr) == (0, "")
+    result = EvalResult.from_json(run.stdout)
+    assert [row.error for row in result.rows] == [None] * 3
+    # 127.0.0.1, and the same as IPv6 writes it: nobody else can connect.
+    assert set(json.loads(result.rows[0].response)) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    _wait_until(lambda: not _find_processes(mark))
+
+
+@depends_on_time("Ray gives its own processes fixed times to start and to answer")
+def test_ctrl_c_at_a_terminal_ends_the_run_and_its_cluster(tmp_path: Path) -> None:
+    flags, given, mark = _write_run(tmp_path, 400, 0.2)
+    command = [sys.executable, "-m", "context_bench", *flags, "--output", "json", "--quiet"]
+    run = subprocess.Popen(command, cwd=tmp_path, env=given, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        _wait_until(lambda: (tmp_path / "started").exists() or run.poll() is not None)
+        os.killpg(run.pid, signal.SIGINT)  # a terminal tells all that belong to it
+        said, _ = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 130
+    assert all(row.error is None for row in EvalResult.from_json(said).rows)  # what was in flight was finished
+    _wait_until(lambda: not _find_processes(mark))

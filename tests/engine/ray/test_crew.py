@@ -17,7 +17,7 @@ import pytest
 
 import ray_parts
 from command import environment
-from context_bench import EvalRow, OpenAIProxy, RayEngine, evaluate
+from context_bench import EvalRow, OpenAIProxy, RayEngine, UsageError, evaluate
 from servers import Server, completion
 from timing import depends_on_time
 
@@ -55,6 +55,11 @@ def test_an_example_that_kills_its_worker_twice_is_an_error_and_all_others_are_a
     ]
     # A connection that breaks before the cluster knows why costs one more try.
     assert len(deaths.read_text(encoding="utf-8").split()) in (2, 3)
+
+
+def test_a_system_that_kills_the_workers_that_make_it_ends_the_run(cluster: Any) -> None:
+    with pytest.raises(UsageError, match=r"^dies-at-start killed the worker that was making it, 2 times: "):
+        evaluate(ray_parts.DiesAtStart(), _examples(40), progress=False, engine=RayEngine(cluster.address))
 
 
 def test_a_node_is_killed_three_times_and_others_join(three_nodes: Any) -> None:

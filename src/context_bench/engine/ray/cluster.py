@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -79,9 +79,10 @@ class RayCluster:
         address = self._address or os.environ.get("RAY_ADDRESS") or "local"
         _check_address(address, ray.util.get_node_ip_address)
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
+        loopback = _keep_to_loopback(ray._private.ray_constants) if local else nullcontext()
         try:
             logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell where it connects
-            with _same_signals():
+            with _same_signals(), loopback:
                 ray.init(
                     address,
                     runtime_env={"py_modules": list(modules)},
@@ -89,9 +90,13 @@ class RayCluster:
                     logging_level=logging.ERROR,
                     **local,
                 )
-        except Exception as error:
+        except BaseException as error:
+            ray.shutdown()  # also what was started before the user interrupted it
+            if not isinstance(error, Exception):
+                raise
             said = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"no Ray cluster could be reached at {address!r}: {said}") from error
+            failed = "could be started on this machine" if local else f"could be reached at {address!r}"
+            raise UsageError(f"no Ray cluster {failed}: {said}") from error
         self._ours = True
 
     def close(self) -> None:
@@ -211,6 +216,20 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> None:
         f"no Ray cluster could be reached at {address!r} ({problem}): start it, or name another one with --ray-address "
         "or RAY_ADDRESS"
     )
+
+
+@contextmanager
+def _keep_to_loopback(constants: Any) -> Iterator[None]:
+    """Have a cluster that starts meanwhile listen on 127.0.0.1 alone, as Ray does by itself on macOS and Windows.
+
+    On Linux it takes 127.0.0.1 for the address that others see, and whoever reaches its ports can run code.
+    """
+    usual = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = usual
 
 
 @contextmanager

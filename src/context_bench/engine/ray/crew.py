@@ -32,6 +32,9 @@ _HANDS = 2
 _LOOK_AGAIN = 1.0
 """Seconds between two looks at the nodes that there are."""
 
+_PATIENCE = 30.0
+"""Seconds after which a run says that it waits for its first worker."""
+
 _MAX_FAILED_STARTS = 3
 
 
@@ -145,6 +148,7 @@ class Crew:
     # -- the workers
 
     async def _supervise(self) -> None:
+        began = time.monotonic()
         while not self._closed:
             places = self._cluster.count_places(self)
             wanted = places if self.most is None else min(self.most, places)
@@ -156,6 +160,8 @@ class Crew:
                 member.over = True
             if not wanted:
                 self._warn("no node of the cluster has room for a worker: the run waits for one")
+            elif time.monotonic() - began > _PATIENCE and not any(each.node for each in self._members):
+                self._warn("no worker has started yet, as when others use the cluster: the run waits for one")
             self._queue.wake()
             self._lost.clear()
             try:

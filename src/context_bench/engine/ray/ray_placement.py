@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from context_bench.engine.call import Caller, Outcome
+from context_bench.engine.jobs import count_characters
 from context_bench.engine.placement import SystemCaller, build_lanes
 from context_bench.engine.ray.cluster import RayCluster
 from context_bench.engine.ray.crew import Crew, Poisoned, Refused
@@ -147,7 +148,7 @@ class RayPlacement:
         crew = self._remote[id(calls[0][0])]
         size, sent = 0, 0
         for _, example in calls:
-            size += len(example.get("context") or "")
+            size += count_characters(example)
             if sent and size > _MAX_CHARACTERS:
                 break
             sent += 1

@@ -90,6 +90,8 @@
     for (const [name, value] of pairs) made.append(make("dt", name), make("dd", typeof value === "number" ? number.format(value) : Array.isArray(value) ? value.join(", ") : String(value)));
     return made;
   };
+  const measure = (name, value) => typeof value === "boolean" ? (value ? "yes" : "no") : typeof value !== "number" ? value
+    : /overhead|seconds/.test(name) ? (value < 0 ? "-" : "") + seconds(Math.abs(value)) : /savings|stability/.test(name) ? `${(value * 100).toFixed(1)}%` : value;
   const strip = (pairs) => {
     const made = make("dl", null, "strip");
     for (const [name, value] of pairs) {
@@ -113,7 +115,7 @@
     body.replaceChildren();
     const outcome = write("outcome", row), score = row.score;
     part(body, "outcome", strip([["outcome", outcome], ["score", score === null ? "not scored" : score.toFixed(3)], ["dataset", name("dataset", row) || "–"],
-      ["evidence", row.evidence === null ? "not measured" : write("evidence", row)], ["tokens in", row.input],
+      ["evidence", row.evidence !== null ? write("evidence", row) : "retrieval_recall" in one.scores ? `${(one.scores.retrieval_recall * 100).toFixed(1)}% retrieved` : "not measured"], ["tokens in", row.input],
       ["passed on", row.output === null ? "not measured" : row.output], ["latency", seconds(row.latency)]]));
     if (one.error) part(body, "error", make("pre", one.error + (one.traceback ? `\n${one.traceback}` : "")));
     for (const [title, text] of one.prompt) part(body, title, make("pre", text));
@@ -125,9 +127,9 @@
     if (scores.length) part(body, "scores", strip(scores.map(([name, value]) => [name, typeof value === "number" ? value.toFixed(3) : value])));
     const reasons = Object.entries(one.reasons);
     part(body, "judge's reasons", reasons.length ? list(reasons) : make("p", "none: no judge gave any", "missing"));
-    const facts = Object.entries(one.facts).map(([name, value]) => [name.replaceAll("_", " "), value]);
+    const facts = Object.entries(one.facts).map(([name, value]) => [name.replaceAll("_", " "), measure(name, value)]);
     const tapped = one.upstream !== null || "upstream_calls" in one.facts;
-    part(body, "what the tap saw", tapped ? list([["tokens that reached the model", one.upstream === null ? "not measured" : one.upstream],
+    part(body, "upstream_calls" in one.facts || !tapped ? "what the tap saw" : "what reached the model", tapped ? list([["tokens that reached the model", one.upstream === null ? "not measured" : one.upstream],
       ...facts]) : make("p", "not measured: no tap stood behind the system", "missing"));
     if (!tapped && facts.length) part(body, "measured on the way", list(facts));
     let cut = false;
