@@ -54,8 +54,16 @@ def test_several_runs_and_files_on_one_page(folder: Path) -> None:
     page = (folder / "all.html").read_text()
     index = read_index(page)
     assert index["rows"] == 24
-    assert index["names"]["run"] == [*runs, "3"]
+    assert index["names"]["run"] == [*runs, "result.json"]
     assert page.count("<article ") == 3
+
+
+def test_files_of_one_name_are_told_apart(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "result.json").write_bytes((folder / "result.json").read_bytes())
+    assert called("report", "result.json", "other/result.json", "--out", "two.html", cwd=folder).returncode == 0
+    index = read_index((folder / "two.html").read_text())
+    assert index["names"]["run"] == ["result.json (1)", "result.json (2)"]
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,21 @@ def main(arguments: Sequence[str]) -> int:
     folder = options.cache_dir or STORE
     with show_warnings():
         results = [load_run(name, folder) for name in dict.fromkeys(options.run)]
+        _tell_files_apart(results)
         if options.plots is not None:
             _write_plots(results, options.plots, folder)
         if options.plots is None or options.out is not None:
             with open_destination(options.out or "report.html") as write:
                 write(HtmlReporter(folder).write_runs(results))
     return 0
+
+
+def _tell_files_apart(results: Sequence[EvalResult]) -> None:
+    """Number results of files that have the same name: links to examples go by it."""
+    names = [result.config.get("file") for result in results]
+    for number, (name, result) in enumerate(zip(names, results), 1):
+        if name is not None and names.count(name) > 1:
+            result.config["file"] = f"{name} ({number})"
 
 
 def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None:
