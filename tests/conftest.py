@@ -30,7 +30,7 @@ def _default_tokenizer() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is gone after it."""
     registered = {kind: dict(components) for kind, components in registry._registered.items()}
     monkeypatch.setattr(registry, "_registered", registered)

@@ -99,7 +99,6 @@ def call(
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    own_registry: None,
 ) -> Iterator[Any]:
     """Run a command line in that place: it must succeed; what it prints is returned."""
     monkeypatch.chdir(folder)

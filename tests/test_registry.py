@@ -24,8 +24,6 @@ from context_bench.registry import (
     registry,
 )
 
-pytestmark = pytest.mark.usefixtures("own_registry")
-
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_register_get_and_list_for_every_kind(kind: str) -> None:

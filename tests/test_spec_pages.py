@@ -219,7 +219,6 @@ def test_data_flow_in_code(tmp_path: Path) -> None:
     assert isinstance(result.timing["my-system"], float)
 
 
-@pytest.mark.usefixtures("own_registry")
 def test_the_registry() -> None:
     from context_bench.registry import load_dataset, register_dataset, registry
 

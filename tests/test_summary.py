@@ -212,7 +212,6 @@ def test_parameters_of_another_version_are_left_out() -> None:
     assert rebuild_metrics([{"name": "latency", "params": {"from_the_future": 1}}]) == []
 
 
-@pytest.mark.usefixtures("own_registry")
 def test_registered_metrics_are_rebuilt_class_and_object_alike() -> None:
     @dataclass(frozen=True)
     class Best:

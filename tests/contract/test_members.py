@@ -215,7 +215,7 @@ class Shelf:
     [{"check": _raises}, {"checked": "yes"}, {"source": "the archive"}, {"parts": 3, "facts": _raises, "tags": 1}],
     ids=lambda attributes: next(iter(attributes)),
 )
-def test_an_attribute_of_a_users_dataset_means_nothing(attributes: dict[str, Any], own_registry: None) -> None:
+def test_an_attribute_of_a_users_dataset_means_nothing(attributes: dict[str, Any]) -> None:
     from context_bench.registry import register_dataset
 
     register_dataset("shelf", lambda: _with(Shelf, attributes))

@@ -82,7 +82,7 @@ def test_a_run_that_is_recorded_can_be_exported_by_a_reporter_of_ones_own(folder
     assert called("score", "last", "--output", "own.py:count", cwd=folder).stdout == "2\n"
 
 
-def test_parts_that_are_registered_have_names(own_registry: None) -> None:
+def test_parts_that_are_registered_have_names() -> None:
     class Cut:
         name = "cut"
 
