@@ -6,7 +6,7 @@ import math
 
 from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
-from context_bench.reporters.conclusion import conclude, list_names
+from context_bench.reporters.conclusion import conclude, describe_alone, list_names
 from context_bench.reporters.layout import score
 from context_bench.reporters.number_cells import write_limits
 
@@ -34,7 +34,7 @@ def ask_sentence(facts: RunFacts) -> str:
 def answer_sentence(facts: RunFacts) -> str:
     """Say what came out: what the verdicts conclude, or the numbers where there is nothing to hold them against."""
     result, key = facts.result, choose_quality(facts.result)
-    concluded = conclude(result)
+    concluded = conclude(result) or describe_alone(result)
     if concluded:
         return concluded
     scored = [name for name in result.systems if math.isfinite(result.summary[name].get(key, math.nan))]
