@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         power_of_equivalence,
         power_of_non_inferiority,
     )
-    from context_bench.stats.quantiles import Values, find_ranks, quantile_interval
+    from context_bench.stats.quantiles import Values, find_ranks, percentile, quantile_interval
     from context_bench.stats.ratios import RatioSums, limit_ratio, ratio_interval
     from context_bench.stats.repeats import (
         RepeatSums,
@@ -193,6 +193,7 @@ _HOMES = {
     "quantiles": (
         "Values",
         "find_ranks",
+        "percentile",
         "quantile_interval",
     ),
     "ratios": (
@@ -297,6 +298,7 @@ __all__ = [
     "pass_all_k",
     "pass_at_k",
     "pass_fail_spread",
+    "percentile",
     "power_of_difference",
     "power_of_equivalence",
     "power_of_non_inferiority",
