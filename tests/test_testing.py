@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -284,8 +285,8 @@ def test_optional_members_of_the_right_types_pass() -> None:
 
 def test_the_members_that_are_checked_are_those_that_are_documented() -> None:
     for protocol in (types.System, types.Dataset, types.Evaluator, types.Metric, types.Tally, types.Reporter):
-        optional = (protocol.__doc__ or "").partition("Optional members:")[2]
-        documented = re.findall(r"^ {8}(\w+)(?:\(.*?\))?: ", optional, flags=re.MULTILINE)
+        optional = (inspect.getdoc(protocol) or "").partition("Optional members:")[2]
+        documented = re.findall(r"^ {4}(\w+)(?:\(.*?\))?: ", optional, flags=re.MULTILINE)
         assert list(MEMBERS[protocol.__name__]) == documented, protocol
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from context_bench.metrics.quality import MeanTally
@@ -47,7 +48,7 @@ class BreakdownTally:
         means = {f"dataset:{tag}": self._means[tag].result()["mean_score"] for tag in sorted(self._means)}
         scored = self._list_scored()
         if len(scored) > 1:
-            means["macro_score"] = sum(mean.result()["mean_score"] for mean in scored) / len(scored)
+            means["macro_score"] = math.fsum(mean.result()["mean_score"] for mean in scored) / len(scored)
         return means
 
     def _list_scored(self) -> list[MeanTally]:

@@ -5,6 +5,7 @@ Rows wait only until their partner comes: two runs in the same order need next t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -75,7 +76,7 @@ def average_answers(rows: Sequence[ScoredRow]) -> ScoredRow | AnsweredExample:
     if len(rows) == 1:
         return first
     values = [value for row in rows if (value := row.value) is not None]
-    mean = sum(values) / len(values) if values else None
+    mean = math.fsum(values) / len(values) if values else None
     failed = any(row.error for row in rows)
     return AnsweredExample(first.id, first.dataset, mean, first.group, failed, first.content)
 

@@ -182,11 +182,12 @@ def _weigh_ends(side: Moments) -> float:
 def average_differences(parts: Sequence[Difference]) -> Difference:
     """Give the mean of the differences of several datasets, each with the same weight."""
     known, count = all(part.known for part in parts) and bool(parts), max(1, len(parts))
-    value = sum(part.value for part in parts) / count if parts else math.nan
+    value = math.fsum(part.value for part in parts) / count if parts else math.nan
     n = sum(part.n for part in parts)
     if not known:
         return Difference(value, math.nan, math.nan, 0, n, "mean of datasets")
-    centre, variance = sum(part.centre for part in parts) / count, sum(part.variance for part in parts) / count**2
+    centre = math.fsum(part.centre for part in parts) / count
+    variance = math.fsum(part.variance for part in parts) / count**2
     degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
     groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
     seen = [part.seen for part in parts if part.seen is not None]

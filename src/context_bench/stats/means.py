@@ -165,7 +165,7 @@ def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
     adds to the lower side alone; the degrees of freedom are Welch and Satterthwaite's.
     """
     count, n = len(parts), sum(part.n for part in parts)
-    value = sum(part.value for part in parts) / count if parts else math.nan
+    value = math.fsum(part.value for part in parts) / count if parts else math.nan
     if not parts or any(part.degrees <= 0 for part in parts):
         return Interval(value, math.nan, math.nan, level, n, "mean of datasets", TOO_FEW)
     if count == 1:
