@@ -10,7 +10,7 @@ import pytest
 from context_bench import evaluate_memory
 from context_bench.reporters import TableReporter
 from context_bench.reporters.layout import display_width
-from context_bench.reporters.memory_notes import list_rankings
+from context_bench.reporters.memory_notes import list_memory_notes, list_rankings
 from context_bench.results import EvalResult
 from memory.real_records import read_locomo
 from toy_memories import Forgetful, Remembering, make_conversations
@@ -51,6 +51,14 @@ def test_each_budget_has_its_ranking_without_controls(result: EvalResult) -> Non
     assert re.fullmatch(r"ranked by .+: bm25 1\.000, hybrid 1\.000, last:n=20 0\.\d{3}\.", first)
     assert not any("naive" in line for line in rankings)
     assert TableReporter().render(result).startswith(first)
+
+
+def test_a_run_by_session_alone_says_what_a_published_table_has_besides(result: EvalResult) -> None:
+    said = "--granularity session,turn"
+    assert any(said in note for note in list_memory_notes(result))
+    memory = {**result.config["memory"], "granularity": ["session", "turn"]}
+    both = EvalResult(result.rows, result.summary, config={**result.config, "memory": memory})
+    assert not any(said in note for note in list_memory_notes(both))
 
 
 def test_who_forgets_ranks_below_who_remembers() -> None:

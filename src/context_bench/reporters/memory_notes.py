@@ -25,13 +25,15 @@ def list_outcomes(result: EvalResult) -> list[str]:
 def list_memory_notes(result: EvalResult) -> list[str]:
     """Say how the memory systems were compared, and what was not measured."""
     about, lines = result.config["memory"], []
+    granularity = list(about.get("granularity") or ())
+    beside = " (a published table has turn beside it: --granularity session,turn)" if granularity == ["session"] else ""
     if is_read_by_script(result):
         lines.append(
             "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
             "come first, and abstention is not measured."
         )
     lines.append(
-        f"ingested by {' and '.join(about.get('granularity') or ())}; the reader got what was retrieved in the order "
+        f"ingested by {' and '.join(granularity)}{beside}; the reader got what was retrieved in the order "
         "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
     )
     if any("retrieval_recall" in values for values in result.summary.values()):
