@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
+from command import environment
 from context_bench.errors import UsageError
+from context_bench.tap import address
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, url_of
 
 
@@ -67,4 +72,37 @@ def test_a_free_port_is_none_that_the_kernel_gives_to_outgoing_connections() -> 
     kernel = Path("/proc/sys/net/ipv4/ip_local_port_range")
     first = int(kernel.read_text().split()[0]) if kernel.exists() else 49_152
     assert all(1_024 < port < first for port in ports)
-    assert len(set(ports)) > 190  # two processes that ask at once do not get the same one
+    assert len(set(ports)) == 200
+
+
+FEW_PORTS = """
+import random, sys
+from context_bench.tap import address
+count, *ports = map(int, sys.argv[1:])
+address._choose = type("Few", (), {"randrange": lambda *_: random.choice(ports)})()
+print(*(address.free_port() for _ in range(count)), flush=True)
+input()
+"""
+
+
+def test_two_processes_are_not_given_the_same_port(tmp_path: Path) -> None:
+    """Of three ports the second process is given the one that the first has left."""
+    ports = [free_port() for _ in range(3)]
+    command, env = [sys.executable, "-c", FEW_PORTS], environment(TMPDIR=str(tmp_path))
+    words = [str(port) for port in ports]
+    with subprocess.Popen([*command, "2", *words], stdin=PIPE, stdout=PIPE, text=True, env=env) as first:
+        assert first.stdout is not None
+        taken = {int(word) for word in first.stdout.readline().split()}
+        second = subprocess.run(
+            [*command, "1", *words], input="\n", capture_output=True, text=True, check=True, env=env
+        )
+        first.communicate("\n")
+    assert len(taken) == 2
+    assert taken | {int(second.stdout)} == set(ports)
+
+
+def test_a_file_that_cannot_be_opened_keeps_nobody_from_a_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "missing"))
+    address._open_reservations.cache_clear()
+    assert free_port() > 0
+    address._open_reservations.cache_clear()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +21,7 @@ LOOPBACK = "127.0.0.1"
 _FIRST_PORT = 20_000
 _TRIES = 50
 _choose = random.Random()  # apart from the seeds of a run: two runs with the same seed need two ports
+_found: set[int] = set()
 _EVERYWHERE = {"0.0.0.0": LOOPBACK, "::": "::1"}
 
 
@@ -51,16 +55,45 @@ def is_open_to_others(host: str) -> bool:
 def free_port() -> int:
     """Find a port of loopback that nobody listens on now, and that nobody is likely to take before it is used.
 
-    Ports that the kernel gives to outgoing connections are avoided: one of those is soon somebody else's.
+    Ports that the kernel gives to outgoing connections are avoided: one of those is soon somebody else's. So are those
+    that another process of this user has found, as long as it lives: its server may be about to start.
     """
     for _ in range(_TRIES):
         port = _choose.randrange(_FIRST_PORT, _find_first_outgoing_port())
+        if port in _found or not _reserve(port):
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind((LOOPBACK, port))
+            _found.add(port)
             return port
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
+
+
+def _reserve(port: int) -> bool:
+    """Lock the byte of a port in a file that the processes of a user share; False where another one holds it.
+
+    The lock goes with the process. Where there are no such locks, every port may be had.
+    """
+    try:
+        import fcntl
+
+        file = _open_reservations()
+    except (ImportError, AttributeError, OSError):  # Windows, or a folder where nothing can be kept
+        return True
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _open_reservations() -> int:
+    """Open the file of reservations, once for a process: to close it would give all of them up."""
+    name = Path(tempfile.gettempdir(), f"context-bench-{os.getuid()}.ports")
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _find_first_outgoing_port() -> int:
