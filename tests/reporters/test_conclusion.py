@@ -10,7 +10,7 @@ from context_bench import EvalResult
 from context_bench.reporters import TableReporter
 from context_bench.reporters.conclusion import conclude, describe_alone, list_names
 from report_pages import make_result
-from rows import make_row
+from rows import failed_row, make_row
 
 COSTS = {"whole": 1000, "third": 300, "half": 500, "lossy": 100, "floor": 10}
 
@@ -69,6 +69,12 @@ def test_floors_and_ceilings_cannot_be_chosen() -> None:
     result = _result(200, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
     assert conclude(result) == "third is equivalent to whole, with 70.0% of the tokens saved."
     assert conclude(_result(200, {"whole": 0, "floor": 0}, controls=["floor"])) == ""
+
+
+def test_a_system_that_failed_on_every_example_is_not_undecided() -> None:
+    rows = [make_row(1.0, system="whole", example_id=number) for number in range(4)]
+    rows += [failed_row(system="dead", example_id=number) for number in range(4)]
+    assert conclude(make_result(rows)) == ("No system is shown to be as good as whole. Failed on every example: dead.")
 
 
 def test_without_a_second_system_nothing_is_concluded() -> None:

@@ -27,12 +27,15 @@ def conclude(result: EvalResult) -> str:
     verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
     if comparison is None or not verdicts or find_empty_score(result.config, result.summary):
         return ""
+    failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
+    verdicts = [each for each in verdicts if each.name not in failed]
     good = [each for each in verdicts if each.not_worse]
     worse = [each.name for each in verdicts if each.word == "worse"]
     undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison.baseline)]
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
     sentences += [_list_undecided(undecided)] if undecided else []
+    sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
     return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
 
 
@@ -59,6 +62,11 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     if not told:
         return [f"No evidence lost: {list_names(unharmed)}."] if unharmed else []
     return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
+
+
+def _has_only_errors(result: EvalResult, name: str) -> bool:
+    values = result.summary.get(name, {})
+    return 0 < values.get("num_errors", 0) == values.get("num_examples")
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
