@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -20,7 +22,7 @@ from context_bench.errors import UsageError
 from context_bench.pricing import Price, Prices
 from context_bench.results import EvalRow
 from context_bench.store import Store
-from context_bench.store.database import connect
+from context_bench.store.database import FILE_NAME, connect
 from numbered import expected, facts, numbered
 
 FOREVER = 30.0
@@ -338,6 +340,42 @@ def test_what_was_gathered_is_kept_when_the_run_is_cancelled(
     result = evaluate(again, numbered(*range(8)), [judge], cache_dir=tmp_path)
     assert again.asked == [5, 6, 7]
     assert facts(result.rows) == expected(*range(8))
+
+
+# A store that is behind
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short contexts", "long contexts"])
+def test_a_run_waits_for_a_store_that_is_behind(tmp_path: Path, long: bool) -> None:
+    """Another process holds the store up: examples are read until enough of them wait, and no further."""
+    Store(tmp_path).close()
+    count, most = (1_000, 900) if long else (20_000, 4_000)  # 64 MB of long contexts are 671, and 2,000 short results
+    read: list[int] = []
+    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None, check_same_thread=False)
+
+    def read_examples() -> Iterator[dict[str, Any]]:
+        for (example,) in (numbered(number) for number in range(count)):
+            if len(read) == 100:
+                other.execute("BEGIN IMMEDIATE")
+                releasing.start()
+            read.append(example["id"])
+            yield example | {"context": example["context"] + " word" * 20_000} if long else example
+
+    def release() -> None:
+        while len(read) < count and (not seen or len(read) > seen[-1]):
+            seen.append(len(read))
+            time.sleep(0.5)
+        seen.append(len(read))
+        other.execute("COMMIT")
+
+    seen: list[int] = []
+    releasing = threading.Thread(target=release)
+    with closing(other):
+        result = evaluate("passthrough", read_examples(), [Judge("1")], cache_dir=tmp_path)
+        releasing.join()
+    assert 100 <= seen[-1] < most
+    assert [row.example_id for row in result.rows] == [*range(count)]
+    assert len(stored(tmp_path, result.config["run"])) == count
 
 
 # Limits

@@ -116,6 +116,11 @@ class Store(Reader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether more was put down than is written for now: who goes on all the same takes memory."""
+        return self._writer is not None and self._writer.is_behind
+
     # -- looking up
 
     def has_keys(self) -> bool:

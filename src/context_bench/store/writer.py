@@ -32,6 +32,10 @@ _LONG = 16_384
 _PAUSE = 0.02
 """Seconds in which a batch gathers."""
 
+_MAX_QUEUED = 2_000
+_MAX_LONG_BYTES = 64 * 2**20
+"""How far the writer may be behind: results that are queued, and bytes of long contents that are not written."""
+
 _ROWS = 100
 _BYTES = 262_144
 """The most rows of one statement, and about the most bytes: Python keeps statements with what they were given last."""
@@ -219,7 +223,7 @@ class Writer:
     """Gathers writes and commits them in batches, in a thread of its own.
 
     The first failure (a full disk, say) is kept in `failure`, and `on_failure` is told; what was committed before it
-    stays.
+    stays. Nobody is made to wait in `put`: who makes results looks at `is_behind` before he makes more.
     """
 
     def __init__(self, directory: Path, on_failure: Callable[[StoreError], None] = lambda _: None) -> None:
@@ -229,10 +233,16 @@ class Writer:
         self._pending: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._wake = threading.Event()
         self._awake = self._closing = False
+        self._long_bytes, self._lock = 0, threading.Lock()
         self.failure: StoreError | None = None
         self._compressing = ThreadPoolExecutor(os.cpu_count() or 1, "context-bench-compress")
         self._thread = threading.Thread(target=self._work, name="context-bench-store", daemon=True)
         self._thread.start()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be written that no more should be made for now: memory would grow with a run."""
+        return len(self._pending) > _MAX_QUEUED or self._long_bytes > _MAX_LONG_BYTES
 
     def put(self, what: Callable[..., None], *values: Any) -> None:
         """Queue something for the next batch: a method of Batch, and its values."""
@@ -245,12 +255,14 @@ class Writer:
         """Have the record of a long content made in a thread from now on; a short one is left to the batch."""
         if len(content) < _LONG:
             return content
+        with self._lock:
+            self._long_bytes += len(content)
         return self._compressing.submit(seal_one, content, identity, key)
 
     def _work(self) -> None:
         while not self._closing:
             self._wake.wait()
-            if not self._closing:
+            if not self._closing and not self.is_behind:
                 time.sleep(_PAUSE)  # let a batch gather; well within the 50 ms
             self._wake.clear()
             self._awake = False
@@ -261,6 +273,7 @@ class Writer:
             self._pending.clear()
         if not self._pending:
             return
+        written = self._long_bytes
         try:
             batch, take = Batch(), self._pending.popleft
             for _ in range(len(self._pending)):
@@ -270,6 +283,8 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = explain(error, self._path)
             self._on_failure(self.failure)
+        with self._lock:
+            self._long_bytes -= written
 
     def close(self) -> None:
         """Write what is left and close; raises the failure if there was one."""
