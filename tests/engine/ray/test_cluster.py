@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 import ray_parts
 from command import environment, shell
-from context_bench import EvalResult, RayEngine, UsageError, evaluate
+from context_bench import EvalResult, RayEngine, UsageError, aevaluate, evaluate
 from servers import free_port
 from timing import depends_on_time
 
@@ -41,10 +42,32 @@ def test_an_address_where_nobody_listens_is_said_at_once(monkeypatch: pytest.Mon
     assert time.monotonic() - began < 60  # Ray itself tries for minutes
 
 
-@pytest.mark.parametrize("address", ["nonsense", "host:port", ":6379", "ray://nowhere"])
+@pytest.mark.parametrize("address", ["nonsense", "host:port", ":6379"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match=r"^'.*' is not the address of a Ray cluster: give HOST:PORT, or auto"):
         evaluate(ray_parts.Halve(), DATA, progress=False, engine=RayEngine(address))
+
+
+def test_an_address_for_ray_client_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^'ray://head:10001' is an address for Ray Client, which a run cannot use: "):
+        evaluate(ray_parts.Halve(), DATA, progress=False, engine=RayEngine("ray://head:10001"))
+
+
+def test_a_second_run_of_a_process_is_refused_and_the_first_goes_on(cluster: Any) -> None:
+    """Ray has one connection for each process: the first run would take it away from the second when it ends."""
+
+    def run() -> Any:
+        data = [DATA[0] | {"id": number} for number in range(20)]
+        return aevaluate(ray_parts.Tail(0.05), data, progress=False, engine=RayEngine(cluster.address))
+
+    async def run_two() -> list[Any]:
+        return await asyncio.gather(run(), run(), return_exceptions=True)
+
+    first, second = asyncio.run(run_two())
+    assert [row.error for row in first.rows] == [None] * 20
+    assert isinstance(second, UsageError)
+    assert str(second).startswith("another run of this process is on a Ray cluster: start this one when that has ended")
+    assert len(asyncio.run(run()).rows) == 20, "and another one may follow"
 
 
 def test_a_cluster_of_another_version_is_named_in_one_sentence(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ _PATIENCE = 2.0
 _CONNECT_SECONDS = 5.0
 """Seconds in which somebody who listens at an address takes a connection."""
 
+_connecting = threading.Lock()
+"""Held by the run of this process that opened a connection: Ray has one for each process, which ends with that run."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -61,7 +64,7 @@ class RayCluster:
 
         Raises:
             MissingExtra: Ray is not installed.
-            UsageError: There is no such cluster.
+            UsageError: There is no such cluster, or another run of this process has opened a connection.
         """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -74,9 +77,22 @@ class RayCluster:
         self.lost_errors: type[Exception] = exceptions.RayError
         self.task_error: type[Any] = exceptions.RayTaskError
         self._deaths = (exceptions.ActorDiedError, exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
-        if ray.is_initialized():
+        if ray.is_initialized() and not _connecting.locked():
             return  # the caller's own connection, with the caller's own environment
-        address = self._address or os.environ.get("RAY_ADDRESS") or "local"
+        if not _connecting.acquire(blocking=False):
+            raise UsageError(
+                "another run of this process is on a Ray cluster: start this one when that has ended, or call "
+                "ray.init() before both, so that they share your connection"
+            )
+        try:
+            self._connect(self._address or os.environ.get("RAY_ADDRESS") or "local", modules)
+        except BaseException:
+            _connecting.release()
+            raise
+        self._ours = True
+
+    def _connect(self, address: str, modules: Sequence[str]) -> None:
+        ray = self._ray
         _check_address(address, ray.util.get_node_ip_address)
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
         loopback = _keep_to_loopback(ray._private.ray_constants) if local else nullcontext()
@@ -97,13 +113,13 @@ class RayCluster:
             said = " ".join(str(error).split()) or type(error).__name__
             failed = "could be started on this machine" if local else f"could be reached at {address!r}"
             raise UsageError(f"no Ray cluster {failed}: {said}") from error
-        self._ours = True
 
     def close(self) -> None:
         """Leave the cluster; one that was started here is stopped."""
         if self._ours:
             self._ray.shutdown()
             self._ours = False
+            _connecting.release()
 
     def list_nodes(self) -> list[Node]:
         """List the nodes that are there."""
@@ -198,7 +214,12 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> None:
     """
     if address in ("local", "auto"):
         return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address.startswith("ray://"):
+        raise UsageError(
+            f"{address!r} is an address for Ray Client, which a run cannot use: start it on a machine of the cluster "
+            "(ray job submit), with HOST:PORT or auto as the address"
+        )
+    host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(
             f"{address!r} is not the address of a Ray cluster: give HOST:PORT, or auto for one that runs here"
