@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -43,6 +44,51 @@ def read(path: Path) -> list[dict[str, Any]]:
     dataset = FileDataset(path)
     assert dataset.check() == len(list(dataset))
     return [{key: value for key, value in row.items() if key != "dataset"} for row in dataset]
+
+
+# .gz
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("data.jsonl.gz", lines(*ROWS)),
+        ("data.JSON.GZ", json.dumps(ROWS)),
+        ("data.csv.gz", 'id,context,answers\n1,one,\n2,zwei ü 日本 🎉,"[""x""]"\n'),
+    ],
+)
+def test_a_packed_file_is_read_as_the_one_in_it(tmp_path: Path, name: str, text: str) -> None:
+    path = write(tmp_path, name, gzip.compress(text.encode()))
+    wanted = ROWS if "csv" not in name else [ROWS[0] | {"id": "1"}, ROWS[1]]
+    assert read(path) == wanted
+    assert {row["dataset"] for row in FileDataset(path)} == {"data"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"plain text", "cannot be read: Not a gzipped file"),
+        (gzip.compress(lines(*ROWS).encode())[:-9], "cannot be read: Compressed file ended before the end"),
+        (gzip.compress(b"not json"), "line 1: broken JSON"),
+        (gzip.compress(b""), "no examples in this file"),
+    ],
+    ids=["not packed", "cut off", "broken inside", "empty"],
+)
+def test_a_packed_file_that_cannot_be_read(tmp_path: Path, content: bytes, said: str) -> None:
+    assert said in problem(write(tmp_path, "data.jsonl.gz", content))
+
+
+def test_a_line_of_gigabytes_in_a_small_packed_file_is_refused_within_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "MAX_RECORD", 1 << 20)
+    path = write(tmp_path, "data.jsonl.gz", gzip.compress(b'{"id": 1, "context": "' + b"a" * (64 << 20)))
+    tracemalloc.start()
+    try:
+        assert "line 1: a record is longer than 1 MB" in problem(path)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 # .jsonl
@@ -251,7 +297,7 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
         FileDataset(tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.jsonl.gz", "a.JSONLX"])
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.jsonl.bz2", "a.JSONLX"])
 def test_an_unknown_kind_of_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"\.jsonl"):
         FileDataset(write(tmp_path, name, "x"))

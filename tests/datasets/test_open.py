@@ -46,12 +46,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_a_kind_that_is_not_read_is_not_taken_for_a_name(file: Path) -> None:
-    packed = file.rename(file.with_name("mine.jsonl.gz"))
-    with pytest.raises(DataError, match=r"mine\.jsonl\.gz: unknown kind of file; use \.jsonl"):
-        rows(str(packed))
-    packed.unlink()
+    other = file.rename(file.with_name("mine.jsonl.bz2"))
+    with pytest.raises(DataError, match=r"mine\.jsonl\.bz2: unknown kind of file; use \.jsonl.* plain or as \.gz"):
+        rows(str(other))
+    other.unlink()
     with pytest.raises(UnknownName):
-        rows(str(packed))
+        rows(str(other))
+    with pytest.raises(DataError, match=r"mine\.jsonl\.gz: no such file"):
+        rows(str(file.with_name("mine.jsonl.gz")))
 
 
 def test_a_name_with_parameters_is_the_tag(own: str) -> None:

@@ -1,4 +1,4 @@
-"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, read as a stream.
+"""The user's own files: .jsonl, .json (a list), .csv, .tsv and .parquet files, plain or as .gz, read as a stream.
 
 A file is checked once, in full and before anything is sent: the first problem is an error that names
 file and line. Examples keep their own `dataset` tag, or get the file's name.
@@ -6,10 +6,12 @@ file and line. Examples keep their own `dataset` tag, or get the file's name.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -18,7 +20,7 @@ from context_bench.datasets.formats import Numbered, read_csv, read_json, read_j
 from context_bench.errors import DataError, UsageError, suggest, suggest_file
 from context_bench.traits import DatasetTraits
 
-__all__ = ["SUFFIXES", "FileDataset", "parse_mapping"]
+__all__ = ["FileDataset", "is_data_file", "parse_mapping"]
 
 _ADVICE = (
     "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
@@ -47,11 +49,21 @@ def parse_mapping(text: str) -> dict[str, str]:
     return mapping
 
 
+def is_data_file(path: str | Path) -> bool:
+    """Whether a file has the name of one that can be read."""
+    return _strip_gz(Path(path)).suffix.lower() in SUFFIXES
+
+
+def _strip_gz(path: Path) -> Path:
+    """Return the name that a file has when it is unpacked."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
 class FileDataset:
     """The examples of one local file; can be iterated any number of times.
 
     Args:
-        path: The file; its suffix says how it is read.
+        path: The file; its suffix says how it is read, and `.gz` after it that it is unpacked.
         dataset: The tag for examples that carry none; the file's name without suffix by default.
         mapping: Where fields of an example come from, for files with names of their own: `{"question": "prompt"}`.
             With a mapping, a record without an id gets its number, and one without a context an empty one.
@@ -59,13 +71,13 @@ class FileDataset:
 
     def __init__(self, path: str | Path, dataset: str | None = None, mapping: Mapping[str, str] | None = None) -> None:
         self.path = Path(path)
-        self.dataset = dataset or self.path.stem
+        self.dataset = dataset or _strip_gz(self.path).stem
         self.mapping = dict(mapping or {})
         self.checked = 0
         if self.path.is_dir():
             raise DataError(f"{self.path} is a directory: name a file in it")
-        if self.path.suffix.lower() not in SUFFIXES:
-            raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}")
+        if not is_data_file(self.path):
+            raise DataError(f"{self.path}: unknown kind of file; use {', '.join(SUFFIXES)}, plain or as .gz")
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
 
@@ -113,14 +125,22 @@ class FileDataset:
 
     def _read(self) -> Numbered:
         try:
-            with self.path.open("rb") as source:
-                yield from SUFFIXES[self.path.suffix.lower()](source, str(self.path))
+            with self._open() as source:
+                yield from SUFFIXES[_strip_gz(self.path).suffix.lower()](source, str(self.path))
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        except (EOFError, zlib.error) as error:
+            raise DataError(f"{self.path}: cannot be read: {error}") from error
         except RecursionError as error:
             raise DataError(f"{self.path}: broken JSON (nested too deeply)") from error
+
+    def _open(self) -> BinaryIO:
+        """Open the bytes as they were before packing."""
+        if self.path.suffix.lower() == ".gz":
+            return cast(BinaryIO, gzip.open(self.path, "rb"))
+        return self.path.open("rb")
 
 
 def _read_cells(source: BinaryIO, where: str, delimiter: str = ",") -> Numbered:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.catalog import card_for, label_dataset
-from context_bench.datasets.files import SUFFIXES, FileDataset
+from context_bench.datasets.files import FileDataset, is_data_file
 from context_bench.datasets.joined import Joined
 from context_bench.datasets.public.raw_files import digest
 from context_bench.datasets.sample import name_sample, sample
@@ -243,7 +243,7 @@ def _open_tagged(tag: str, part: Any) -> Source:
 def _is_file(text: str) -> bool:
     """Whether a text names a file; a directory, or a file of another kind, that is there is meant too, and told so."""
     suffix = Path(text).suffix.lower()
-    if suffix in SUFFIXES or (suffix not in ("", ".py") and os.path.isfile(text)):
+    if is_data_file(text) or (suffix not in ("", ".py") and os.path.isfile(text)):
         return True
     return os.path.isdir(text) and ("dataset", text) not in registry
 
