@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, suggest
 from context_bench.stats import FIRST, Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
         UsageError: The wanted one is not among the systems.
     """
     if wanted is not None and wanted not in systems:
-        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r})")
+        meant = suggest(wanted, systems)
+        hint = f"; {meant}" if meant else ""
+        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r}){hint}")
     if len(systems) < 2:
         return None
     competing = [name for name in systems if name not in set(controls)]

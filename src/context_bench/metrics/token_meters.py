@@ -22,6 +22,10 @@ class TokenMeters(RunningMetric):
     """
 
     name = "token-meters"
+    keys = (
+        *("claimed_tokens_saved", "claimed_rows", "counted_tokens_saved", "counted_rows"),
+        *("usage_prompt_tokens", "usage_rows"),
+    )
 
     def start(self) -> MetersTally:
         """Start the sums."""
