@@ -77,6 +77,25 @@ def test_a_system_that_failed_on_every_example_is_not_undecided() -> None:
     assert conclude(make_result(rows)) == ("No system is shown to be as good as whole. Failed on every example: dead.")
 
 
+def test_where_nobody_scored_anything_nothing_is_equivalent() -> None:
+    # 200 pairs of 0 and 0 differ by nothing, within any margin: a broken model would make every compressor a good one.
+    result = _result(200, {"whole": 200, "third": 200, "half": 0})
+    assert result.comparison is not None
+    zero, other = result.comparison.verdicts
+    assert (zero.word, zero.not_worse, other.word) == ("undecided", False, "better")
+    assert "every score is 0 on both sides" in zero.reason
+    assert any(note.startswith("no verdict on third: every score is 0") for note in result.comparison.notes)
+    assert conclude(result) == (
+        "half is better than whole, with 50.0% of the tokens saved. "
+        "Nothing can be said of third: every score is 0, of whole too."
+    )
+    alone = _result(200, {"whole": 200, "third": 200})
+    assert conclude(alone) == "Nothing can be said of third: every score is 0, of whole too."
+    again = alone.compare(margin=0.1)
+    assert again is not None
+    assert [each.word for each in again.verdicts] == ["undecided"]
+
+
 def test_without_a_second_system_nothing_is_concluded() -> None:
     assert conclude(_result(200, {"whole": 0})) == ""
 

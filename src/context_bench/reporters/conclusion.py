@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from context_bench.comparison import find_empty_score
+from context_bench.comparison import find_empty_score, find_zero_score
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
@@ -29,14 +29,18 @@ def conclude(result: EvalResult) -> str:
         return ""
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
     verdicts = [each for each in verdicts if each.name not in failed]
+    zeros = [each.name for each in verdicts if _has_only_zeros(result, each.name, comparison.baseline)]
+    verdicts = [each for each in verdicts if each.name not in zeros]
     good = [each for each in verdicts if each.not_worse]
     worse = [each.name for each in verdicts if each.word == "worse"]
     undecided = [each for each in verdicts if each.word == "undecided"]
-    sentences = [_recommend(result, good, comparison.baseline)]
+    sentences = [_recommend(result, good, comparison.baseline)] if verdicts or not zeros else []
+    if zeros:
+        sentences.append(f"Nothing can be said of {list_names(zeros)}: every score is 0, of {comparison.baseline} too.")
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
     sentences += [_list_undecided(undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
-    return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
+    return " ".join([*sentences, *_tell_evidence(result, [*(each.name for each in verdicts), *zeros])])
 
 
 def describe_alone(result: EvalResult) -> str:
@@ -67,6 +71,10 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
 def _has_only_errors(result: EvalResult, name: str) -> bool:
     values = result.summary.get(name, {})
     return 0 < values.get("num_errors", 0) == values.get("num_examples")
+
+
+def _has_only_zeros(result: EvalResult, name: str, baseline: str) -> bool:
+    return bool(find_zero_score(result.summary.get(name, {}), result.summary.get(baseline, {})))
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
