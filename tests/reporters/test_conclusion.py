@@ -41,6 +41,18 @@ def test_the_largest_saving_that_is_not_worse_comes_first() -> None:
     )
 
 
+def test_a_saving_stands_beside_that_of_a_baseline_which_saves_too() -> None:
+    result = _result(200, {"half": 0, "third": 0})
+    assert conclude(result) == "third is equivalent to half, with 70.0% of the tokens saved instead of 50.0%."
+
+
+def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() -> None:
+    # 120 equal pairs: the 95% limits are ±0.023, the 90% ones ±0.019.
+    said = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+    assert said in TableReporter().render(_result(120, {"whole": 0, "third": 0}))
+    assert said not in TableReporter().render(_result(300, {"whole": 0, "third": 0}))
+
+
 def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."

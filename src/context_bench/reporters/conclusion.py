@@ -102,7 +102,9 @@ def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     words, share = _find_saving(result, name)
-    parts = [f"{percent(share)} {words}"] if words else []
+    others, theirs = _find_saving(result, baseline)
+    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != percent(0.0) else ""
+    parts = [f"{percent(share)} {words}{than}"] if words else []
     own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
     if math.isfinite(own) and math.isfinite(base):
         parts.append(f"{dollars(own)} instead of {dollars(base)} for 1,000 examples")
