@@ -77,8 +77,33 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert conclude(result).endswith(f"Undecided: third and half (about {few:,} to {many:,} examples would decide).")
 
 
+def test_examples_that_need_no_context_are_said_to_show_nothing() -> None:
+    result = _result(200, {"whole": 0, "third": 0, "lossy": 80, "floor": 0}, controls=["floor"])
+    assert conclude(result) == (
+        "third is equivalent to whole, with 70.0% of the tokens saved. But floor, which reads no context, is "
+        "equivalent to whole as well: these examples do not show what a system loses. Worse: lossy."
+    )
+
+
+def test_a_baseline_that_failed_on_every_example_tells_nothing() -> None:
+    rows = [make_row(1.0, system="good", example_id=number) for number in range(40)]
+    rows += [failed_row(system="whole", example_id=number) for number in range(40)]
+    said = "whole failed on every example, and cannot tell how good another is."
+    assert conclude(make_result(rows, baseline="whole")) == said
+
+
+def test_that_nothing_is_saved_is_not_told() -> None:
+    rows = [
+        make_row(float(name == "same"), system=name, example_id=number, input_tokens=9, output_tokens=9)
+        for name in ("whole", "same")
+        for number in range(200)
+    ]
+    rows[0].scores["score"] = 1.0
+    assert conclude(make_result(rows)) == "same is better than whole."
+
+
 def test_floors_and_ceilings_cannot_be_chosen() -> None:
-    result = _result(200, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
+    result = _result(200, {"whole": 0, "third": 0, "floor": 200}, controls=["floor"])
     assert conclude(result) == "third is equivalent to whole, with 70.0% of the tokens saved."
     assert conclude(_result(200, {"whole": 0, "floor": 0}, controls=["floor"])) == ""
 
