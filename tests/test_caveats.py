@@ -14,6 +14,7 @@ import pytest
 
 from command import called
 from context_bench import EvalResult, EvalRow, OpenAIProxy, evaluate
+from context_bench.caveats import find_unscored
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.metrics import (
@@ -143,6 +144,21 @@ class Broken:
 
 
 SCORE_NUMBERS = ("mean_score", "pass_rate", "cost_of_pass", "num_passing")
+
+
+def test_a_judge_that_rates_nothing_says_why_also_where_another_score_counts() -> None:
+    why = {"llm-judge": "the judge did not answer: it is down"}
+    rows = [make_row(1.0, field="f1", example_id=number, unscored=why) for number in range(3)]
+    metrics = [MeanScore("f1"), MeanScore("judge_score")]
+    none = summarize(rows, ["s"], metrics, {"score_field": "f1"})
+    said = "the judge did not rate 3 of 3 answers: the judge did not answer: it is down (3 rows)"
+    assert none.notes["s"]["mean_score:judge_score"] == f"not measured: {said}"
+    assert find_unscored(none.numbers, none.notes, {}) == [f"no judge score for s: {said}"]
+    rated = make_row(1.0, field="f1", example_id=9)
+    rated.scores["judge_score"] = 1.0
+    some = summarize([*rows, rated], ["s"], metrics, {"score_field": "f1"})
+    assert some.notes["s"]["mean_score:judge_score"].startswith("the judge did not rate 3 of 4 answers")
+    assert find_unscored(some.numbers, some.notes, {}) == []
 
 
 def test_an_evaluator_that_always_raises_gives_no_zero() -> None:

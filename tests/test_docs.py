@@ -76,6 +76,7 @@ def folder(tmp_path: Path) -> Path:
     _write_records(tmp_path / "records")
     (tmp_path / "traffic.jsonl").write_text(json.dumps({"messages": [{"role": "user", "content": "Why?"}]}) + "\n")
     (tmp_path / "my_file.py").write_text("\n\n".join(fences("CONTRIBUTING.md", "python")) + METRIC)
+    (tmp_path / "my_reranker.py").write_text(fences("docs/systems.md", "python")[0])
     (tmp_path / "my-program").write_text(PROGRAM.format(python=sys.executable))
     (tmp_path / "my-program").chmod(0o755)
     return tmp_path

@@ -21,6 +21,8 @@ from context_bench.gates import (
 )
 from context_bench.results import EvalResult
 from context_bench.stats import Interval, Verdict, parse_condition
+from report_pages import make_result
+from rows import make_row
 
 
 def _verdict(name: str, word: str, low: float, high: float) -> Verdict:
@@ -178,3 +180,11 @@ def test_a_limit_on_the_score_is_on_all_datasets_of_the_system() -> None:
     values = {"mean_score": 0.9, "macro_score": 0.4}
     found = _judge("score < 0.5", values=values, intervals={"macro_score": Interval(0.4, 0.35, 0.45, n=99)})
     assert (found.outcome, found.sentence.endswith("(score is macro_score)")) == ("fails", True)
+
+
+def test_a_gate_does_not_hold_where_every_score_is_0() -> None:
+    rows = [make_row(0.0, system=name, example_id=n) for name in ("passthrough", "mine") for n in range(300)]
+    candidates = list_candidates(make_result(rows))
+    outcomes = judge_gate([parse_condition("score drops 0.02"), parse_condition("verdict is worse")], candidates)
+    assert [each.outcome for each in outcomes] == ["too few", "too few"]
+    assert "every score is 0 on both sides" in outcomes[0].sentence

@@ -20,19 +20,26 @@ _CAUSES = 100
 """Different reasons that are remembered; a reason may hold the id of its example."""
 
 _SHOWN = 3
+_JUDGE = "llm-judge"
+JUDGED = "mean_score:judge_score"
+"""The key of the mean of a judge's scores, beside the score that counts."""
 _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
 
 
 class Census:
     """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
 
-    __slots__ = ("causes", "empty", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unscored")
+    __slots__ = (
+        *("causes", "empty", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unjudged"),
+        "unscored",
+    )
 
     def __init__(self, score_field: str) -> None:
         self.score_field = score_field
         self.rows = self.errors = self.unscored = self.empty = 0
         self.causes: Counter[str] = Counter()
         self.not_applied: Counter[str] = Counter()
+        self.unjudged: Counter[str] = Counter()
         self.score_keys: set[str] = set()
         self.outputs: set[str] = set()
 
@@ -46,15 +53,18 @@ class Census:
         if not row.response and row.metadata.get("output") == "response":
             self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use")
         if "not_applied" in row.metadata:
-            self._note_not_applied(str(row.metadata["not_applied"]))
+            self._note(self.not_applied, str(row.metadata["not_applied"]))
+        if _JUDGE in row.unscored:
+            self._note(self.unjudged, row.unscored[_JUDGE])
         if self.score_field not in row.scores:
             self.unscored += 1
             self._note_causes(row)
 
-    def _note_not_applied(self, reason: str) -> None:
-        """Count a row on which the system says that it could not do its work."""
-        known = reason in self.not_applied or len(self.not_applied) < _CAUSES
-        self.not_applied[reason if known else "for other reasons"] += 1
+    @staticmethod
+    def _note(reasons: Counter[str], reason: str) -> None:
+        """Count a row on which something could not be done."""
+        known = reason in reasons or len(reasons) < _CAUSES
+        reasons[reason if known else "for other reasons"] += 1
 
     def _note_causes(self, row: EvalRow) -> None:
         self.score_keys.update(row.scores)
@@ -89,6 +99,11 @@ class Census:
         shown = [f"on {count:,} of {self.rows:,} rows: {why}" for why, count in self.not_applied.most_common(_SHOWN)]
         return f"not applied {'; '.join(shown)}" if shown else ""
 
+    def explain_unjudged(self) -> str:
+        """Say how many answers the judge gave no rating, and why."""
+        shown = [f"{why} ({count:,} rows)" for why, count in self.unjudged.most_common(_SHOWN)]
+        return f"the judge did not rate {self.unjudged.total():,} of {self.rows:,} answers: {'; '.join(shown)}"
+
     @property
     def nothing_scored(self) -> bool:
         """Whether rows that did not fail are there, and none of them has the score."""
@@ -118,6 +133,9 @@ def add_caveats(
     _explain_missing_scores(values, notes, census, datasets)
     _judge_compression(name, values, notes, census, config)
     _note_bounds(values, notes)
+    if census.unjudged and JUDGED in values:
+        measured = "" if not math.isnan(values[JUDGED]) else "not measured: "
+        notes[JUDGED] = f"{measured}{census.explain_unjudged()}"
     stopped = (config.get("stopped_systems") or {}).get(name)
     if stopped and "mean_score" in values:
         notes["mean_score"] = f"stopped after its first request: {stopped}"
@@ -240,7 +258,11 @@ def find_unscored(
                 cause = next((note for note in said if note), None)
                 if cause is not None:  # else no number is made of scores
                     found.setdefault((tag, cause.removeprefix("not measured: ")), []).append(name)
-    return [
+    unjudged: dict[str, list[str]] = {}
+    for name, values in numbers.items():
+        if math.isnan(values.get(JUDGED, 0.0)) and (why := notes.get(name, {}).get(JUDGED)):
+            unjudged.setdefault(why.removeprefix("not measured: "), []).append(name)
+    return [f"no judge score for {', '.join(names)}: {why}" for why, names in unjudged.items()] + [
         f"nothing{f' of {tag}' if tag else ''} could be scored for {', '.join(names)}: {cause}"
         for (tag, cause), names in found.items()
     ]

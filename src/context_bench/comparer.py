@@ -360,4 +360,6 @@ def compare_systems(
     found = found.mark_first(first) if first else found
     if was_stopped_by_looks(config):
         found = replace(found, notes=(*found.notes, LOOKED))
-    return found.withhold(empty) if empty else found
+    if empty:
+        return found.withhold(empty)
+    return found.withhold_zeros(result.summary) if metric in SCORE_NAMES else found

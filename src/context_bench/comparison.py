@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, suggest
 from context_bench.stats import FIRST, Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "explain_first_samples",
     "find_empty_score",
     "find_first_samples",
+    "find_zero_score",
     "mark_samples",
     "mark_verdict",
     "name_twin",
@@ -66,7 +67,9 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
         UsageError: The wanted one is not among the systems.
     """
     if wanted is not None and wanted not in systems:
-        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r})")
+        meant = suggest(wanted, systems)
+        hint = f"; {meant}" if meant else ""
+        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r}){hint}")
     if len(systems) < 2:
         return None
     competing = [name for name in systems if name not in set(controls)]
@@ -88,6 +91,13 @@ def find_empty_score(config: Mapping[str, Any], summary: Mapping[str, Mapping[st
         "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there, "
         "and --reader URL has a model answer"
     )
+
+
+def find_zero_score(own: Mapping[str, float], baseline: Mapping[str, float], key: str = "mean_score") -> str:
+    """Say that neither side scored above 0 on any example, so that no loss could have shown; empty where one did."""
+    if own.get(key) != 0 or baseline.get(key) != 0:
+        return ""
+    return "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
 
 
 def find_first_samples(config: Mapping[str, Any]) -> list[str]:
@@ -231,6 +241,38 @@ class Comparison:
             verdicts=[withhold_verdict(each, reason) for each in self.verdicts],
             by_dataset=by_dataset,
             notes=(*self.notes, f"no verdict: {reason}"),
+        )
+
+    def withhold_zeros(self, summary: Mapping[str, Mapping[str, float]]) -> Comparison:
+        """Return it with no verdict on systems that scored 0 throughout, as the baseline did."""
+
+        def find(name: str, key: str = "mean_score") -> str:
+            return find_zero_score(summary.get(name, {}), summary.get(self.baseline, {}), key)
+
+        reasons = {each.name: reason for each in self.verdicts if (reason := find(each.name))}
+        by_dataset = {
+            tag: [
+                withhold_verdict(each, reason) if (reason := find(each.name, f"dataset:{tag}")) else each
+                for each in found
+            ]
+            for tag, found in self.by_dataset.items()
+        }
+        if not reasons:
+            return replace(self, by_dataset=by_dataset)
+        unclaimed = {
+            name: replace(each, per_1k=Interval(math.nan, math.nan, math.nan), note="not claimed: every score is 0")
+            for name, each in self.savings.items()
+            if name in reasons and not each.note.startswith("not ")
+        }
+        on = "" if len(reasons) == len(self.verdicts) else f" on {', '.join(reasons)}"
+        return replace(
+            self,
+            verdicts=[
+                withhold_verdict(each, reasons[each.name]) if each.name in reasons else each for each in self.verdicts
+            ],
+            by_dataset=by_dataset,
+            savings={**self.savings, **unclaimed},
+            notes=(*self.notes, f"no verdict{on}: {next(iter(reasons.values()))}"),
         )
 
     def mark_first(self, tags: Sequence[str]) -> Comparison:

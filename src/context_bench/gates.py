@@ -7,7 +7,7 @@ Differences from the baseline are judged by their 90% interval (the one that dec
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_bench.comparing.run_comparison import RunComparison
@@ -154,14 +154,21 @@ def list_compared(comparison: RunComparison) -> list[Candidate]:
     ]
 
 
-def judge_gate(conditions: Sequence[Condition], candidates: Sequence[Candidate]) -> list[Outcome]:
+def judge_gate(
+    conditions: Sequence[Condition], candidates: Sequence[Candidate], allowed: Collection[str] = ()
+) -> list[Outcome]:
     """Judge every condition for every system under test.
 
+    Args:
+        conditions: Those of the gate.
+        candidates: The systems under test.
+        allowed: Numbers that may be missing; a condition on one is then left open.
     Raises:
         UsageError: A condition names a number that none of them has.
     """
     for condition in conditions:
-        _check_key(condition, candidates)
+        if condition.metric not in allowed:
+            _check_key(condition, candidates)
     outcomes = []
     for candidate in candidates:
         for condition in conditions:
@@ -231,7 +238,10 @@ def _judge_change(condition: Condition, candidate: Candidate, key: str) -> Judge
     one, other = ours.intervals.get(key), theirs.intervals.get(key)
     if one is None or other is None:
         return _judge_value(condition, f"the difference in {key}", change)
-    judged = condition.judge(subtract_intervals(one, other))
+    difference = subtract_intervals(one, other)
+    judged = condition.judge(difference)
+    if not difference.known:
+        return judged
     return Judgement(judged.outcome, f"{judged.sentence}, as if no example were shared")
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "Summary",
     "describe_metric",
     "fold",
+    "list_suffixes",
     "rebuild_metrics",
     "summarize",
 ]
@@ -196,7 +197,7 @@ class Summarizer:
         twin: str | None = None,
     ) -> None:
         self._metrics, self._score_field, self._twin = metrics, score_field, twin
-        self._suffixes = _suffixes(metrics)
+        self._suffixes = list_suffixes(metrics)
         self._systems = {name: _SystemTallies(metrics, score_field) for name in systems}
         others = [name for name in self._systems if name != twin]
         chosen = choose_baseline(others, baseline, controls)
@@ -246,6 +247,8 @@ class Summarizer:
         comparison = self._compare(config)
         if comparison is not None and (empty := find_empty_score(config, numbers)):
             comparison = comparison.withhold(empty)
+        elif comparison is not None:
+            comparison = comparison.withhold_zeros(numbers)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
             if first := find_first_samples(config):
@@ -318,7 +321,7 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
             intervals[name][key] = saving.per_1k
 
 
-def _suffixes(metrics: Sequence[Metric]) -> list[str | None]:
+def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
     """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
     Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError, describe
 from context_bench.stats import Interval
-from context_bench.traits import can_start, find_columns, metric_traits, read_intervals, read_notes, read_unmeasured
+from context_bench.traits import (
+    can_start,
+    find_columns,
+    list_by_dataset,
+    metric_traits,
+    read_intervals,
+    read_notes,
+    read_unmeasured,
+)
 from context_bench.types import Metric, Tally
 
 if TYPE_CHECKING:
@@ -24,6 +32,7 @@ __all__ = [
     "check_metric_members",
     "is_built_in",
     "list_columns",
+    "list_keys",
     "read_tally",
     "read_tally_intervals",
     "start_tally",
@@ -33,6 +42,13 @@ __all__ = [
 def is_built_in(metric: Metric) -> bool:
     """Whether a metric ships with the package; a user's class that extends one of ours does not."""
     return type(metric).__module__.startswith("context_bench.")
+
+
+def list_keys(metric: Metric) -> tuple[str, ...] | None:
+    """List the keys that a metric may give, `{tag}` standing for a dataset; None of one that does not tell."""
+    if not is_built_in(metric):
+        return None
+    return getattr(metric, "keys", ()) or list_by_dataset(metric) or None
 
 
 def start_tally(metric: Metric) -> Tally:

@@ -99,8 +99,14 @@ def test_a_run_of_one_system_is_judged_itself(folder: Path) -> None:
         (["--fail-if", "score falls"], "'score falls' is not a condition"),
         (["--fail-if", "score drops 0.02"], "'score drops 0.02' needs a baseline beside the system that is judged"),
         (["--junit", "x.xml"], "--junit has nothing to write without a condition"),
-        (["--fail-if", "error_rate > 1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
+        (["--fail-if", "error_rate > 0.1", "--junit", "no/x.xml"], "cannot write to --junit no/x.xml"),
         (["--summary", "no/x.md"], "cannot write to --summary no/x.md"),
+        (["--out", "x.html", "--report", "./x.html"], "--out and --report both name ./x.html: give each a file"),
+        (["--fail-if", "error_rate > 0.1", "--out", "x", "--junit", "x"], "--out and --junit both name x"),
+        (["--resume"], "--resume takes answers from the store, which --no-store leaves out"),
+        (["--margin", "5"], "the margin must be between 0 and 1 (got 5)"),
+        (["--plots", "/proc/self"], "cannot write to --plots /proc/self"),
+        (["--system", "minify", "--baseline", "minfy"], "(got 'minfy'); did you mean minify?"),
     ],
 )
 def test_a_mistake_is_found_before_anything_is_run(folder: Path, flags: list[str], said: str) -> None:
@@ -110,13 +116,68 @@ def test_a_mistake_is_found_before_anything_is_run(folder: Path, flags: list[str
     assert done.stderr.count("\n") == 1
 
 
-def test_an_unknown_number_is_one_sentence_after_the_report(folder: Path) -> None:
-    done = called(*FLAGS, "-n", "20", "--fail-if", "compression_ration < 0.3", cwd=folder)
-    assert done.returncode == 2
-    assert done.stdout.startswith("| system")
-    assert "'compression_ration' is not a number of this run: did you mean compression_ratio" in done.stderr
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("mean_score < 0..8", "'0..8' must be a number; write one like \"score drops 0.02\""),
+        ("mean_score = 0.8", 'is not a condition: write one like "score drops 0.02"'),
+        ("score dorps 0.02", 'is not a condition: write one like "score drops 0.02"'),
+        ("pass_rate < 70%", "'70%' must be a number, and 70% is 0.7; write one like"),
+        ("compression_ration < 0.3", "not a number of this run: did you mean compression_ratio?"),
+        ("pass_rat@kv:n=9 < 0.3", "not a number of this run: did you mean pass_rate@kv:n=9"),
+        ("pass_rate@needle < 0.3", "not a number of this run: did you mean pass_rate@needle:n=9"),
+        ("dataset:kv < 0.3", "not a number of this run: did you mean dataset:kv:n=9"),
+        ("prompt_savings < 0.3", "a tap (--tap, --start or --vendor) or --reader measures it"),
+        ("pass_at_k < 0.3", "--repeats K measures it"),
+        ("retention < 0.3", "--controls measures it"),
+        ("error_rate > 1", "says nothing, as error_rate lies between 0 and 1; 1% is 0.01"),
+        ("pass_rate@needle:n=9 < 70", "says nothing, as pass_rate lies between 0 and 1; 70% is 0.7"),
+        ("score drops 2", "says nothing, as score lies between 0 and 1; 2% is 0.02"),
+        ("compression_ratio < 30", "says nothing, as compression_ratio is at most 1; 30% is 0.3"),
+    ],
+)
+def test_a_condition_that_cannot_be_judged_is_found_before_the_first_call(
+    tmp_path: Path, condition: str, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text("def mine(example):\n    open('called', 'w').close()\n    return 'x'\n")
+    data = ["--dataset", "needle:n=9", "--dataset", "kv:n=9"]
+    systems = ["--system", "passthrough", "--system", "mine.py:mine"]
+    done = called(*data, *systems, "--quiet", "--fail-if", condition, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "called").exists()
+
+
+def test_numbers_that_a_run_may_have_are_let_through(tmp_path: Path) -> None:
+    conditions = [
+        *("num_unscored > 90", "error_rate > 0.5", "dataset:kv:n=9 < -1", "compression_ratio < -9"),
+        *("num_errors@kv:n=9 > 90", "latency_median rises 900"),
+    ]
+    data = ["--dataset", "needle:n=9", "--dataset", "kv:n=9", "--system", "passthrough", "--system", "minify"]
+    flags = [word for each in conditions for word in ("--fail-if", each)]
+    done = called(*data, "--quiet", "--no-store", *flags, cwd=tmp_path)
+    assert "not a number" not in done.stderr
+    assert done.stderr.count("the gate holds") == len(conditions)
+
+
+def test_a_number_that_could_have_been_measured_and_was_not_leaves_the_gate_open(folder: Path) -> None:
+    done = called(*FLAGS, "--system", "minify", "--no-store", "-n", "20", "--fail-if", "cost_usd > 1", cwd=folder)
+    assert done.returncode == 4
+    assert "fail if cost_usd > 1: cannot be told; cost_usd was not measured" in done.stderr
+
+
+def test_a_metric_of_ones_own_may_have_any_number(folder: Path) -> None:
+    (folder / "own.py").write_text(
+        "class Own:\n    name = 'own'\n    def compute(self, rows):\n        return {'strange': 0.5}\n"
+    )
+    flags = [*FLAGS, "-n", "20", "--metric", "own.py:Own"]
+    assert called(*flags, "--fail-if", "strange > 0.9", cwd=folder).returncode == 0
+    done = called(*flags, "--fail-if", "stranger > 0.9", cwd=folder)
+    assert (done.returncode, done.stdout[:8]) == (2, "| system")
+    assert "'stranger' is not a number of this run: did you mean strange" in done.stderr
     assert done.stderr.endswith("the run is recorded: with --resume nothing is asked again\n")
-    unkept = called(*FLAGS, "-n", "20", "--no-store", "--fail-if", "compression_ration < 0.3", cwd=folder)
+    unkept = called(*flags, "--no-store", "--fail-if", "stranger > 0.9", cwd=folder)
     assert (unkept.returncode, "--resume" in unkept.stderr) == (2, False)
 
 

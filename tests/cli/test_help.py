@@ -93,3 +93,8 @@ def test_every_help_fits_80_columns_and_breaks_no_flag(
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search(r"-\w+-$", text, re.MULTILINE)
     assert not re.search(r"\bis no\b|\bare no\b|\bnobody\b", text)
+
+
+def test_the_word_help_is_the_flag(tmp_path: Path) -> None:
+    assert called("help", cwd=tmp_path).stdout == called("--help", cwd=tmp_path).stdout
+    assert called("help", "compare", cwd=tmp_path).stdout == called("compare", "--help", cwd=tmp_path).stdout

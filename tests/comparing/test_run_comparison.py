@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -123,6 +124,16 @@ def test_several_datasets_have_equal_weight() -> None:
     assert contest.verdict.interval == average_differences(parts).interval(0.95)
     assert contest.find_means() == (0.75, 0.875)
     assert {tag: each.difference for tag, each in contest.by_dataset.items()} == {"d": -0.25, "e": 0.0}
+
+
+def test_runs_that_both_score_0_throughout_are_not_equivalent() -> None:
+    zeros = _scores([0.0] * 300)
+    runs = [replace(_run(label, {"x": zeros}), summary={"x": {"mean_score": 0.0}}) for label in "AB"]
+    found = compare_runs([_select(each) for each in runs])
+    verdict = _only(found.contests).verdict
+    assert verdict is not None
+    assert verdict.word == "undecided"
+    assert found.notes[0].startswith("no verdict: every score is 0 on both sides")
 
 
 def test_where_most_examples_differ_means_are_compared() -> None:

@@ -22,3 +22,12 @@ def test_three_meters_each_on_its_own_rows() -> None:
         "usage_prompt_tokens": 150.0,
         "usage_rows": 3.0,
     }
+
+
+def test_the_usage_of_a_reader_behind_a_compressor_is_its_bill() -> None:
+    read = tapped_row(40, sent_tokens=100, prompt_tokens=44)
+    seen = tapped_row(40, sent_tokens=100, prompt_tokens=44, upstream_calls=1)  # a tap that saw no usage
+    found = TokenMeters().compute([read, read, seen])
+    assert (found["usage_prompt_tokens"], found["usage_rows"]) == (88.0, 2.0)
+    alone = TokenMeters().compute([tapped_row(None, prompt_tokens=44)])  # nobody knows what its model read
+    assert "usage_rows" not in alone

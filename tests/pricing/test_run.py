@@ -16,7 +16,7 @@ from context_bench.evaluators import AnswerQuality, LLMJudge
 from context_bench.pricing import Price, Prices, load_shipped_prices
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalResult
-from context_bench.systems import AnthropicProxy
+from context_bench.systems import AnthropicProxy, WithReader
 from context_bench.tap.forward import Forward
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Tapped
@@ -222,6 +222,14 @@ def test_a_script_that_answers_is_not_paid() -> None:
     assert result.summary["p"]["cost_usd"] > 0
     said = "what it would cost with gpt-4o: it was answered on this machine, for nothing"
     assert result.notes["p"]["cost_usd"].startswith(said)
+
+
+def test_a_script_that_reads_for_a_compressor_is_not_paid_either() -> None:
+    port = free_port()
+    model = OpenAIProxy(f"http://127.0.0.1:{port}", model="gpt-4o", name="reader")
+    reader = Tapped(model, Scripted.from_text("text:c1"), port=port, known_as="reader")
+    result = evaluate(WithReader(lambda example: example["context"], reader, "p"), numbered(1), progress=False)
+    assert "it was answered on this machine, for nothing" in result.notes["p"]["cost_usd"]
 
 
 class Embeds(Toy):

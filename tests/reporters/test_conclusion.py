@@ -41,6 +41,18 @@ def test_the_largest_saving_that_is_not_worse_comes_first() -> None:
     )
 
 
+def test_a_saving_stands_beside_that_of_a_baseline_which_saves_too() -> None:
+    result = _result(200, {"half": 0, "third": 0})
+    assert conclude(result) == "third is equivalent to half, with 70.0% of the tokens saved instead of 50.0%."
+
+
+def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() -> None:
+    # 120 equal pairs: the 95% limits are ±0.023, the 90% ones ±0.019.
+    said = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+    assert said in TableReporter().render(_result(120, {"whole": 0, "third": 0}))
+    assert said not in TableReporter().render(_result(300, {"whole": 0, "third": 0}))
+
+
 def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."
@@ -65,8 +77,33 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert conclude(result).endswith(f"Undecided: third and half (about {few:,} to {many:,} examples would decide).")
 
 
+def test_examples_that_need_no_context_are_said_to_show_nothing() -> None:
+    result = _result(200, {"whole": 0, "third": 0, "lossy": 80, "floor": 0}, controls=["floor"])
+    assert conclude(result) == (
+        "third is equivalent to whole, with 70.0% of the tokens saved. But floor, which reads no context, is "
+        "equivalent to whole as well: these examples do not show what a system loses. Worse: lossy."
+    )
+
+
+def test_a_baseline_that_failed_on_every_example_tells_nothing() -> None:
+    rows = [make_row(1.0, system="good", example_id=number) for number in range(40)]
+    rows += [failed_row(system="whole", example_id=number) for number in range(40)]
+    said = "whole failed on every example, and cannot tell how good another is."
+    assert conclude(make_result(rows, baseline="whole")) == said
+
+
+def test_that_nothing_is_saved_is_not_told() -> None:
+    rows = [
+        make_row(float(name == "same"), system=name, example_id=number, input_tokens=9, output_tokens=9)
+        for name in ("whole", "same")
+        for number in range(200)
+    ]
+    rows[0].scores["score"] = 1.0
+    assert conclude(make_result(rows)) == "same is better than whole."
+
+
 def test_floors_and_ceilings_cannot_be_chosen() -> None:
-    result = _result(200, {"whole": 0, "third": 0, "floor": 0}, controls=["floor"])
+    result = _result(200, {"whole": 0, "third": 0, "floor": 200}, controls=["floor"])
     assert conclude(result) == "third is equivalent to whole, with 70.0% of the tokens saved."
     assert conclude(_result(200, {"whole": 0, "floor": 0}, controls=["floor"])) == ""
 
@@ -75,6 +112,25 @@ def test_a_system_that_failed_on_every_example_is_not_undecided() -> None:
     rows = [make_row(1.0, system="whole", example_id=number) for number in range(4)]
     rows += [failed_row(system="dead", example_id=number) for number in range(4)]
     assert conclude(make_result(rows)) == ("No system is shown to be as good as whole. Failed on every example: dead.")
+
+
+def test_where_nobody_scored_anything_nothing_is_equivalent() -> None:
+    # 200 pairs of 0 and 0 differ by nothing, within any margin: a broken model would make every compressor a good one.
+    result = _result(200, {"whole": 200, "third": 200, "half": 0})
+    assert result.comparison is not None
+    zero, other = result.comparison.verdicts
+    assert (zero.word, zero.not_worse, other.word) == ("undecided", False, "better")
+    assert "every score is 0 on both sides" in zero.reason
+    assert any(note.startswith("no verdict on third: every score is 0") for note in result.comparison.notes)
+    assert conclude(result) == (
+        "half is better than whole, with 50.0% of the tokens saved. "
+        "Nothing can be said of third: every score is 0, of whole too."
+    )
+    alone = _result(200, {"whole": 200, "third": 200})
+    assert conclude(alone) == "Nothing can be said of third: every score is 0, of whole too."
+    again = alone.compare(margin=0.1)
+    assert again is not None
+    assert [each.word for each in again.verdicts] == ["undecided"]
 
 
 def test_without_a_second_system_nothing_is_concluded() -> None:

@@ -80,6 +80,8 @@ def _discard_output() -> None:
 
 def _dispatch(arguments: list[str]) -> int:
     sys.path.append(os.getcwd())  # so that `--system my_module:f` finds what `python -m` would find
+    if arguments[:1] == ["help"]:  # as other programs have it: `help`, `help COMMAND`
+        arguments = [*arguments[1:2], "--help"]
     if arguments and arguments[0] in COMMANDS:
         from importlib import import_module
 

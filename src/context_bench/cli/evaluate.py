@@ -65,11 +65,12 @@ def _run(options: RunOptions) -> int:
     from context_bench.cli.build_scoring import build_metrics
     from context_bench.cli.gating import Gate
 
+    _check_flags(options)
     gate = Gate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
-        _check_gate(gate, options, systems)
-        metrics = [] if options.dry_run else build_metrics(options.scoring, datasets.tags, len(systems))
+        metrics = build_metrics(options.scoring, datasets.tags, len(systems))
+        allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
         from context_bench.systems.again import add_twin
@@ -77,18 +78,40 @@ def _run(options: RunOptions) -> int:
         if options.aa:
             systems, _ = add_twin(systems, options.baseline)
         return dry_run(options, systems, datasets)
-    with gate.open() as opened:
+    with gate.open(allowed) as opened:
         return _measure(options, systems, datasets, scorer, metrics, opened)
 
 
-def _check_gate(gate: Gate, options: RunOptions, systems: Sequence[Any]) -> None:
-    """Refuse conditions that this run cannot be judged by, before anything is sent."""
-    if gate.conditions:
-        from context_bench.gates import check_conditions
-        from context_bench.traits import system_traits
+def _check_flags(options: RunOptions) -> None:
+    """Refuse flags that contradict each other, and margins that cannot be."""
+    from context_bench.cli.output import check_destinations
+    from context_bench.comparison import check_margin
+    from context_bench.errors import UsageError
 
-        controls = [each.name for each in systems if not system_traits(each).competes]
-        check_conditions(gate.conditions, [each.name for each in systems], options.baseline, controls)
+    if options.fresh and options.resume:
+        raise UsageError("--fresh and --resume are opposites: give one of them")
+    if options.no_store and options.resume:
+        raise UsageError("--resume takes answers from the store, which --no-store leaves out: give one of them")
+    if options.margin is not None:
+        check_margin(options.margin)
+    check_destinations(
+        {"--out": options.out, "--report": options.report, "--junit": options.junit, "--summary": options.summary}
+    )
+
+
+def _check_gate(
+    gate: Gate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
+) -> list[str]:
+    """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
+    if not gate.conditions:
+        return []
+    from context_bench.cli.check_gate import check_gate
+    from context_bench.gates import check_conditions
+    from context_bench.traits import system_traits
+
+    controls = [each.name for each in systems if not system_traits(each).competes]
+    check_conditions(gate.conditions, [each.name for each in systems], options.baseline, controls)
+    return check_gate(gate.conditions, systems, metrics, datasets, scorer)
 
 
 def _build(options: RunOptions) -> tuple[list[Any], Any, Scorer]:
@@ -205,13 +228,10 @@ def _evaluate(
     options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer, metrics: list[Metric], limits: Any
 ) -> EvalResult:
     from context_bench.cli.follow_plan import choose_comparison
-    from context_bench.errors import UsageError
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
     comparing = choose_comparison(options, [each.name for each in systems])
-    if options.fresh and options.resume:
-        raise UsageError("--fresh and --resume are opposites: give one of them")
     with redirect_stdout(sys.stderr):  # what a user's system prints must not get into the report
         return evaluate(
             systems,

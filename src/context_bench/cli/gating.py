@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +42,11 @@ class Gate:
         return cls(flags.fail_if, flags.junit, flags.summary)
 
     @contextmanager
-    def open(self) -> Iterator[OpenGate]:
-        """Try the files before anything is run; they are replaced when they are whole."""
+    def open(self, allowed: Collection[str] = ()) -> Iterator[OpenGate]:
+        """Try the files before anything is run; they are replaced when they are whole.
+
+        `allowed` are numbers that the run may have: one that it turns out not to have leaves its condition open.
+        """
         from context_bench.cli.output import open_destination
 
         with ExitStack() as stack:
@@ -52,7 +55,7 @@ class Gate:
                 for flag, path in (("--junit", self.junit), ("--summary", self._find_summary()))
                 if path
             }
-            yield OpenGate(self, writers)
+            yield OpenGate(self, writers, allowed)
 
     def _find_summary(self) -> str | None:
         """Return the file of --summary, unless it is the one that is appended to anyway."""
@@ -63,8 +66,8 @@ class Gate:
 class OpenGate:
     """A gate whose files can be written."""
 
-    def __init__(self, gate: Gate, writers: dict[str, Any]) -> None:
-        self._gate, self._writers = gate, writers
+    def __init__(self, gate: Gate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
+        self._gate, self._writers, self._allowed = gate, writers, allowed
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -82,7 +85,7 @@ class OpenGate:
             return []
         from context_bench.gates import judge_gate
 
-        outcomes = judge_gate(self._gate.conditions, candidates)
+        outcomes = judge_gate(self._gate.conditions, candidates, self._allowed)
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes

@@ -6,14 +6,22 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from context_bench.cli.messages import say
 
-__all__ = ["build_reporter", "choose_form", "open_destination", "table_width", "wants_color", "write_report"]
+__all__ = [
+    "build_reporter",
+    "check_destinations",
+    "choose_form",
+    "open_destination",
+    "table_width",
+    "wants_color",
+    "write_report",
+]
 
 _FORMS = {".json": "json", ".csv": "csv", ".md": "table", ".html": "html", ".htm": "html"}
 """The form of a report by the ending of its file."""
@@ -58,6 +66,24 @@ def open_destination(path: str | None, *, quiet: bool = False, flag: str = "--ou
         raise UsageError(f"cannot write to {flag} {path}: {error}") from error
     if not quiet:
         say(f"wrote {path}")
+
+
+def check_destinations(named: Mapping[str, str | None]) -> None:
+    """Refuse two flags that name the same file, before anything is run: one would replace what the other wrote.
+
+    Raises:
+        UsageError: With both flags.
+    """
+    seen: dict[Path, str] = {}
+    for flag, path in named.items():
+        if path is None or _is_device(Path(path)):
+            continue
+        target = Path(path).resolve()
+        if target in seen:
+            from context_bench.errors import UsageError
+
+            raise UsageError(f"{seen[target]} and {flag} both name {path}: give each a file of its own")
+        seen[target] = flag
 
 
 class _CannotWrite(Exception):

@@ -192,7 +192,8 @@ class Log:
             except StoreError as error:
                 failure, recorded = error, self._count_kept(self._store.directory)
         if self._began:
-            say(f"{self._requests:,} requests, {self._tokens:,} tokens{recorded}")
+            many = "1 request" if self._requests == 1 else f"{self._requests:,} requests"
+            say(f"{many}, {self._tokens:,} tokens{recorded}")
         if failure:
             raise failure
 

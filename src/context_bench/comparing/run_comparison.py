@@ -13,6 +13,7 @@ from context_bench.comparison import (
     choose_baseline,
     find_empty_score,
     find_first_samples,
+    find_zero_score,
     mark_verdict,
     was_stopped_by_looks,
     withhold_verdict,
@@ -165,6 +166,9 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
     for contest in contests:
         sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
         empty = [find_empty_score(run.config, {name: run.summary[name]}) for run, name in sides if name in run.summary]
+        if len(empty) == len(sides):
+            own, baseline = (run.summary[name] for run, name in sides)
+            empty.append(find_zero_score(own, baseline))
         if contest.verdict is not None and (reason := next(filter(None, empty), "")):
             contest.verdict = withhold_verdict(contest.verdict, reason)
             contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}

@@ -76,6 +76,11 @@ class Source:
             self.length = self._file.check()
 
     @property
+    def from_own_file(self) -> bool:
+        """Whether it is a file of the user's, whose examples may name their datasets."""
+        return self._file is not None
+
+    @property
     def checked(self) -> int:
         """The number of examples that have been checked so far."""
         return 0 if self._file is None else self._file.checked
@@ -148,6 +153,11 @@ class Datasets:
     def tags(self) -> list[str]:
         """The tags, in order."""
         return [source.tag for source in self.sources]
+
+    @property
+    def tags_known(self) -> bool:
+        """Whether no example has another tag; those of a file may."""
+        return not any(source.from_own_file for source in self.sources)
 
     def check(self) -> None:
         """Check every file in full."""

@@ -26,7 +26,7 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
-__all__ = ["Scorer", "check_threshold"]
+__all__ = ["Scorer", "check_threshold", "is_own_score"]
 
 
 class Scorer:
@@ -225,18 +225,23 @@ class Scorer:
         return own[0] if chosen and len(own) == 1 else None
 
 
-def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
-    """A threshold outside of 0 to 1 must be for a score of the user's own: all others lie in between.
-
-    Raises:
-        UsageError: Nothing, or everything, would pass.
-    """
+def is_own_score(scorer: Scorer, score_field: str) -> bool:
+    """Whether an evaluator of the user's own may give a score: all others lie between 0 and 1."""
     own = {
         key
         for evaluator in scorer.chosen
         if isinstance(evaluator, FunctionEvaluator) or not type(evaluator).__module__.startswith("context_bench.")
         for key in find_score_fields(evaluator) or (score_field,)
     }
-    if not 0 <= threshold <= 1 and score_field not in own:
+    return score_field in own
+
+
+def check_threshold(threshold: float, scorer: Scorer, score_field: str) -> None:
+    """A threshold outside of 0 to 1 must be for a score of the user's own.
+
+    Raises:
+        UsageError: Nothing, or everything, would pass.
+    """
+    if not 0 <= threshold <= 1 and not is_own_score(scorer, score_field):
         hint = f"; {threshold:g}% is {threshold / 100:g}" if 1 < threshold <= 100 else ""
         raise UsageError(f"threshold must be from 0 to 1, as the score {score_field!r} is (got {threshold:g}){hint}")

@@ -21,6 +21,7 @@ class BilledRatio(RunningMetric):
     """
 
     name = "billed-ratio"
+    keys = ("billed_to_counted", "billed_to_counted_residual", "billed_to_counted_rows")
 
     def start(self) -> RatioTally:
         """Start running sums."""

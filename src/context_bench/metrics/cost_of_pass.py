@@ -24,6 +24,7 @@ class CostOfPass(RunningMetric):
     threshold: float = 0.7
     score_field: str = "score"
     name = "cost-of-pass"
+    keys = ("cost_of_pass", "num_passing")
     by_dataset = ("cost_of_pass",)
 
     def start(self) -> CostTally:

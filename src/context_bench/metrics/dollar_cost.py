@@ -34,6 +34,7 @@ class DollarCost(RunningMetric):
     threshold: float = 0.7
     score_field: str = "score"
     name = "dollar-cost"
+    keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd", "judge_cost_usd", "embedding_cost_usd")
     by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
 
     def __context_bench_traits__(self) -> MetricTraits:

@@ -33,6 +33,7 @@ class EvidenceShares(RunningMetric):
         *("evidence_survival", "evidence_survival_best", "evidence_survival_worst"),
         *("lost_by_system", "failed_anyway", "right_without_evidence"),
     )
+    keys = (*by_dataset, "evidence_rows")
 
     def start(self) -> EvidenceTally:
         """Start counting."""

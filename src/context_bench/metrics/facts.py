@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from context_bench.results import EvalRow
 
-__all__ = ["mean", "read_fact", "read_sides"]
+__all__ = ["mean", "read_billed", "read_fact", "read_sides"]
 
 
 def read_fact(row: EvalRow, key: str) -> float | None:
@@ -22,6 +22,14 @@ def read_sides(row: EvalRow) -> tuple[float, float] | None:
     if row.error is not None or sent is None or row.upstream_tokens is None:
         return None
     return sent, float(row.upstream_tokens)
+
+
+def read_billed(row: EvalRow) -> float | None:
+    """Read the prompt tokens that the API billed: by the tap, else by the usage of a reader behind a compressor."""
+    billed = read_fact(row, "billed_prompt_tokens")
+    if billed is None and "upstream_calls" not in row.metadata and row.upstream_tokens is not None:
+        return read_fact(row, "prompt_tokens")
+    return billed
 
 
 def mean(values: Sequence[float]) -> float:

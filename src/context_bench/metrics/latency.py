@@ -22,6 +22,7 @@ class Latency(RunningMetric):
     """
 
     name = "latency"
+    keys = ("latency_mean", "latency_median", "latency_p95", "latency_p99")
 
     def start(self) -> LatencyTally:
         """Start collecting."""

@@ -24,6 +24,7 @@ class OfficialScore(RunningMetric):
 
     score_field: str = "score"
     name = "official-score"
+    keys = ("official_score", "official:{tag}")
 
     def start(self) -> OfficialTally:
         """Start a number for each dataset."""

@@ -23,6 +23,7 @@ class PerDatasetBreakdown(RunningMetric):
 
     score_field: str = "f1"
     name = "per-dataset-breakdown"
+    keys = ("macro_score", "dataset:{tag}")
 
     def start(self) -> BreakdownTally:
         """Start a mean for each tag."""

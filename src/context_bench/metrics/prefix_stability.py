@@ -20,6 +20,7 @@ class PrefixStability(RunningMetric):
     """
 
     name = "prefix-stability"
+    keys = ("prefix_stability", "first_message_changed", "rewritten_history")
 
     def start(self) -> PrefixTally:
         """Start the sums."""

@@ -27,6 +27,7 @@ class PromptSavings(RunningMetric):
 
     name = "prompt-savings"
     by_dataset = ("prompt_savings", "prompt_savings_best", "prompt_savings_worst", "untouched_share")
+    keys = (*by_dataset, "sent_tokens", "mean_sent_tokens", "downstream_tokens", "mean_downstream_tokens")
 
     def __context_bench_traits__(self) -> MetricTraits:
         return MetricTraits(bound=SavingsTally.bound)

@@ -26,6 +26,10 @@ class ProxyOverhead(RunningMetric):
     """
 
     name = "proxy-overhead"
+    keys = (
+        *("proxy_overhead_mean", "proxy_overhead_median", "proxy_overhead_p95", "proxy_overhead_rows"),
+        "first_token_overhead_median",
+    )
     by_dataset = ("proxy_overhead_median",)
 
     def start(self) -> OverheadTally:

@@ -67,6 +67,7 @@ class MeanScore(RunningMetric):
 
     score_field: str = "score"
     name = "mean-score"
+    keys = ("mean_score",)
 
     def start(self) -> MeanTally:
         """Start a mean."""

@@ -25,6 +25,7 @@ class Retention(RunningMetric):
     direct: str = "direct"
     ceiling: str = "ceiling"
     name = "retention"
+    keys = ("retention",)
 
     def start(self) -> NoTally:
         """Collect nothing: one system alone has no retention; see `compare`."""

@@ -6,7 +6,7 @@ import math
 from array import array
 from dataclasses import dataclass
 
-from context_bench.metrics.facts import read_fact, read_sides
+from context_bench.metrics.facts import read_billed, read_fact, read_sides
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 
@@ -22,6 +22,10 @@ class TokenMeters(RunningMetric):
     """
 
     name = "token-meters"
+    keys = (
+        *("claimed_tokens_saved", "claimed_rows", "counted_tokens_saved", "counted_rows"),
+        *("usage_prompt_tokens", "usage_rows"),
+    )
 
     def start(self) -> MetersTally:
         """Start the sums."""
@@ -40,7 +44,7 @@ class MetersTally:
             return
         sides = read_sides(row)
         counted = None if sides is None else sides[0] - sides[1]
-        claimed, used = read_fact(row, "claimed_tokens_saved"), read_fact(row, "billed_prompt_tokens")
+        claimed, used = read_fact(row, "claimed_tokens_saved"), read_billed(row)
         for meter, value in ((self._claimed, claimed), (self._counted, counted), (self._usage, used)):
             if value is not None:
                 meter.append(value)

@@ -24,6 +24,7 @@ class CompressionRatio(RunningMetric):
     """
 
     name = "compression-ratio"
+    keys = ("compression_ratio", "mean_input_tokens", "mean_output_tokens")
     by_dataset = ("compression_ratio",)
 
     def start(self) -> TokenTally:
@@ -79,6 +80,7 @@ class ParetoRank(RunningMetric):
     cost_field: str = "cost_of_pass"
     leave_out: Sequence[str] = ()
     name = "pareto-rank"
+    keys = ("pareto_rank",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list

@@ -28,6 +28,7 @@ class UpstreamTokens(RunningMetric):
     """
 
     name = "upstream-tokens"
+    keys = ("upstream_tokens", "mean_upstream_tokens", *_SUMS)
 
     def start(self) -> UpstreamTally:
         """Start the sums."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.plots import ResultPlots
@@ -20,6 +21,8 @@ def check_plots(folder: str) -> None:
         raise MissingExtra("--plots", "plots")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix=".context-bench-"):  # a folder may be there, and closed
+            pass
     except OSError as error:
         raise UsageError(f"cannot write to --plots {folder}: {error.strerror or error}") from error
 

@@ -13,8 +13,10 @@ from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score
 from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.verdict_table import (
+    NARROWER,
     NEEDED,
     describe_clusters,
+    goes_beyond_margin,
     name_metric,
     tells_needed_n,
     write_difference,
@@ -121,6 +123,8 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         largest = max(clustered, key=lambda each: each.n)
         yield f"{describe_clusters(largest.n, largest.groups or 0, 'examples')}."
     yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
+    if any(each.verdict is not None and goes_beyond_margin(each.verdict) for each in comparison.contests):
+        yield NARROWER
     if any(each.verdict is not None and tells_needed_n(each.verdict) for each in comparison.contests):
         yield NEEDED
     if comparison.first_samples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from context_bench.comparison import find_empty_score
+from context_bench.comparison import Comparison, find_empty_score, find_zero_score
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
@@ -14,6 +14,7 @@ __all__ = ["conclude", "describe_alone", "list_names"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
+_WITHOUT_CONTEXT = ("floor", "closed-book")
 _SAVINGS = {"prompt_savings": "of the prompt saved", "compression_ratio": "of the tokens saved"}
 
 
@@ -27,16 +28,23 @@ def conclude(result: EvalResult) -> str:
     verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
     if comparison is None or not verdicts or find_empty_score(result.config, result.summary):
         return ""
+    if _has_only_errors(result, comparison.baseline):
+        return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
     verdicts = [each for each in verdicts if each.name not in failed]
+    zeros = [each.name for each in verdicts if _has_only_zeros(result, each.name, comparison.baseline)]
+    verdicts = [each for each in verdicts if each.name not in zeros]
     good = [each for each in verdicts if each.not_worse]
     worse = [each.name for each in verdicts if each.word == "worse"]
     undecided = [each for each in verdicts if each.word == "undecided"]
-    sentences = [_recommend(result, good, comparison.baseline)]
+    sentences = [_recommend(result, good, comparison.baseline)] if verdicts or not zeros else []
+    if zeros:
+        sentences.append(f"Nothing can be said of {list_names(zeros)}: every score is 0, of {comparison.baseline} too.")
+    sentences += _doubt_examples(comparison) if good else []
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
     sentences += [_list_undecided(undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
-    return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
+    return " ".join([*sentences, *_tell_evidence(result, [*(each.name for each in verdicts), *zeros])])
 
 
 def describe_alone(result: EvalResult) -> str:
@@ -64,9 +72,23 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
 
 
+def _doubt_examples(comparison: Comparison) -> list[str]:
+    """Say where a system without any context is as good as the baseline: then nothing shows what a context is worth."""
+    return [
+        f"But {each.name}, which reads no context, is {each.word} {_THAN[each.word]} {comparison.baseline} as well: "
+        "these examples do not show what a system loses."
+        for each in comparison.verdicts
+        if each.control and each.name in _WITHOUT_CONTEXT and each.not_worse
+    ]
+
+
 def _has_only_errors(result: EvalResult, name: str) -> bool:
     values = result.summary.get(name, {})
     return 0 < values.get("num_errors", 0) == values.get("num_examples")
+
+
+def _has_only_zeros(result: EvalResult, name: str, baseline: str) -> bool:
+    return bool(find_zero_score(result.summary.get(name, {}), result.summary.get(baseline, {})))
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
@@ -94,7 +116,9 @@ def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
 
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
     words, share = _find_saving(result, name)
-    parts = [f"{percent(share)} {words}"] if words else []
+    others, theirs = _find_saving(result, baseline)
+    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != percent(0.0) else ""
+    parts = [f"{percent(share)} {words}{than}"] if words and (than or percent(share) != percent(0.0)) else []
     own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
     if math.isfinite(own) and math.isfinite(base):
         parts.append(f"{dollars(own)} instead of {dollars(base)} for 1,000 examples")

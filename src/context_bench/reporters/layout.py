@@ -38,10 +38,14 @@ def tokens(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Dollars; of less than a cent, three digits that count."""
+    """Dollars; of less than one, three digits that count, and of less than a hundredth of a cent two."""
     if math.isinf(value):
         return "none passed"
-    return f"${value:,.2f}" if value >= 0.9995 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
+    if value >= 0.9995 or value == 0:
+        return f"${value:,.2f}"
+    if 1e-9 <= value < 1e-4:  # nobody reads 6.4e-05 as money
+        return f"${value:.{1 - math.floor(math.log10(value))}f}"
+    return f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
 
 
 def format_as(form: str) -> Callable[[float], str]:

@@ -11,9 +11,11 @@ from context_bench.results import EvalResult
 from context_bench.stats import FIRST, ROUGH, TOO_FEW, Interval, NoiseFloor, Verdict
 
 __all__ = [
+    "NARROWER",
     "NEEDED",
     "describe_clusters",
     "explain_verdicts",
+    "goes_beyond_margin",
     "name_metric",
     "tells_needed_n",
     "verdict_table",
@@ -24,6 +26,18 @@ __all__ = [
 
 NEEDED = "n ≈: examples that would decide in four runs of five, if the difference stays as it is."
 """Explains the number beside an open verdict."""
+
+
+NARROWER = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
+"""Explains a verdict whose 95% interval is wider than the margin."""
+
+
+def goes_beyond_margin(verdict: Verdict) -> bool:
+    """Whether the interval that is shown seems to contradict the word."""
+    shown, margin = verdict.interval, verdict.margin
+    if not shown.known or verdict.word not in ("equivalent", "not worse"):
+        return False
+    return shown.low <= -margin or (verdict.word == "equivalent" and shown.high >= margin)
 
 
 def name_metric(metric: str) -> str:
@@ -113,6 +127,8 @@ def explain_verdicts(result: EvalResult) -> list[str]:
             corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
+        if any(map(goes_beyond_margin, comparison.verdicts)):
+            notes.append(NARROWER)
         if any(map(tells_needed_n, comparison.verdicts)):
             notes.append(NEEDED)
         known = explain_first_samples(first)

@@ -133,8 +133,16 @@ def _read_number(text: str, condition: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"{condition!r} is not a condition: {text!r} must be a number; write one like {FORMS}")
+        must = f"{text!r} must be a number{_explain_percent(text)}"
+        raise UsageError(f"{condition!r} is not a condition: {must}; write one like {FORMS}")
     return number
+
+
+def _explain_percent(text: str) -> str:
+    try:
+        return f", and {text} is {float(text.removesuffix('%')) / 100:g}" if text.endswith("%") else ""
+    except ValueError:
+        return ""
 
 
 def parse_condition(text: str) -> Condition:

@@ -72,6 +72,7 @@ class WithReader:
             is_bound=system_traits(self.compressor).is_bound,
             sees_upstream=True,
             asks_model=True,
+            report=None if reader.report is None else self._report,
             # The most that the reader is sent: it is asked with what the compressor leaves of an example.
             request_body=reader.request_body,
             list_requests=self.list_requests,
@@ -119,6 +120,12 @@ class WithReader:
         metadata["waited"] = started - asked + metadata.get("waited", 0.0)
         metadata["upstream"] = "context"
         return {**processed, **result, "metadata": metadata}
+
+    def _report(self, count: Callable[[str], int]) -> dict[str, Any]:
+        """Say who answers behind the tap of the reader: a script and a model of this machine send no bill."""
+        report = system_traits(self.reader).report
+        told = {} if report is None else report(count)
+        return {key: told[key] for key in ("answered_by",) if key in told}
 
     def list_requests(self, example: Example, replies: Sequence[str]) -> list[Mapping[str, Any]]:
         """The bodies that the reader is sent for an example, one for each of its replies."""
