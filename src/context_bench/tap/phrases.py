@@ -94,31 +94,31 @@ class OwnerIndex(Generic[Owner, Key]):
     """Maps keys to those who have them, so that a text is not compared with everybody's.
 
     Args:
-        read: Finds the keys of an owner.
+        read: Finds the keys of an owner, each once.
     """
 
     def __init__(self, read: Callable[[Owner], Iterable[Key]]) -> None:
         self._read = read
         self._owners: dict[Key, tuple[Owner, ...]] = {}
-        self._known: set[Owner] = set()
+        self._known: dict[Owner, Iterable[Key]] = {}
 
     def update(self, owners: Iterable[Owner]) -> None:
         """Add the owners that are new, and remove those that are no longer among them."""
         wanted = set(owners)
-        for owner in self._known - wanted:
+        for owner in self._known.keys() - wanted:
             self._remove(owner)
-        for owner in wanted - self._known:
+        for owner in wanted - self._known.keys():
             self._add(owner)
-        self._known = wanted
 
     def _add(self, owner: Owner) -> None:
+        self._known[owner] = keys = self._read(owner)
         alone = (owner,)  # one for all of its keys: most keys have one owner, and there may be a million of them
-        for key in self._read(owner):
+        for key in keys:
             others = self._owners.get(key)
             self._owners[key] = alone if others is None else others + alone
 
     def _remove(self, owner: Owner) -> None:
-        for key in self._read(owner):
+        for key in self._known.pop(owner):
             others = tuple(other for other in self._owners[key] if other is not owner)
             if others:
                 self._owners[key] = others

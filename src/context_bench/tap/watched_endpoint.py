@@ -105,8 +105,10 @@ class WatchedEndpoint:
             self._in_flight.discard(sending)
             self._close(tickets)
             for ticket in tickets:
-                ticket.recorded = True
+                self._matcher.record(ticket)
         exchange.tapped = [self._record(path, exchange, sending)]
+        for ticket in tickets:  # which are known for a while, by their marks and texts
+            ticket.calls, ticket.unmatched = [], []
         if (gathered := _gathered.get()) is not None:
             gathered += exchange.tapped
         self.last_was_cached = exchange.tapped[0]["cache_hit"]
@@ -157,8 +159,9 @@ class WatchedEndpoint:
             returned=returned,
             lost_calls=[call for call in before if call.asks_model and call.is_answered],
             earlier_calls=len(before),
-            unmatched=len(unmatched),
+            unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in sending.tickets),
             unmatched_bodies=_list_readable(unmatched),
+            unmatched_bytes=sum(ticket.more_bytes for ticket in sending.tickets),
             silent=not self._matcher.seen,
         ).as_dict(since)
 
@@ -171,8 +174,9 @@ class WatchedEndpoint:
             path=path,
             calls=_sort(calls),
             attempts=len(tickets),
-            unmatched=len(unmatched),
+            unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in tickets),
             unmatched_bodies=_list_readable(unmatched),
+            unmatched_bytes=sum(ticket.more_bytes for ticket in tickets),
             failed=True,
         ).as_dict(calls[0].started if calls else 0.0)
 
