@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from typing import Any
 import pytest
 
 from command import called, environment
+from context_bench.cli.tap import Log
 from context_bench.store import Store
+from context_bench.tap.answering import Incoming
+from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import count_tokens
 from servers import Server, completion, free_port, reply
 
@@ -251,3 +255,48 @@ def test_a_full_disk_is_told_at_once_and_nothing_is_said_to_be_recorded_that_is_
         assert len(list(store.run_requests(store.run("last")))) == kept
     assert 0 < kept < sent
     assert not any(re.search("tokens, recorded as run", line) for line in lines)
+
+
+def test_a_long_prompt_is_counted_while_the_tap_goes_on_listening(tmp_path: Path) -> None:
+    text = "The clerk counted the boxes in the hall. " * 100_000
+    body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+    call, turns, held = Call("/v1/chat/completions", body.decode(), status=200), 0, 0.0
+
+    async def listen(work: Awaitable[None]) -> None:
+        nonlocal turns, held
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            held, turns = max(held, time.thread_time() - before), turns + 1
+
+    with Store(tmp_path) as store:
+        log = Log(store, shown=False)
+        log.begin(["tap"], "text:ok")
+        started = time.process_time()
+        work = log.take(call, Incoming("POST", call.path, "", {}, body))
+        assert work is not None
+        asyncio.run(listen(work))
+        spent = time.process_time() - started
+        log.close()
+    with Store(tmp_path, readonly=True) as store:
+        (kept,) = store.run_requests(store.run("last"))
+    assert (kept["body"], kept["tokens"]) == (body.decode(), count_tokens(text))
+    assert turns > 10
+    assert held < spent / 3, "the thread of the loop did the work itself"
+
+
+def test_the_tap_waits_for_a_store_that_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Call("/v1/chat/completions", json.dumps(BODY), status=200)
+    behind = [True, True, True, False]
+    with Store(tmp_path) as store:
+        monkeypatch.setattr(Store, "is_behind", property(lambda _: behind.pop(0) if behind else False))
+        log = Log(store, shown=False)
+        log.begin(["tap"], "text:ok")
+        work = log.take(call, Incoming("POST", call.path, "", {}, call.body.encode()))
+        assert work is not None
+        asyncio.run(asyncio.wait_for(work, 30))
+        log.close()
+    assert behind == []
+    with Store(tmp_path, readonly=True) as store:
+        assert [kept["body"] for kept in store.run_requests(store.run("last"))] == [call.body]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench import EvalResult
-from context_bench.reporters.upstream_tables import meters
+from context_bench.reporters.upstream_tables import meters, upstream_notes
 
 READER = {"sent_tokens": 1000.0, "upstream_tokens": 600.0, "counted_tokens_saved": 400.0}
 TAPPED = {**READER, "downstream_tokens": 1000.0, "extra_upstream_calls": 0.0}
@@ -44,3 +44,14 @@ def test_bounds_stand_beside_the_savings() -> None:
     bounds = {"prompt_savings_best": 0.4, "prompt_savings_worst": -0.1}
     cells = _cells(proxy={**TAPPED, **bounds})["proxy"]
     assert (cells["savings at best"], cells["at worst"]) == ("40.0%", "-10.0%")
+
+
+def test_a_note_says_how_many_requests_fit_nobody_and_how_many_of_them_are_kept() -> None:
+    def note(**report: int) -> list[str]:
+        return upstream_notes(EvalResult([], {}, {}, {"reports": {"toy": report}}))
+
+    assert note(unmatched=0) == []
+    assert note(unmatched=2) == ["toy: 2 requests fit no single example and count for none."]
+    assert note(unmatched=1500, unmatched_kept=1000) == [
+        "toy: 1500 requests fit no single example and count for none; 1000 of them are kept."
+    ]

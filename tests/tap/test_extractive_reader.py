@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -189,3 +190,19 @@ def test_a_fact_is_found_in_records_that_became_a_table(pack: Any) -> None:
 def test_a_path_is_no_packed_text() -> None:
     text = "The tool is at D:\\new\\name here.\nOther lines."
     assert extract_answer(asked("At which path is the tool?", text)) == "D:\\new\\name here"
+
+
+@pytest.mark.parametrize("packed", ["", " &amp; so on"])
+def test_reading_a_long_prompt_takes_little_more_memory_than_the_prompt(packed: str) -> None:
+    filler = "".join(f"Note {number}: Ada saw boxes{packed}.\n" for number in range(40_000))
+    text = f"{filler}The harbour of Ada is called Port7.\n\nWhat is the harbour of Ada called?"
+    document = {"messages": [{"role": "user", "content": text}]}
+    tracemalloc.start()
+    try:
+        assert extract_answer(document) == "Port7"
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(
+        text
+    )  # what stands before the question is one copy; a list of passages took ten times as much

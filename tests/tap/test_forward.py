@@ -385,3 +385,28 @@ def test_a_mark_is_recorded_at_the_tap_and_not_seen_upstream() -> None:
 
     with Server(completion()) as server:
         run(lambda: test(server))
+
+
+def test_taking_the_mark_out_of_a_long_body_leaves_the_event_loop_free() -> None:
+    text = "The clerk counted the boxes in the hall.\n" * 500_000
+    body = json.dumps({"messages": [{"role": "user", "content": text}], "user": "cb-" + "0" * 24}).encode()
+    held = 0.0
+
+    async def test(url: str) -> Outgoing:
+        nonlocal held
+        forward = Forward(url)
+        await forward.open()
+        task = asyncio.ensure_future(forward.answer(Incoming("POST", "/v1/chat/completions", "", {}, body)))
+        while not task.done():
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            held = max(held, time.thread_time() - before)
+        await forward.close()
+        return task.result()
+
+    with Server(completion("Paris")) as server:
+        assert asyncio.run(test(server.url)).status == 200
+        assert server.chats[0].json == {"messages": [{"role": "user", "content": text}]}
+    started = time.thread_time()
+    remove_marks(body)
+    assert held < (time.thread_time() - started) / 2, "the thread of the loop did the work itself"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from context_bench.tap.answering import Incoming
-from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket, find_phrases
+from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.traffic.calls import Call
 from context_bench.wire.requests import Prompt
 
@@ -23,8 +21,17 @@ def send(matcher: Matcher, *texts: str, header: str | None = None, **fields: obj
     body = json.dumps({"messages": messages, **fields})
     headers = {MARK_HEADER.lower(): header} if header else {}
     call = Call("/v1/chat/completions", body)
-    matcher.take(call, Incoming("POST", call.path, "", headers, body.encode()))
+    take(matcher, call, Incoming("POST", call.path, "", headers, body.encode()))
     return call
+
+
+def take(matcher: Matcher, call: Call, request: Incoming) -> None:
+    async def wait_for(work: Awaitable[None]) -> None:
+        await work
+
+    work = matcher.take(call, request)
+    if work is not None:
+        asyncio.run(wait_for(work))
 
 
 def opened(matcher: Matcher, texts: Sequence[str]) -> Ticket:
@@ -128,16 +135,8 @@ def test_a_body_that_is_no_prompt_fits_none() -> None:
     matcher = Matcher()
     opened(matcher, ["a"])
     call = Call("/v1/embeddings", "{}")
-    matcher.take(call, Incoming("POST", call.path, "", {}, b"{}"))
+    assert matcher.take(call, Incoming("POST", call.path, "", {}, b"{}")) is None
     assert matcher.unmatched == [call]
-
-
-def test_phrases() -> None:
-    assert find_phrases(["One two, three FOUR five"]) == {
-        ("one", "two", "three", "four"),
-        ("two", "three", "four", "five"),
-    }
-    assert find_phrases(["only three words", ""]) == {("only", "three", "words")}
 
 
 def test_marks_are_never_the_same() -> None:
@@ -202,30 +201,6 @@ def test_a_long_text_that_was_cut_is_still_recognised() -> None:
         assert owner(send(matcher, f"Shortened: {kept}", "What is it about?"), *tickets) is ticket
 
 
-def test_what_a_long_text_is_recognised_by_is_the_same_in_every_process() -> None:
-    code = (
-        "from context_bench.tap.matching import find_phrases\n"
-        "text = ' '.join(f'word{place * 31 % 5003}' for place in range(3000))\n"
-        "print(sorted(find_phrases([text]))[:20], len(find_phrases([text])))"
-    )
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1] != b""
-
-
-def test_a_text_of_few_words_has_phrases_whatever_they_are() -> None:
-    for word in ("a", "b", "c", "d", "e", "f"):
-        assert find_phrases([f"{word} " * 1000]) == {(word,) * 4}
-
-
 def test_a_call_costs_no_more_where_many_requests_are_under_way() -> None:
     """Calls are looked up in an index: 64 requests must not cost what 64 comparisons would."""
 
@@ -243,23 +218,157 @@ def test_a_call_costs_no_more_where_many_requests_are_under_way() -> None:
     assert min(measure(64) for _ in range(3)) < 5 * min(measure(2) for _ in range(3))
 
 
+def test_comparing_long_texts_leaves_the_event_loop_free() -> None:
+    """A proxy that drops the marks and shortens the text: the loop goes on while words are compared."""
+    text = make_prose(1, 400_000)
+    body = json.dumps({"messages": [{"role": "user", "content": text[: len(text) // 2]}]})
+    call = Call("/v1/chat/completions", body)
+    turns = held = 0.0
+
+    async def listen(ticket: Ticket, work: Awaitable[None]) -> None:
+        nonlocal turns, held
+        task = asyncio.ensure_future(work)
+        assert ticket.calls == []
+        while not task.done():
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            held = max(held, time.thread_time() - before)
+            turns += 1
+
+    matcher = Matcher()
+    ticket, other = opened(matcher, [text]), opened(matcher, [make_prose(2, 400_000)])
+    started = time.process_time()
+    work = matcher.take(call, Incoming("POST", call.path, "", {}, body.encode()))
+    assert work is not None
+    asyncio.run(listen(ticket, work))
+    assert (ticket.calls, other.calls) == ([call], [])
+    assert turns > 10
+    assert held < (time.process_time() - started) / 3, "the thread of the loop did the work itself"
+
+
+def test_a_short_call_beside_a_long_request_is_compared_in_the_thread_too() -> None:
+    matcher = Matcher()
+    long, short = opened(matcher, [make_prose(1, 4_000)]), opened(matcher, ["Which colour has the door of the mill?"])
+    call = Call("/v1/chat/completions", '{"messages": [{"role": "user", "content": "which colour has the door"}]}')
+    work = matcher.take(call, Incoming("POST", call.path, "", {}, call.body.encode()))
+    assert work is not None
+    asyncio.run(asyncio.wait_for(work, 60))
+    assert owner(call, long, short) is short
+
+
+def test_calls_that_are_compared_one_after_the_other_all_find_their_owners() -> None:
+    matcher = Matcher()
+    texts = [make_prose(number, 4_000) for number in range(6)]
+    tickets = [opened(matcher, [text]) for text in texts]
+    calls = [Call("/v1/chat/completions", json.dumps({"messages": [{"content": text[100:]}]})) for text in texts]
+
+    async def take_all() -> None:
+        works = [matcher.take(call, Incoming("POST", call.path, "", {}, call.body.encode())) for call in calls]
+        await asyncio.gather(*(work for work in works if work is not None))
+
+    for _ in range(2):  # each time in an event loop of its own
+        asyncio.run(take_all())
+    assert [ticket.calls for ticket in tickets] == [[call, call] for call in calls]
+
+
+def test_a_request_that_is_over_by_the_time_its_call_was_compared_does_not_get_it() -> None:
+    matcher = Matcher()
+    text = make_prose(1, 4_000)
+    ticket = opened(matcher, [text])
+    call = Call("/v1/chat/completions", json.dumps({"messages": [{"content": text[100:]}]}))
+    work = matcher.take(call, Incoming("POST", call.path, "", {}, call.body.encode()))
+    matcher.close(ticket)
+    ticket.recorded = True
+    assert work is not None
+    asyncio.run(asyncio.wait_for(work, 60))
+    assert ticket.calls == []
+    assert matcher.late == [call]
+
+
+def test_of_long_requests_that_are_over_the_last_ones_are_compared() -> None:
+    matcher = Matcher()
+    texts = [f"{number}" + "x" * 12_000_000 for number in range(4)]
+    tickets = [opened(matcher, [text]) for text in texts]
+    for ticket in tickets:
+        matcher.close(ticket)
+    for text in texts:
+        send(matcher, text)
+    assert [len(ticket.unmatched) for ticket in tickets] == [0, 0, 1, 1]  # 24 million characters, not 36
+    assert [ticket.prompt is None for ticket in tickets] == [True, True, False, False]
+    assert (matcher.unmatched_count, matcher.late_count) == (4, 2)
+    assert owner(send(matcher, "x", header=tickets[0].mark), *tickets) is tickets[0]
+
+
 def test_what_fits_nobody_is_counted_but_not_all_of_it_kept() -> None:
     matcher = Matcher()
     ticket = opened(matcher, ["alpha beta gamma delta"])
     for number in range(1_500):
         send(matcher, f"stranger {number}")
     assert (matcher.unmatched_count, len(matcher.unmatched)) == (1_500, 1_000)
-    assert len(ticket.unmatched) == 1_500  # as long as it is under way; it cannot know which of them are its own
+    assert (len(ticket.unmatched), ticket.more_unmatched) == (1_000, 500)
+    more = [f"stranger {number}" for number in range(1_000, 1_500)]
+    assert ticket.more_bytes == sum(len(json.dumps({"messages": [{"role": "user", "content": each}]})) for each in more)
     matcher.close(ticket)
     ticket.recorded = True
     late = [send(matcher, "too late") for _ in range(3)]
     assert matcher.late_count == 3
     assert matcher.late == []  # there was no room for them any more
-    assert matcher.late_characters == sum(len(call.body) for call in late)
+    assert matcher.late_bytes == sum(len(call.body) for call in late)
 
 
 def test_few_large_bodies_fill_the_room_too() -> None:
     matcher = Matcher()
     for _ in range(10):
         send(matcher, "x" * 10_000_000)
+    assert (matcher.unmatched_count, len(matcher.unmatched)) == (10, 6)
+
+
+def finish(matcher: Matcher, call: Call, reply: str = "") -> None:
+    call.reply, call.status = reply, 200
+    matcher.end(call, Incoming("POST", call.path, "", {}, call.body.encode()))
+
+
+def test_replies_of_calls_that_fit_nobody_take_room_too() -> None:
+    matcher = Matcher()
+    calls = [send(matcher, f"stranger {number}") for number in range(10)]
+    for call in calls:
+        finish(matcher, call, "y" * 10_000_000)
+    assert (matcher.unmatched_count, matcher.unmatched) == (10, calls[:6])  # 64 MB hold six of them
+    assert [len(call.reply) for call in calls] == [10_000_000] * 6 + [0] * 4
+    assert (matcher.late_count, matcher.late) == (10, calls[:6])
+    assert matcher.late_bytes == sum(len(call.body) for call in calls[6:])
+
+
+def test_the_reply_of_a_call_that_belongs_to_a_request_is_its_own() -> None:
+    matcher = Matcher()
+    ticket = opened(matcher, ["x"])
+    for _ in range(8):
+        finish(matcher, send(matcher, "Summarise this", header=ticket.mark), "y" * 10_000_000)
+    assert [len(call.reply) for call in ticket.calls] == [10_000_000] * 8
+
+
+def test_a_request_under_way_holds_no_more_than_there_is_room_for_and_counts_the_rest() -> None:
+    matcher = Matcher()
+    first = opened(matcher, ["alpha beta gamma delta"])
+    strangers = [send(matcher, "x" * 10_000_000) for _ in range(8)]
+    assert (first.unmatched, first.more_unmatched) == (strangers[:6], 2)
+    assert first.more_bytes == sum(len(call.body) for call in strangers[6:])
+    second = opened(matcher, ["epsilon zeta eta theta"])
+    send(matcher, "x" * 10_000_000)
+    assert (len(second.unmatched), second.more_unmatched) == (0, 1)
+    matcher.close(first)
+    matcher.record(first)  # which makes room for others
+    call = send(matcher, "x" * 10_000_000)
+    assert (second.unmatched, second.more_unmatched) == ([call], 1)
+    matcher.close(second)
+    matcher.record(second)
+    third = opened(matcher, ["iota kappa lambda mu"])
+    assert [send(matcher, "x" * 10_000_000) for _ in range(6)] == third.unmatched
+
+
+def test_headers_take_room_too() -> None:
+    matcher = Matcher()
+    for number in range(10):
+        call = Call("/v1/chat/completions", f"{number}", {"x-large": "h" * 10_000_000})
+        take(matcher, call, Incoming("POST", call.path, "", {}, call.body.encode()))
     assert (matcher.unmatched_count, len(matcher.unmatched)) == (10, 6)

@@ -99,3 +99,10 @@ def test_the_tokens_of_a_reply_are_words() -> None:
 
 def test_a_key_that_json_escapes() -> None:
     assert Redactor({}).text(rb'{"bearer": "abcd\"efgh1234", "n": "x"}') == '{"bearer": "***", "n": "x"}'
+
+
+def test_a_body_that_is_not_utf_8_is_kept_with_replacement_characters() -> None:
+    redactor = Redactor({"authorization": "Bearer sk-live-0123456789"})
+    assert redactor.text(b"a\xffb \xc3") == "a\ufffdb \ufffd"
+    data = ("é東🙂 sk-live-0123456789 " * 40_000).encode() + b"\xff"  # longer than a piece, and cut within letters
+    assert redactor.text(data) == data.decode("utf-8", "replace").replace("sk-live-0123456789", "***")

@@ -464,3 +464,64 @@ def test_without_its_library_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(MissingExtra, match=r"pip install 'ctxbench\[tap\]'"):
         run(start)
+
+
+def test_a_watcher_may_take_its_time_before_the_call_is_answered() -> None:
+    async def test() -> None:
+        order: list[str] = []
+
+        async def note(what: str) -> None:
+            await asyncio.sleep(0.05)
+            order.append(what)
+
+        def answer(_: Incoming) -> Outgoing:
+            order.append("answered")
+            return Outgoing(200, {}, b"ok")
+
+        tap = Tap(Answering(answer), on_call=lambda *_: note("began"), on_end=lambda *_: note("ended"))
+        await tap.start()
+        async with aiohttp.ClientSession() as client, client.post(tap.url, data=b"{}") as reply:
+            assert await reply.read() == b"ok"
+        await tap.stop()  # which waits for what is told
+        assert order == ["began", "answered", "ended"]
+
+    run(test)
+
+
+def test_what_is_told_of_a_call_is_finished_when_the_client_goes_away() -> None:
+    async def test() -> None:
+        go, told = asyncio.Event(), []
+        held: list[int] = []
+
+        async def note(call: Call) -> None:
+            await go.wait()
+            told.append(call.body)
+
+        tap = Tap(Answering(), on_call=lambda call, _: note(call))
+        whole = tap._budget.free
+        await tap.start()
+        _, writer = await asyncio.open_connection("127.0.0.1", tap.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
+        await until(lambda: tap._budget.free < whole)
+        writer.close()
+        await asyncio.sleep(0.05)
+        held.append(whole - tap._budget.free)
+        go.set()
+        await until(lambda: tap._budget.free == whole)
+        await tap.stop()
+        assert (held, told) == ([5], ["hello"])
+
+    run(test)
+
+
+def test_a_long_reply_is_kept_whole_though_its_client_goes_at_once() -> None:
+    big = b"x" * 20_000_000
+
+    async def test() -> None:
+        async with running(Answering(lambda _: Outgoing(200, {}, big))) as at:
+            async with at.post(data=b"{}", headers={"Connection": "close"}) as reply:
+                assert len(await reply.read()) == len(big)
+            await until(lambda: len(at.ended) == 1)
+        assert (len(at.ended[0].reply), at.ended[0].cut) == (len(big), False)
+
+    run(test)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from context_bench.text import words
-from context_bench.text.words import normalise, split_words
+from context_bench.text.words import normalise, split_in_pieces, split_words
 
 
 def found(span: str, text: str) -> bool:
@@ -146,3 +146,19 @@ def test_a_long_text_is_normalised_as_one_piece() -> None:
     text = " alpha beta ".join(chosen)
     assert len(text) > 400_000  # so that it is taken in pieces
     assert normalise(text) == f" {' alpha beta '.join(normalise(each).strip() for each in chosen)} "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The quick brown fox, jumps over 2 dogs. " * 5_000,
+        "Zeile für Zeile\nund noch eine. " * 5_000,
+        "東京都は日本の首都です" * 20_000,
+        "a" * 300_000,
+        "",
+    ],
+)
+def test_in_pieces_a_text_has_the_same_words(text: str) -> None:
+    pieces = list(split_in_pieces(text))
+    assert [word for piece in pieces for word in piece] == split_words(text)
+    assert (len(pieces) > 1) == (len(set(text)) > 1)  # one long word cannot be cut

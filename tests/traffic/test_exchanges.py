@@ -189,6 +189,8 @@ def test_a_stored_record_is_read_and_written_as_it_is() -> None:
     assert seen.returned == Completion("1", ["Rome"], [("look", "{}")])
     assert seen.as_dict(0.0) == STORED
     assert list(seen.as_dict(0.0)) == list(STORED)  # a record is part of keys
+    seen.unmatched_bytes = 7
+    assert Exchange.from_dict(seen.as_dict(0.0)).unmatched_bytes == 7
 
 
 def test_a_failed_exchange_keeps_what_is_known_of_it() -> None:

@@ -168,6 +168,8 @@ def test_bounds_where_calls_may_be_the_rows() -> None:
     maybe = {"unmatched": 2, "unmatched_bodies": [body("a b c"), body("d")]}
     numbers = measured([exchange(body(TEN), call(body("a b")), **maybe)], words)
     assert (numbers["least_upstream_tokens"], numbers["most_upstream_tokens"]) == (2, 6)
+    numbers = measured([exchange(body(TEN), call(body("a b")), **maybe, unmatched_bytes=100)], words)
+    assert numbers["most_upstream_tokens"] == 106  # what was not kept has at most a token for each byte
     running = measured([exchange(body(TEN), call(body("a b")), call(body("c"), 0.5, None, status=0))], words)
     assert (running["least_upstream_tokens"], running["most_upstream_tokens"]) == (2, 3)
     unreadable = call('{"input": "a b c"}', path="/v1/responses")

@@ -327,7 +327,15 @@ def _other_threads_wait(work: Callable[[], object]) -> float:
     return max(gaps)
 
 
-@pytest.mark.parametrize("text", ["the quick brown fox, 17 times; ", "the <|quick brown fox, 17 times|>; "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the quick brown fox, 17 times; ",
+        "the <|quick brown fox, 17 times|>; ",
+        '{"id":17,"name":"fox"}\n',  # no letter with a space and a letter after it: it was one piece
+        "东京是日本的首都，",
+    ],
+)
 def test_a_long_text_is_counted_while_other_threads_run(text: str) -> None:
     long = text * (20_000_000 // len(text))
     alone = time.perf_counter()
@@ -393,7 +401,12 @@ def _open_vocabulary(name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize(
-    "parts", [["don't ", "we'll", " a b", "  x", "\n y", "1234", "é", "语", "; ", "<", "|"], ["东京", "。"]]
+    "parts",
+    [
+        ["don't ", "we'll", " a b", "  x", "\n y", "1234", "é", "语", "; ", "<", "|"],
+        ["东京都", "。", "，", "\n"],
+        ["x1", "23", ",", ":", '"', "; ", "'s", "\n", "{"],
+    ],
 )
 def test_a_text_that_is_encoded_in_pieces_is_counted_exactly(name: str, parts: list[str]) -> None:
     text = "".join(Random(11).choices(parts, k=700_000)).replace("<|", "< |")

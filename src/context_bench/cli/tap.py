@@ -7,7 +7,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,9 @@ _EXAMPLE = """\
 example:
   context-bench tap --forward https://api.openai.com --listen :9100
 """
+
+_STORE_PAUSE = 0.005
+"""Seconds between two looks at a store that is behind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -157,16 +160,37 @@ class Log:
         }
         self._run = self._store.start_run(config) if self._store else None
 
-    def take(self, call: Call, request: Incoming) -> None:
-        """Record a request that has got its reply, or whose sender has gone."""
+    def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
+        """Record a request that has got its reply, or whose sender has gone; a long one once this is awaited."""
+        from context_bench.utils.tokens import LONG_TEXT
+
+        number = self._requests
+        self._requests += 1
+        if len(request.body) + len(call.reply) >= LONG_TEXT or (self._store and self._store.is_behind):
+            return self._take_beside(number, call, request)
+        self._note(call, *self._record(number, call, request))
+        return None
+
+    async def _take_beside(self, number: int, call: Call, request: Incoming) -> None:
+        """Record a request in a thread, once the store has room for it: others are answered meanwhile."""
+        from context_bench.http.loop import work_beside
+
+        while self._store and self._store.is_behind and not self._store.failure:
+            await asyncio.sleep(_STORE_PAUSE)
+        self._note(call, *await work_beside(self._record, number, call, request))
+
+    def _record(self, number: int, call: Call, request: Incoming) -> tuple[int, int]:
+        """Count the tokens of a request and put it down; returns how many tokens and tools it has."""
         prompt, tokens = request.prompt(), request.count_tokens()
+        if self._store and self._run and not self._store.failure:
+            self._store.put_request(self._run, number, {**call.as_dict(self._since), "tokens": tokens})
+        return tokens, len(prompt.tools) if prompt else 0
+
+    def _note(self, call: Call, tokens: int, tools: int) -> None:
         self._tokens += tokens
         self.watch_store()
-        if self._store and self._run and not self._failed:
-            self._store.put_request(self._run, self._requests, {**call.as_dict(self._since), "tokens": tokens})
-        self._requests += 1
         if self._shown:
-            _print(_format_call(call, tokens, len(prompt.tools) if prompt else 0))
+            _print(_format_call(call, tokens, tools))
 
     def watch_store(self) -> None:
         """Say so as soon as nothing more is recorded; requests are still answered."""

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
+from context_bench.http.loop import quick_switches
+
 __all__ = ["Raised", "Threads", "call_beside", "call_in_thread", "unwrap"]
 
 T = TypeVar("T")
-
-_SWITCH_AFTER = 0.0005
-"""Seconds for which a thread keeps the interpreter when another one wants it, and a long text is being worked on."""
 
 
 class Threads(Executor):
@@ -79,40 +77,12 @@ async def call_in_thread(threads: Executor, function: Callable[..., Any], *argum
     return await asyncio.get_running_loop().run_in_executor(threads, _call_guarded, function, arguments)
 
 
-class _QuickSwitches:
-    """Makes threads hand the interpreter over sooner while anybody is inside the `with` block.
-
-    The thread that listens to servers needs it often, and briefly; one that works on a long text would keep it for 5 ms
-    each time. It is not so all the time, as switches cost something too.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside, self._usual = 0, 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual, _SWITCH_AFTER))
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                sys.setswitchinterval(self._usual)
-
-
-_quick_switches = _QuickSwitches()
-
-
 async def call_beside(threads: Executor | None, function: Callable[..., T], *arguments: Any) -> T:
     """Call a function of ours in a thread, or without threads here; what it raises is raised as it is."""
     if threads is None:
         return function(*arguments)
     try:
-        with _quick_switches:
+        with quick_switches:
             result: T = await call_in_thread(threads, function, *arguments)
     except Raised as raised:
         raise raised.error from None

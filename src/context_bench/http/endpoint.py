@@ -140,7 +140,8 @@ class Endpoint:
 
         Args:
             path: After the base URL.
-            body: Anything that JSON can say; or a function that gives a body and more header lines for each attempt.
+            body: Anything that JSON can say; or a function that gives a body, as bytes if it has them already, and more
+                header lines for each attempt.
             parse: Makes a document of a good reply, instead of JSON; a ValueError means "try again". The reply
                 then tells when each of its chunks came.
         Raises:
@@ -210,7 +211,7 @@ class Endpoint:
     def _make(self, body: Callable[[], tuple[Any, Sequence[str]]]) -> Request:
         """Make the request of one attempt."""
         made, more = body()
-        return encode(made), (*self._lines(), *more)
+        return made if isinstance(made, bytes) else encode(made), (*self._lines(), *more)
 
     async def _enter(self, exchange: Exchange) -> None:
         """Wait at the gate. What our own limits caused of that does not count against the deadline."""

@@ -1,15 +1,22 @@
-"""Event loops that the client can work on, and a way to use it without one."""
+"""Event loops that the client can work on, a way to use it without one, and a way to keep long work off them."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import cache, partial
 from typing import Any, TypeVar
 
-__all__ = ["new_event_loop", "run_sync"]
+__all__ = ["new_event_loop", "quick_switches", "run_sync", "work_beside"]
 
 T = TypeVar("T")
+
+_SWITCH_AFTER = 0.0005
+"""Seconds for which a thread keeps the interpreter when another one wants it, and a long text is being worked on."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -38,3 +45,48 @@ _background = _Background()
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine from code that is not asynchronous, also where a loop is already running."""
     return asyncio.run_coroutine_threadsafe(work, _background.loop()).result()
+
+
+class _QuickSwitches:
+    """Makes threads hand the interpreter over sooner while anybody is inside the `with` block.
+
+    The thread that listens to servers needs it often, and briefly; one that works on a long text would keep it for 5 ms
+    each time. It is not so all the time, as switches cost something too.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside, self._usual = 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, _SWITCH_AFTER))
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.setswitchinterval(self._usual)
+
+
+quick_switches = _QuickSwitches()
+
+
+@cache
+def _open_threads() -> Executor:
+    """Threads of our own: those of the loop may all be taken by callers who wait for us."""
+    return ThreadPoolExecutor(2, "context-bench-beside")  # more would only compete for the interpreter
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of our threads, and opens its own
+    os.register_at_fork(after_in_child=_open_threads.cache_clear)
+
+
+async def work_beside(function: Callable[..., T], *arguments: Any, threads: Executor | None = None) -> T:
+    """Call a function of ours on long texts in a thread, while the loop goes on listening."""
+    with quick_switches:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads or _open_threads(), partial(function, *arguments))

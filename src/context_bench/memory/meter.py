@@ -132,17 +132,20 @@ class Meter:
         model = str(incoming.document().get("model") or "")
         price = None if self.prices is None else self.prices.of(model)
         if call.embeds:
-            tokens = bill.get("prompt_tokens", _count_input(incoming))
+            tokens = bill["prompt_tokens"] if "prompt_tokens" in bill else _count_input(incoming)
             sums.embed_tokens += tokens
             sums.add_cost(None if price is None else price.dollars(tokens, 0), model)
         elif call.asks_model:
-            said = call.completion
-            prompt = bill.get("prompt_tokens", incoming.count_tokens())
-            completion = bill.get("completion_tokens", said.tokens(get_tokenizer()) if said else 0)
+            prompt = bill["prompt_tokens"] if "prompt_tokens" in bill else incoming.count_tokens()
+            completion = bill["completion_tokens"] if "completion_tokens" in bill else _count_said(call)
             sums.prompt_tokens += prompt
             sums.completion_tokens += completion
             full = {**bill, "prompt_tokens": prompt, "completion_tokens": completion}
             sums.add_cost(None if price is None else price.cost(full), model)
+
+
+def _count_said(call: Call) -> int:
+    return call.completion.tokens(get_tokenizer()) if call.completion else 0
 
 
 def _count_input(incoming: Incoming) -> int:

@@ -110,7 +110,8 @@ def upstream_notes(result: EvalResult) -> list[str]:
         if report.get("unmatched"):
             count = report["unmatched"]
             requests = "1 request fits" if count == 1 else f"{count} requests fit"
-            notes.append(f"{name}: {requests} no single example and count for none.")
+            kept = f"; {report['unmatched_kept']} of them are kept" if "unmatched_kept" in report else ""
+            notes.append(f"{name}: {requests} no single example and count for none{kept}.")
     labels = {report.get("label"): None for report in result.config.get("reports", {}).values()}
     if result.config.get("model") == "local" and not any(labels):
         labels[_LOCAL] = None

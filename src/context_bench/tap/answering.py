@@ -15,6 +15,7 @@ from context_bench.wire.replies import Answer, dump_body, error_document, make_r
 from context_bench.wire.requests import Prompt, read_document, read_prompt
 
 __all__ = [
+    "LONG_BODY",
     "Answerer",
     "Incoming",
     "Outgoing",
@@ -24,6 +25,9 @@ __all__ = [
     "build_reply",
     "describe_answerer",
 ]
+
+LONG_BODY = 256 * 1024
+"""Bytes from which a request is read and its tokens are counted in a thread: others wait to be answered."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from math import fsum, log
 from typing import Any
 
@@ -29,6 +30,7 @@ _STOP = frozenset(
         the these this those to was were what when where which who whom whose why will with"""
     )
 )
+_LINE_BREAK = re.compile(r"\n")
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _UNITS = re.compile(r"\n+|(?<=[.!?。！？])\s+")
 _PASSAGES = re.compile(r"\n+|(?<=[.!?。！？])\s+|(?<=\})\s*,\s*(?=\{)")
@@ -51,12 +53,21 @@ def extract_answer(document: Mapping[str, Any]) -> str:
     """Answer the last user's question from the rest of a request, in the form of either API."""
     question, texts = _split_question(document)
     asked = frozenset(split_words(question)) - _STOP
-    lines = [line for text in texts for line in _unpack(text)]
-    passages = [piece for line in lines for piece in _PASSAGES.split(line) if piece and not piece.endswith("?")]
+    lines = (line for text in texts for line in _unpack(text))
+    passages = (piece for line in lines for piece in _split(line, _PASSAGES) if piece and not piece.endswith("?"))
     best = _find_best(passages, asked)
     if best is None:
         return UNKNOWN
     return _find_field_value(best, asked) or _find_value(best, asked) or best.strip()
+
+
+def _split(text: str, between: re.Pattern[str]) -> Iterator[str]:
+    """Yield the parts of a text one by one: a list of all of them may take several times its size."""
+    start = 0
+    for gap in between.finditer(text):
+        yield text[start : gap.start()]
+        start = gap.end()
+    yield text[start:]
 
 
 def _unpack(text: str, depth: int = 0) -> Iterator[str]:
@@ -64,7 +75,7 @@ def _unpack(text: str, depth: int = 0) -> Iterator[str]:
     if depth == _DEEPEST_PACKED or not ("\\" in text or "&" in text):
         yield text
         return
-    for line in undo_html(text).split("\n"):
+    for line in (line for packed in _split(text, _LINE_BREAK) for line in undo_html(packed).split("\n")):
         if _PACKED.search(line) and not _DRIVE.search(line):
             yield from _unpack(undo_json(line), depth + 1)
         else:
@@ -81,16 +92,30 @@ def _find_field_value(record: str, asked: frozenset[str]) -> str | None:
     return _find_value(field, asked)
 
 
-def _find_best(passages: Sequence[str], asked: frozenset[str]) -> str | None:
-    """Find the passage with the rarest words of the question; the shortest of several, then the first."""
-    found = [(asked.intersection(split_words(passage)), passage) for passage in passages]
-    found = [(words, passage) for words, passage in found if words]
-    if not found:
+def _find_best(passages: Iterable[str], asked: frozenset[str]) -> str | None:
+    """Find the passage with the rarest words of the question; the shortest of several, then the first.
+
+    Of passages with the same of these words only the best one is remembered: there may be millions.
+    """
+    best: dict[frozenset[str], tuple[int, int, str]] = {}
+    alike: Counter[frozenset[str]] = Counter()
+    total = 0
+    for passage in passages:
+        total += 1
+        words = asked.intersection(split_words(passage))
+        if not words:
+            continue
+        alike[words] += 1
+        if words not in best or len(passage) < best[words][0]:
+            best[words] = len(passage), total, passage
+    if not best:
         return None
-    counts = Counter(word for words, _ in found for word in words)
-    weights = {word: log(1 + len(passages) / count) for word, count in counts.items()}
+    counts: Counter[str] = Counter()
+    for words, number in alike.items():
+        counts.update(dict.fromkeys(words, number))
+    weights = {word: log(1 + total / count) for word, count in counts.items()}
     # An exact sum: the order of a set is not the same in every process.
-    return max(found, key=lambda each: (fsum(weights[word] for word in each[0]), -len(each[1])))[1]
+    return max(best.items(), key=lambda each: (fsum(map(weights.__getitem__, each[0])), -each[1][0], -each[1][1]))[1][2]
 
 
 def _find_value(passage: str, asked: frozenset[str]) -> str | None:
@@ -149,8 +174,12 @@ def _find_question(text: str) -> tuple[str, str]:
 
 def _find_last_asking(text: str, between: re.Pattern[str]) -> tuple[str, str]:
     """Find the last part with a question mark, or the last of all, and what stands before it."""
-    starts = [0, *(gap.end() for gap in between.finditer(text))]
-    parts = list(zip(starts, [*starts[1:], len(text)]))
-    parts = [(start, end) for start, end in parts if text[start:end].strip()] or [(0, len(text))]
-    start, end = next((part for part in reversed(parts) if "?" in text[part[0] : part[1]]), parts[-1])
+    start, last, asking = 0, (0, len(text)), None
+    for end in chain((gap.end() for gap in between.finditer(text)), (len(text),)):
+        part = text[start:end]
+        if part.strip():
+            last = start, end
+            asking = last if "?" in part else asking
+        start = end
+    start, end = asking or last
     return text[start:end].strip(), text[:start]

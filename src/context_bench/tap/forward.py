@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.http.loop import work_beside
 from context_bench.http.open_files import SHORTAGES
 from context_bench.http.paths import find_api_root
 from context_bench.http.secrets import is_loopback
-from context_bench.tap.answering import Incoming, Outgoing, build_error
+from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error
 from context_bench.tap.matching import MARK, MARK_HEADER
 from context_bench.text.masking import find_url_secrets, mask_text
 
@@ -117,7 +118,7 @@ class Forward:
             request.method,
             URL(f"{self.url}{request.path}{query}", encoded=True),
             headers=_filter_request_headers(request.headers),
-            data=_make_payload(request),
+            data=_make_payload(request) if len(request.body) < LONG_BODY else await work_beside(_make_payload, request),
             allow_redirects=False,
             proxy=self._proxy,
         )

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
-from typing import Generic, TypeVar
-from zlib import crc32
+from itertools import accumulate
 
+from context_bench.http.loop import work_beside
 from context_bench.tap.answering import Incoming
-from context_bench.text.words import split_words
+from context_bench.tap.phrases import OwnerIndex, find_phrases
 from context_bench.traffic.calls import Call
+from context_bench.utils.tokens import LONG_TEXT
 from context_bench.wire.requests import Prompt
 
 __all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
@@ -28,97 +29,64 @@ MARK_HEADER = "X-Context-Bench-Mark"
 
 MARK = re.compile(rb"cb-[0-9a-f]{24}")
 
-T = TypeVar("T")
-
-_WORDS = 4
-"""Words in a row that make two texts related."""
-
-_LONG, _SAMPLED = 400, 8
-"""Of a text with so many words the phrases that begin with one word in so many are taken, the same in every text."""
-
 _REMEMBERED = 16
 """Examples that are over and whose calls may still come."""
+
+_REMEMBERED_CHARACTERS = 32 * 1024 * 1024
+"""Of the texts of those with which calls are compared; by its mark a call of any of them is recognised."""
 
 _KEPT = 1_000
 """Calls that fit no request of ours and are kept whole; more are counted."""
 
 _KEPT_CHARACTERS = 64 * 1024 * 1024
-
-Phrase = tuple[str, ...]
+"""Of those calls with their replies, and once more of calls that may belong to a request under way."""
 
 
 @dataclass(eq=False)
 class Ticket:
     """An attempt to send a request of ours, and the calls at the tap that belong to it.
 
-    `unmatched` are calls that may be its own and cannot be told. `recorded` says that what is known of it has been put
-    down: whatever comes later counts for no row.
+    `unmatched` are calls that may be its own and cannot be told; `more_unmatched` is the number of those for which
+    there was no room, and `more_bytes` the size of the bodies that a model may have read in them. `recorded` says that
+    what is known of it has been put down: whatever comes later counts for no row.
     """
 
     prompt: Prompt | None
     mark: str = field(default_factory=lambda: f"cb-{secrets.token_hex(12)}")
     calls: list[Call] = field(default_factory=list)
     unmatched: list[Call] = field(default_factory=list)
+    more_unmatched: int = 0
+    more_bytes: int = 0
     recorded: bool = False
 
     @cached_property
-    def texts(self) -> set[str]:
-        """The texts of the request, by which a call that repeats them is recognised."""
-        return _list_texts(self.prompt)
-
-    @cached_property
-    def phrases(self) -> set[Phrase]:
-        """The phrases of the request, by which a call with changed texts is recognised."""
-        return find_phrases(self.prompt.texts() if self.prompt else ())
-
-
-class _Index(Generic[T]):
-    """Maps texts and phrases to the tickets that have them, so that a call is not compared with every ticket."""
-
-    def __init__(self, read: Callable[[Ticket], set[T]]) -> None:
-        self._read = read
-        self._owners: dict[T, set[Ticket]] = {}
-        self._known: set[Ticket] = set()
-
-    def update(self, tickets: Iterable[Ticket]) -> None:
-        """Add the tickets that are new, and remove those that are no longer among them."""
-        wanted = set(tickets)
-        for ticket in self._known - wanted:
-            for key in self._read(ticket):
-                owners = self._owners[key]
-                owners.discard(ticket)
-                if not owners:
-                    del self._owners[key]
-        for ticket in wanted - self._known:
-            for key in self._read(ticket):
-                self._owners.setdefault(key, set()).add(ticket)
-        self._known = wanted
-
-    def find_owners(self, key: T) -> set[Ticket]:
-        """Find the tickets that have a key."""
-        return self._owners.get(key, _NOBODY)
-
-
-_NOBODY: set[Ticket] = set()
+    def size(self) -> int:
+        """Characters of its texts."""
+        return sum(map(len, self.prompt.texts())) if self.prompt else 0
 
 
 class Matcher:
     """Hands each call at a tap to the request of ours that it belongs to; the rest is in `unmatched`.
 
     Those of the rest that came too late for any request under way are also in `late`: no row knows of them. Of both
-    the first ones are kept, and all are counted: `unmatched_count`, `late_count`. `late_characters` is the size of
-    the bodies of late calls that were not kept.
+    the first ones are kept, and all are counted: `unmatched_count`, `late_count`. `late_bytes` is the size of the
+    bodies that a model may have read in late calls that were not kept.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, Ticket] = {}
         self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
-        self._texts: _Index[str] = _Index(lambda ticket: ticket.texts)
-        self._phrases: _Index[Phrase] = _Index(lambda ticket: ticket.phrases)
+        self._texts: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_texts(ticket.prompt))
+        self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_phrases(ticket.prompt))
+        self._thread: Executor | None = None
+        self._comparing = 0
         self.unmatched: list[Call] = []
         self.late: list[Call] = []
-        self.unmatched_count = self.late_count = self.late_characters = 0
+        self.unmatched_count = self.late_count = self.late_bytes = 0
+        self._loose: dict[Call, int] = {}
         self._room = _KEPT_CHARACTERS
+        self._held: dict[Call, int] = {}
+        self._held_room = _KEPT_CHARACTERS
         self.seen = 0
 
     def open(self, prompt: Prompt | None) -> Ticket:
@@ -131,70 +99,157 @@ class Matcher:
         """End an attempt: a call that comes now is its own only if it carries its mark, and before it is recorded."""
         if self._open.pop(ticket.mark, None) is not None:
             self._closed.append(ticket)
+            for forgotten in list(self._closed)[: -self._count_comparable() or None]:
+                forgotten.prompt = None
 
-    def take(self, call: Call, request: Incoming) -> None:
-        """Take in a call that has reached the tap."""
+    def record(self, ticket: Ticket) -> None:
+        """Note that what is known of an attempt has been put down: nothing is held for it any more."""
+        ticket.recorded = True
+        for call in ticket.unmatched:
+            self._release(call)
+
+    def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
+        """Take in a call that has reached the tap; where long texts must be compared, once this is awaited."""
         self.seen += 1
         marks = _find_marks(request)
-        candidates = self._find_marked(marks) if marks else self._find_by_content(request)
-        if len(candidates) == 1 and (candidates[0].mark in self._open or (marks and not candidates[0].recorded)):
+        if marks:
+            self._hand_over(call, len(request.body), self._find_marked(marks), marked=True)
+            return None
+        known, under_way = self._list_comparable(), [*self._open.values()]
+        if self._comparing or len(request.body) >= LONG_TEXT or any(ticket.size >= LONG_TEXT for ticket in known):
+            self._comparing += 1
+            return self._compare_beside(call, request, known, under_way)
+        self._hand_over(call, len(request.body), self._find_by_content(request, known, under_way))
+        return None
+
+    async def _compare_beside(
+        self, call: Call, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
+    ) -> None:
+        """Compare a call with the requests that were known when it came, in a thread, one call after the other."""
+        self._thread = self._thread or ThreadPoolExecutor(1, "context-bench-match")
+        try:
+            found = await work_beside(self._find_by_content, request, known, under_way, threads=self._thread)
+        finally:
+            self._comparing -= 1
+        self._hand_over(call, len(request.body), found)
+
+    def _hand_over(self, call: Call, size: int, candidates: Sequence[Ticket], *, marked: bool = False) -> None:
+        """Give a call of so many bytes to the one request that it belongs to, or keep it as one that cannot be told."""
+        if len(candidates) == 1 and (candidates[0].mark in self._open or (marked and not candidates[0].recorded)):
             candidates[0].calls.append(call)
             return
-        for ticket in candidates:
-            ticket.unmatched.append(call)
-        self._keep(call, late=all(ticket.recorded for ticket in candidates))
+        self._loose[call] = size
+        waiting = [ticket for ticket in candidates if not ticket.recorded]
+        self._keep(call, size, late=not waiting)
+        for ticket in waiting:
+            if self._hold(call):
+                ticket.unmatched.append(call)
+            else:
+                ticket.more_unmatched += 1
+                ticket.more_bytes += size if call.asks_model else 0
 
-    def _keep(self, call: Call, *, late: bool) -> None:
+    def end(self, call: Call, _: Incoming) -> None:
+        """Take in the reply of a call, which is there by now: it takes room too where nobody knows whose it is."""
+        size = self._loose.pop(call, None)
+        if size is None:
+            return
+        if call not in self.unmatched:
+            call.reply = ""  # those who may own it count what it asked
+            return
+        self._room -= len(call.reply)
+        if self._room < 0:
+            self._drop(call, size)
+
+    def _keep(self, call: Call, size: int, *, late: bool) -> None:
         """Keep a call that fits no request of ours, or count it where enough of them are kept."""
         self.unmatched_count += 1
         self.late_count += late
-        if len(self.unmatched) < _KEPT and len(call.body) <= self._room:
-            self._room -= len(call.body)
+        if len(self.unmatched) < _KEPT and _weigh(call) <= self._room:
+            self._room -= _weigh(call)
             self.unmatched.append(call)
             if late:
                 self.late.append(call)
         elif late:
-            self.late_characters += len(call.body) if call.asks_model else 0
+            self.late_bytes += size if call.asks_model else 0
+
+    def _drop(self, call: Call, size: int) -> None:
+        """Keep a call no longer, whose reply is larger than there is room for; it is still counted."""
+        self._room += _weigh(call) + len(call.reply)
+        self.unmatched.remove(call)
+        call.reply = ""
+        if call in self.late:
+            self.late.remove(call)
+            self.late_bytes += size if call.asks_model else 0
+
+    def _hold(self, call: Call) -> bool:
+        """Hold a call for one more request under way that it may belong to, if there is room."""
+        if call not in self._held:
+            if len(self._held) >= _KEPT or _weigh(call) > self._held_room:
+                return False
+            self._held_room -= _weigh(call)
+        self._held[call] = self._held.get(call, 0) + 1
+        return True
+
+    def _release(self, call: Call) -> None:
+        holders = self._held.pop(call, 0)
+        if holders > 1:
+            self._held[call] = holders - 1
+        elif holders:
+            self._held_room += _weigh(call)
 
     def _find_marked(self, marks: set[bytes]) -> list[Ticket]:
         return [ticket for ticket in self._list_known() if ticket.mark.encode() in marks]
 
-    def _find_by_content(self, request: Incoming) -> list[Ticket]:
+    def _find_by_content(
+        self, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
+    ) -> Sequence[Ticket]:
         prompt = request.prompt()
-        found = (self._find_by_texts(prompt) or self._find_by_phrases(prompt)) if prompt else []
+        found = (
+            (self._find_by_texts(prompt, known) or self._find_by_phrases(prompt, known, under_way)) if prompt else []
+        )
         # What nobody recognises may be anybody's, and is nobody's for sure.
-        return found or [*self._open.values(), Ticket(None, recorded=True)]
+        return found or [*under_way, Ticket(None, recorded=True)]
 
-    def _find_by_texts(self, prompt: Prompt) -> list[Ticket]:
+    def _find_by_texts(self, prompt: Prompt, known: Sequence[Ticket]) -> list[Ticket]:
         """Find the one request that has all texts of a call unchanged, and one of them that no other request has."""
-        self._texts.update(self._list_known())
+        self._texts.update(known)
         owners = [self._texts.find_owners(text) for text in _list_texts(prompt)]
         if not any(len(each) == 1 for each in owners):
             return []
-        common = set.intersection(*owners)
+        common = set(owners[0]).intersection(*owners)
         return list(common) if len(common) == 1 else []
 
-    def _find_by_phrases(self, prompt: Prompt) -> list[Ticket]:
+    def _find_by_phrases(self, prompt: Prompt, known: Sequence[Ticket], under_way: Sequence[Ticket]) -> list[Ticket]:
         """Find the requests with phrases of a call that no other request has.
 
         Finished ones count too, since a call may arrive late. Where an example is repeated no request has phrases of
         its own: then it is those under way that have at least half of the phrases.
         """
-        self._phrases.update(self._list_known())
+        self._phrases.update(known)
         heard = find_phrases(prompt.texts())
+        counts = self._phrases.count_owners(heard)
+        own = [owners[0] for owners in counts if len(owners) == 1]
+        if own:
+            return own
         shared: Counter[Ticket] = Counter()
-        own: dict[Ticket, None] = {}
-        for phrase in heard:
-            owners = self._phrases.find_owners(phrase)
-            shared.update(owners)
-            if len(owners) == 1:
-                own |= dict.fromkeys(owners)
-        return list(own) or [
-            ticket for ticket, found in shared.items() if ticket.mark in self._open and 2 * found >= len(heard)
-        ]
+        for owners, found in counts.items():
+            shared.update(dict.fromkeys(owners, found))
+        return [ticket for ticket in under_way if 2 * shared[ticket] >= len(heard) and shared[ticket]]
 
     def _list_known(self) -> list[Ticket]:
         return [*self._open.values(), *self._closed]
+
+    def _list_comparable(self) -> list[Ticket]:
+        """List the requests that a call without a mark is compared with."""
+        return [*self._open.values(), *list(self._closed)[len(self._closed) - self._count_comparable() :]]
+
+    def _count_comparable(self) -> int:
+        """Count the last ones of the requests that are over for whose texts there is room.
+
+        What is known of the phrases of a text takes more memory than the text.
+        """
+        sizes = accumulate(ticket.size for ticket in reversed(self._closed))
+        return sum(size <= _REMEMBERED_CHARACTERS for size in sizes)
 
 
 def _find_marks(request: Incoming) -> set[bytes]:
@@ -206,24 +261,10 @@ def _list_texts(prompt: Prompt | None) -> set[str]:
     return {text for text in prompt.texts() if text.strip()} if prompt else set()
 
 
-def find_phrases(texts: Iterable[str]) -> set[Phrase]:
-    """Find every few words in a row of the texts; a text with fewer is one phrase, and of a long one some are enough.
-
-    Which ones are taken of a long text depends on their first word alone, so that two texts that share a passage
-    share the phrases that are taken of it.
-    """
-    found: set[Phrase] = set()
-    for text in texts:
-        words = split_words(text)
-        if 0 < len(words) < _WORDS:
-            found.add(tuple(words))
-        rows = list(zip(*(words[place:] for place in range(_WORDS)))) if len(words) < _LONG else _sample_rows(words)
-        found.update(rows)
-    return found
+def _list_phrases(prompt: Prompt | None) -> set[str]:
+    return find_phrases(prompt.texts()) if prompt else set()
 
 
-def _sample_rows(words: list[str]) -> list[Phrase]:
-    """Take the rows that begin with certain words; all of them in a text that has none of these words."""
-    taken = {word for word in set(words) if crc32(word.encode("utf-8", "replace")) % _SAMPLED == 0}
-    starts = list(compress(range(len(words) - _WORDS + 1), map(taken.__contains__, words)))
-    return [tuple(words[start : start + _WORDS]) for start in starts or range(len(words) - _WORDS + 1)]
+def _weigh(call: Call) -> int:
+    """Count the characters of a call but its reply."""
+    return len(call.body) + sum(len(name) + len(value) for name, value in call.headers.items())

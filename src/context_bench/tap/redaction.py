@@ -6,6 +6,7 @@ Such a value is kept nowhere: not in the headers, and not in a body or a reply t
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from base64 import b64decode
@@ -24,6 +25,8 @@ _FIELD = re.compile(r'"([\w.-]{2,60})"(\s*:\s*)"([^"\\]{8,})"')
 
 _NAME = re.compile(r'"([\w.-]{2,60})"\s*:\s*"')
 """The name of such a field. It begins with a quotation mark, which few letters are: a long text is passed over fast."""
+
+_PIECE = 256 * 1024
 
 _LEAST = 8
 """Anything shorter is no real key, and may well be a word of an answer."""
@@ -47,7 +50,7 @@ class Redactor:
 
     def text(self, data: bytes) -> str:
         """Mask the secrets in a body."""
-        text = self.line(data.decode("utf-8", "replace"))
+        text = self.line(_decode(data))
         if not any(is_secret_name(found[1]) for found in _NAME.finditer(text)):
             return text
         return _mask_fields(text)
@@ -64,6 +67,15 @@ class Redactor:
             name: MASK if may_name_secret(name) or value in self._known else self.line(value)
             for name, value in headers.items()
         }
+
+
+def _decode(data: bytes) -> str:
+    """Decode a body; one that is not UTF-8 piece by piece, as one call would stop every other thread for long."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        pieces = (data[place : place + _PIECE] for place in range(0, len(data), _PIECE))
+        return "".join(codecs.iterdecode(pieces, "utf-8", "replace"))
 
 
 def _mask_fields(text: str) -> str:

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import UsageError, describe
+from context_bench.http.loop import work_beside
 from context_bench.refs import import_code
 from context_bench.store.fingerprints import fingerprint_of
-from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json, build_reply
+from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error, build_json, build_reply
 from context_bench.tap.extractive_reader import extract_answer
 from context_bench.tap.hashed_embeddings import EMBEDDINGS_PATH, answer_embeddings
 from context_bench.tap.rules import read_answer, read_rules
@@ -44,8 +45,6 @@ _MODELS = {
     "has_more": False,
 }
 _COUNT = "/v1/messages/count_tokens"
-_LONG = 256 * 1024
-"""Bytes from which a request is read and its tokens are counted in a thread: others wait to be answered."""
 
 
 class Scripted:
@@ -95,17 +94,18 @@ class Scripted:
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
             return build_json(_MODELS)
         if request.method == "POST" and request.path == EMBEDDINGS_PATH:
-            return await asyncio.to_thread(answer_embeddings, request)
+            return await work_beside(answer_embeddings, request)
         prompt = request.prompt()
+        is_long = len(request.body) >= LONG_BODY
         if request.method == "POST" and request.path == _COUNT and prompt:
-            return build_json({"input_tokens": request.count_tokens()})
+            tokens = await work_beside(request.count_tokens) if is_long else request.count_tokens()
+            return build_json({"input_tokens": tokens})
         if request.method != "POST" or request.dialect is None:
             return build_error(404, f"nothing answers {request.method} {request.path} here", request.dialect)
         if prompt is None:
             return build_error(400, "the body is not a JSON object with messages", request.dialect)
-        is_long = len(request.body) >= _LONG
         if is_long and not self._has_state:
-            answer = await asyncio.to_thread(self._script, request.document())
+            answer = await work_beside(self._script, request.document())
         else:
             answer = self._script(request.document())
         if inspect.isawaitable(answer):
@@ -113,9 +113,7 @@ class Scripted:
         answer = fit_answer(answer, request.document())
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        if answer.usage is None and is_long:
-            await asyncio.to_thread(request.count_tokens)
-        return build_reply(answer, request)
+        return await work_beside(build_reply, answer, request) if is_long else build_reply(answer, request)
 
 
 def _answer_echo(document: dict[str, Any]) -> Answer:

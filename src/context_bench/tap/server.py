@@ -14,16 +14,17 @@ import socket
 import struct
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from context_bench.errors import MissingExtra, UsageError, describe
+from context_bench.http.loop import work_beside
 from context_bench.http.open_files import warn_of_few_files
 from context_bench.tap.access import find_refusal
 from context_bench.tap.address import LOOPBACK, url_of
-from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_error
+from context_bench.tap.answering import LONG_BODY, Answerer, Incoming, Outgoing, build_error
 from context_bench.tap.intake import MAX_BODY, BodyRefused, Budget, Share, limit_seconds, read_body
 from context_bench.tap.redaction import Redactor
 from context_bench.traffic.calls import Call
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tap", "Watcher"]
 
-Watcher = Callable[[Call, Incoming], None]
+Watcher = Callable[[Call, Incoming], Awaitable[None] | None]
+"""Told of a call; where that is long work it returns what is to be awaited, and the call goes on afterwards."""
 
 _MAX_HEADER = 64 * 1024
 _HEADER_SECONDS = 20.0
@@ -68,7 +70,7 @@ class Tap:
         answerer: Who answers; opened and closed with the tap.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        on_call: Told of each POST as soon as it is there; the call is filled in later.
+        on_call: Told of each POST as soon as it is there, before it is answered; the call is filled in later.
         on_end: Told of it again when nothing more will come.
         secrets: Values that are kept nowhere, by whatever name they come.
         hosts: Names by which programs may call the tap, beside addresses, localhost and `host`.
@@ -93,6 +95,7 @@ class Tap:
         self._secrets = tuple(secrets)
         self._answerer, self._on_call, self._on_end = answerer, on_call, on_end
         self._runner: web.AppRunner | None = None
+        self._telling: set[asyncio.Future[None]] = set()
 
     @property
     def url(self) -> str:
@@ -153,6 +156,8 @@ class Tap:
         if self._runner is not None:
             runner, self._runner = self._runner, None
             await runner.cleanup()
+            if self._telling:
+                await asyncio.wait(self._telling)
             await self._answerer.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -175,16 +180,13 @@ class Tap:
     async def _record(self, request: web.Request, incoming: Incoming, share: Share) -> web.StreamResponse:
         """Have a request answered, and keep what passes."""
         redactor = Redactor(incoming.headers, incoming.query, self._secrets)
-        call = Call(
-            redactor.line(incoming.path),
-            redactor.text(incoming.body),
-            redactor.headers(incoming.headers),
-            perf_counter(),
-        )
+        started = perf_counter()
+        body = await _redact(redactor, incoming.body)
+        call = Call(redactor.line(incoming.path), body, redactor.headers(incoming.headers), started)
         watched = request.method == "POST"
         try:
             if watched and self._on_call:
-                self._on_call(call, incoming)
+                await self._tell(self._on_call, call, incoming)
             outgoing = await self._answer(incoming)
             call.status = outgoing.status
             if isinstance(outgoing.body, bytes):
@@ -194,7 +196,17 @@ class Tap:
             if call.ended is None:
                 call.ended, call.cut = perf_counter(), True
             if watched and self._on_end:
-                self._on_end(call, incoming)
+                await self._tell(self._on_end, call, incoming)
+
+    async def _tell(self, watcher: Watcher, call: Call, incoming: Incoming) -> None:
+        """Tell of a call. What that takes is finished also when the client goes away: every call is counted."""
+        work = watcher(call, incoming)
+        if work is None:
+            return
+        task = asyncio.ensure_future(work)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+        await _see_to_the_end(task)
 
     async def _answer(self, incoming: Incoming) -> Outgoing:
         try:
@@ -256,9 +268,33 @@ async def _send(
             with limit_seconds(request, _WRITE_SECONDS):
                 await response.write(body[place : place + _PIECE])
     await response.write_eof()
-    call.reply = redactor.text(body)
-    call.first = call.ended = perf_counter()
+    await _keep_reply(call, body, redactor, ended=perf_counter())
     return response
+
+
+async def _redact(redactor: Redactor, body: bytes) -> str:
+    """Mask the secrets in a body; in a thread where it is long."""
+    return redactor.text(body) if len(body) < LONG_BODY else await work_beside(redactor.text, body)
+
+
+async def _keep_reply(call: Call, body: bytes, redactor: Redactor, ended: float | None) -> None:
+    """Put down the reply of a call, and then, if it was sent as a whole, when it ended."""
+
+    async def keep() -> None:
+        call.reply = await _redact(redactor, body)
+        if ended is not None:
+            call.first, call.ended = call.first or ended, ended
+
+    await (keep() if len(body) < LONG_BODY else _see_to_the_end(asyncio.ensure_future(keep())))
+
+
+async def _see_to_the_end(task: asyncio.Future[None]) -> None:
+    """Await work that is done also when the client goes away: its share of the budget is held until then."""
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
 
 
 async def _stream(
@@ -274,7 +310,7 @@ async def _stream(
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
     sent: list[bytes] = []
-    size = 0
+    size, ended = 0, None
     try:
         await response.prepare(request)
         async for chunk in chunks:
@@ -288,14 +324,14 @@ async def _stream(
                 call.first = call.first or perf_counter()
                 sent.append(chunk)
         await response.write_eof()
-        call.ended = perf_counter()
+        ended = perf_counter()
     except Exception as error:  # noqa: BLE001 - an answerer may be anybody's; to the client it is a cut connection
         _log.debug("a stream broke off: %s", describe(error))
         _cut(request)
     finally:
-        call.reply = redactor.text(b"".join(sent))
         if hasattr(chunks, "aclose"):
             await chunks.aclose()
+        await _keep_reply(call, b"".join(sent), redactor, ended)
     return response
 
 

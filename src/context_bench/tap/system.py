@@ -91,7 +91,15 @@ class Tapped:
         system.endpoint.add_secrets(find_secrets(answerer))
         self._secrets = secrets = system.endpoint.reveal_secrets()
         self._watched = system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
-        self.tap = Tap(answerer, host=host, port=port, on_call=self._matcher.take, secrets=secrets, hosts=hosts)
+        self.tap = Tap(
+            answerer,
+            host=host,
+            port=port,
+            on_call=self._matcher.take,
+            on_end=self._matcher.end,
+            secrets=secrets,
+            hosts=hosts,
+        )
         self.max_workers: int | None = system_traits(system).max_workers
         self.local = False
         self._proxy: StartedProxy | None = None
@@ -144,16 +152,18 @@ class Tapped:
             "answered_by": describe_answerer(self.answerer),
             "unmatched": self._matcher.unmatched_count,
         }
+        if len(self.unmatched) < self._matcher.unmatched_count:
+            report["unmatched_kept"] = len(self.unmatched)
         if self.launch is not None:
             report["proxy"] = {"name": self.name, **self.launch.describe()}
         late = [call for call in self._matcher.late if call.asks_model and call.status < 300]
         uncounted = self._matcher.late_count - len(self._matcher.late)
         if late or uncounted:
             tokens = [call.prompt.tokens(count) for call in late if call.prompt is not None]
-            # A token is at least one character: with those that were not kept the worst case is still the worst.
+            # A token is at least one byte: with those that were not kept the worst case is still the worst.
             report |= {
                 "late_calls": len(late) + uncounted,
-                "late_tokens": sum(tokens) + self._matcher.late_characters,
+                "late_tokens": sum(tokens) + self._matcher.late_bytes,
             }
         return {**report, "label": self.label} if self.label else report
 

@@ -35,6 +35,8 @@ class _Sending:
 
     tickets: list[Ticket] = field(default_factory=list)
     alone: bool = True
+    sent: bytes = b""
+    """The body of the last attempt."""
     body: bytes = b""
     """The body of the reply that was read as a stream."""
 
@@ -79,12 +81,13 @@ class WatchedEndpoint:
         sending = _Sending()
         tickets = sending.tickets
 
-        def attempt() -> tuple[dict[str, Any], tuple[str, ...]]:
+        def attempt() -> tuple[bytes, tuple[str, ...]]:
             self._close(tickets)
             self._begin(sending)
             tickets.append(self._matcher.open(prompt))
             mark = tickets[-1].mark
-            return _mark(body, path, mark), (f"{MARK_HEADER}: {mark}",)
+            sending.sent = encode(_mark(body, path, mark))
+            return sending.sent, (f"{MARK_HEADER}: {mark}",)
 
         def read(reply: Reply) -> Any:
             sending.body = reply.body
@@ -102,8 +105,10 @@ class WatchedEndpoint:
             self._in_flight.discard(sending)
             self._close(tickets)
             for ticket in tickets:
-                ticket.recorded = True
-        exchange.tapped = [self._record(path, body, exchange, sending)]
+                self._matcher.record(ticket)
+        exchange.tapped = [self._record(path, exchange, sending)]
+        for ticket in tickets:  # which are known for a while, by their marks and texts
+            ticket.calls, ticket.unmatched = [], []
         if (gathered := _gathered.get()) is not None:
             gathered += exchange.tapped
         self.last_was_cached = exchange.tapped[0]["cache_hit"]
@@ -128,7 +133,7 @@ class WatchedEndpoint:
         if tickets:
             self._matcher.close(tickets[-1])
 
-    def _record(self, path: str, body: Mapping[str, Any], exchange: Exchange, sending: _Sending) -> dict[str, Any]:
+    def _record(self, path: str, exchange: Exchange, sending: _Sending) -> dict[str, Any]:
         """Make the record that the row keeps. A tap that nobody has called yet knows nothing, also not that no call
         was needed.
         """
@@ -142,7 +147,7 @@ class WatchedEndpoint:
             returned = read_plain(exchange.document) if isinstance(exchange.document, Mapping) else None
         unmatched = _find_unmatched(sending.tickets)
         return Seen(
-            sent=self._hide(encode(_mark(body, path, last.mark))).decode("utf-8", "replace"),
+            sent=self._hide(sending.sent).decode("utf-8", "replace"),
             path=path,
             calls=_sort(last.calls),
             attempts=len(sending.tickets),
@@ -154,8 +159,9 @@ class WatchedEndpoint:
             returned=returned,
             lost_calls=[call for call in before if call.asks_model and call.is_answered],
             earlier_calls=len(before),
-            unmatched=len(unmatched),
+            unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in sending.tickets),
             unmatched_bodies=_list_readable(unmatched),
+            unmatched_bytes=sum(ticket.more_bytes for ticket in sending.tickets),
             silent=not self._matcher.seen,
         ).as_dict(since)
 
@@ -168,8 +174,9 @@ class WatchedEndpoint:
             path=path,
             calls=_sort(calls),
             attempts=len(tickets),
-            unmatched=len(unmatched),
+            unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in tickets),
             unmatched_bodies=_list_readable(unmatched),
+            unmatched_bytes=sum(ticket.more_bytes for ticket in tickets),
             failed=True,
         ).as_dict(calls[0].started if calls else 0.0)
 

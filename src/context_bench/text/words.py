@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["normalise", "split_words"]
+__all__ = ["normalise", "split_in_pieces", "split_words"]
 
 # Scripts without spaces between words count by character.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -31,6 +31,23 @@ def split_words(text: str) -> list[str]:
     for line in text.split("\n"):
         words += line.translate(_ASCII_SIGNS).split() if line.isascii() else _WORD.findall(line)
     return words
+
+
+_SPLIT_PIECE = 65_536
+"""Characters of a long text that are split into words in one call that keeps other threads waiting."""
+_BETWEEN = re.compile(rf"\n|[A-Za-z](?= [A-Za-z])|[{_UNSPACED}](?=[{_UNSPACED}])")
+
+
+def split_in_pieces(text: str) -> Iterator[list[str]]:
+    """Split a long text into the same words as `split_words`, a piece of it at a time.
+
+    One call on all of it would stop every other thread, and a list of all its words is ten times as large as the text.
+    """
+    start = 0
+    while found := _BETWEEN.search(text, start + _SPLIT_PIECE):
+        yield split_words(text[start : found.end()])
+        start = found.end()
+    yield split_words(text[start:])
 
 
 # --- words with the signs that change their meaning

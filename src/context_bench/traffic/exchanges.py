@@ -40,6 +40,7 @@ class Exchange:
         earlier_calls: All calls of earlier attempts, by number.
         unmatched: Calls that may belong to it and cannot be told, by number.
         unmatched_bodies: What those of them hold that ask a model.
+        unmatched_bytes: The size of those that ask a model and for which there was no room.
         silent: Whether nothing at all had reached the tap by then.
         failed: Whether the example came to nothing.
     """
@@ -58,6 +59,7 @@ class Exchange:
     earlier_calls: int = 0
     unmatched: int = 0
     unmatched_bodies: Sequence[str] = ()
+    unmatched_bytes: int = 0
     silent: bool = False
     failed: bool = False
 
@@ -75,7 +77,9 @@ class Exchange:
         """Write it as it is stored; the moments of its calls become seconds after `since`."""
         record: dict[str, Any] = {"path": self.path, "sent": self.sent, "attempts": self.attempts}
         calls = [call.as_dict(since) for call in self.calls]
-        unmatched = {"unmatched": self.unmatched, "unmatched_bodies": list(self.unmatched_bodies)}
+        unmatched: dict[str, Any] = {"unmatched": self.unmatched, "unmatched_bodies": list(self.unmatched_bodies)}
+        if self.unmatched_bytes:
+            unmatched["unmatched_bytes"] = self.unmatched_bytes
         if self.failed:
             return {**record, "calls": calls, **unmatched, "failed": True}
         return {

@@ -189,6 +189,7 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
             least += tokens if call.is_answered else 0
             most += 0 if call.status else tokens  # it is under way: it may still be answered
         most += sum(count_request(body, count) for body in exchange.unmatched_bodies)
+        most += exchange.unmatched_bytes  # a token is at least one byte
     facts.least_upstream_tokens, facts.most_upstream_tokens = least, least + most
 
 

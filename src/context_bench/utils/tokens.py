@@ -36,7 +36,7 @@ _MANY = 1_000_000
 _FEW = 64
 """Places with `<` that are looked at one by one for what follows."""
 
-_CUT = re.compile(r"[A-Za-z](?= [A-Za-z])")
+_CUT = re.compile(r"[A-Za-z0-9](?=[ \n,:;\"])|[\u4e00-\u9fff](?=[，。、])")
 
 PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 """The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
@@ -99,7 +99,7 @@ def _has_marks(text: str) -> bool:
 def _cut(text: str) -> Iterator[str]:
     """Yield a text in pieces whose tokens are those of the whole.
 
-    OpenAI's encodings never join a letter with the space after it, whatever follows.
+    OpenAI's encodings never join a letter or a digit with the space or the sign after it, whatever follows.
     """
     start = 0
     while found := _CUT.search(text, start + _PIECE):
