@@ -14,7 +14,9 @@ __all__ = ["conclude", "describe_alone", "list_names"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
-_SAVINGS = {"prompt_savings": "of the prompt saved", "compression_ratio": "of the tokens saved"}
+_SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
+_LEAST = -0.0005
+"""A share that is written as 0.0%, though it is below 0."""
 
 
 def conclude(result: EvalResult) -> str:
@@ -30,11 +32,11 @@ def conclude(result: EvalResult) -> str:
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
     verdicts = [each for each in verdicts if each.name not in failed]
     good = [each for each in verdicts if each.not_worse]
-    worse = [each.name for each in verdicts if each.word == "worse"]
+    worse = [f"{each.name}{_set_errors_apart(each)}" for each in verdicts if each.word == "worse"]
     undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison.baseline)]
     sentences += [f"Worse: {list_names(worse)}."] if worse else []
-    sentences += [_list_undecided(undecided)] if undecided else []
+    sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
     return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
 
@@ -51,7 +53,7 @@ def describe_alone(result: EvalResult) -> str:
     words, share = _find_saving(result, name)
     if not lost or not words:
         return ""
-    return f"{lost} {name}: {percent(share)} {words}. No verdict without a baseline: --controls adds one."
+    return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
 
 
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
@@ -77,10 +79,24 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> st
     told: list[str] = []
     for verdict in good[:_MOST_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
+        compared += _set_errors_apart(verdict)
+        if worse := _find_worse_datasets(result, verdict.name):
+            compared += f" over all datasets, but worse on {list_names(worse)}"
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
     if len(good) > _MOST_NAMES:
         told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
     return f"{'; '.join(told)}."
+
+
+def _set_errors_apart(verdict: Verdict) -> str:
+    """Say what the word is without the pairs in which a side failed, where that is another."""
+    return f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
+
+
+def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
+    """Find the datasets on which a system is worse, whatever it is over all of them."""
+    by_dataset = {} if result.comparison is None else result.comparison.by_dataset
+    return [tag for tag, found in by_dataset.items() for each in found if (each.name, each.word) == (name, "worse")]
 
 
 def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
@@ -92,20 +108,52 @@ def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
     return "", -math.inf
 
 
+def _write_saving(what: str, share: float) -> str:
+    """Write a share of tokens as saved, or as added."""
+    return f"{percent(abs(share))} of {what} saved" if share > _LEAST else f"{percent(-share)} added to {what}"
+
+
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
+    """Tell what a system saves, and apart from it what it takes more of."""
     words, share = _find_saving(result, name)
-    parts = [f"{percent(share)} {words}"] if words else []
+    gains = [_write_saving(words, share)] if words and share > _LEAST else []
+    losses = [_write_saving(words, share)] if words and not gains else []
+    bill, change = _compare_bills(result, name, baseline)
+    if bill:
+        (losses if change > 0 else gains).append(bill)
+    gained = f", with {' and '.join(gains)}" if gains else ""
+    return gained + (f", but with {' and '.join(losses)}" if losses else "")
+
+
+def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, float]:
+    """Compare the dollars of a system with those of the baseline; also by how many dollars they are more.
+
+    Where costs are not known of the same examples, those that are known of both count, as in `saved_per_1k_usd`.
+    """
     own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
-    if math.isfinite(own) and math.isfinite(base):
-        parts.append(f"{dollars(own)} instead of {dollars(base)} for 1,000 examples")
-    return f", with {' and '.join(parts)}" if parts else ""
+    if not (math.isfinite(own) and math.isfinite(base)) or own == base == 0:
+        return "", 0.0
+    saving = None if result.comparison is None else result.comparison.savings.get(name)
+    change = own - base
+    unsure = ""
+    if saving is not None and saving.per_1k.known:
+        unsure = "" if saving.per_1k.low > 0 or saving.per_1k.high < 0 else " (a difference that may be chance)"
+        if not math.isclose(-saving.per_1k.value, change, rel_tol=1e-6, abs_tol=1e-9):
+            change = -saving.per_1k.value
+            less = f"{dollars(abs(change))} {'more' if change > 0 else 'less'} for 1,000 examples"
+            return f"{less}, by the {saving.pairs:,} whose cost is known of both{unsure}", change
+    if dollars(own) == dollars(base):
+        return f"the same {dollars(own)} for 1,000 examples", 0.0
+    return f"{dollars(own)} instead of {dollars(base)} for 1,000 examples{unsure}", change
 
 
-def _list_undecided(verdicts: Sequence[Verdict]) -> str:
+def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
     decided = f" (about {sizes} examples would decide)" if needed else ""
-    return f"Undecided: {list_names([each.name for each in verdicts])}{decided}."
+    worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
+    names = [f"{name} (worse on {list_names(tags)})" if tags else name for name, tags in worse.items()]
+    return f"Undecided: {list_names(names)}{decided}."
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:

@@ -38,10 +38,14 @@ def tokens(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Dollars; of less than a cent, three digits that count."""
+    """Dollars; of less than one, three digits that count, and never fewer than cents."""
     if math.isinf(value):
         return "none passed"
-    return f"${value:,.2f}" if value >= 0.9995 or value == 0 else f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size >= 0.9995 or size == 0:
+        return f"{sign if size else ''}${size:,.2f}"
+    shown = f"{size:.3g}" if size >= 1e-4 else f"{size:.1e}"
+    return f"{sign}${size:.2f}" if len(shown) < len("0.00") else f"{sign}${shown}"
 
 
 def format_as(form: str) -> Callable[[float], str]:
