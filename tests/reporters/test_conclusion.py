@@ -57,6 +57,11 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     )
 
 
+def test_what_no_number_would_decide_says_why() -> None:
+    said = conclude(_result(1, {"whole": 0, "third": 0}))
+    assert said == "No system is shown to be as good as whole. Undecided: third (too few examples: 1)."
+
+
 def test_several_that_are_undecided_share_a_sentence() -> None:
     result = _result(50, {"whole": 0, "third": 1, "half": 3})
     assert result.comparison is not None

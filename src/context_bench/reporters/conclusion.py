@@ -150,7 +150,9 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
 def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
-    decided = f" (about {sizes} examples would decide)" if needed else ""
+    reasons = {each.reason for each in verdicts}
+    decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
+    decided = f" (about {sizes} examples would decide)" if needed else decided
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
     names = [f"{name} (worse on {list_names(tags)})" if tags else name for name, tags in worse.items()]
     return f"Undecided: {list_names(names)}{decided}."
