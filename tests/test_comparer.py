@@ -282,7 +282,7 @@ def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
     rows += [make_row(None, system="b", example_id=5), make_row(1.0, system="b", example_id=99)]
     found = _must(_compare(rows))
     assert found.verdicts[0].n == 5
-    assert found.notes == ("b: 6 examples have a score of one side alone, and the verdict leaves them out",)
+    assert found.notes == ("b: 6 examples are left out of the verdict, with a score of one side alone",)
     assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).notes == ()
     repeated = [*rows, *_rows("a", BASELINE), *_rows("b", SYSTEM[:4])]
     assert _must(_compare(repeated, repeats=2)).notes == found.notes

@@ -308,8 +308,8 @@ class Comparer:
         for name, sums in paired.items():
             scored = sum(self._examples[side, tag] for side in (name, self.baseline) for tag in sums.datasets)
             if left := scored - 2 * sums.pairs:
-                examples = "1 example has" if left == 1 else f"{left:,} examples have"
-                found.append(f"{name}: {examples} a score of one side alone, and the verdict leaves them out")
+                many = "1 example is" if left == 1 else f"{left:,} examples are"
+                found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
     def _explain_scale(self, margin: float) -> list[str]:

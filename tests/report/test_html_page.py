@@ -17,10 +17,12 @@ import pytest
 
 from context_bench import evaluate, evaluate_memory
 from context_bench.report import HtmlReporter
+from context_bench.report.axes import Scale, x_axis
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.sentences import ask_sentence
 from context_bench.report.single_page import make_page
+from context_bench.reporters.layout import tokens
 from context_bench.reporters.memory_notes import list_memory_notes, list_outcomes
 from context_bench.reporters.memory_tables import HistoryLengths, list_leading_grids, list_memory_grids
 from context_bench.reporters.table import TableReporter
@@ -341,3 +343,17 @@ def test_no_text_of_data_becomes_anything_else(number: int) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]", page)
     page.encode()
     assert read_index(page)["rows"] == 4
+
+
+def test_the_ticks_of_a_small_cost_are_told_apart() -> None:
+    axis = x_axis(Scale(0, 1.2, 40, 640), 300, 20, tokens, "tokens")
+    assert [text for text in Outline(axis).texts if text.strip()] == [
+        "0",
+        "0.2",
+        "0.4",
+        "0.6",
+        "0.8",
+        "1",
+        "1.2",
+        "tokens",
+    ]

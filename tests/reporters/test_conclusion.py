@@ -41,6 +41,15 @@ def test_the_largest_saving_that_is_not_worse_comes_first() -> None:
     )
 
 
+def test_a_short_answer_is_no_saving() -> None:
+    # both answer with 1 token to a prompt of 10: "compression" is 90%, and nothing is known of what a model read
+    facts = {"input_tokens": 10, "output_tokens": 1, "metadata": {"output": "response"}}
+    rows = [make_row(1.0, system=name, example_id=number, **facts) for name in "ab" for number in range(200)]
+    result = make_result(rows)
+    assert result.summary["b"]["compression_ratio"] == pytest.approx(0.9)
+    assert conclude(result) == "b is equivalent to a."
+
+
 def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."
@@ -60,6 +69,17 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
 def test_what_no_number_would_decide_says_why() -> None:
     said = conclude(_result(1, {"whole": 0, "third": 0}))
     assert said == "No system is shown to be as good as whole. Undecided: third (too few examples: 1)."
+
+
+def test_the_settings_of_a_sweep_share_a_name() -> None:
+    rows = [make_row(1.0, system="whole", example_id=number) for number in range(200)]
+    rows += [
+        make_row(float(number >= lost), system=f"cut:ratio=0.{lost // 10}", example_id=number)
+        for lost in (20, 40, 60)
+        for number in range(200)
+    ]
+    assert conclude(make_result(rows)).endswith(" Worse: cut:ratio=0.2|0.4|0.6.")
+    assert conclude(make_result(rows[200:], baseline="cut:ratio=0.2")).endswith(" Worse: cut:ratio=0.4|0.6.")
 
 
 def test_several_that_are_undecided_share_a_sentence() -> None:

@@ -17,6 +17,7 @@ from context_bench.report.axes import (
     figure,
     label,
     line,
+    span_scores,
     svg,
     write_name,
     x_axis,
@@ -50,8 +51,8 @@ def plot_curves(facts: RunFacts, curves: Sequence[Curve]) -> Markup | None:
 def _draw(facts: RunFacts, drawn: list[Curve], frame: Frame) -> Markup:
     wanted = make_token_scale(drawn)
     xs = Scale(wanted.low, wanted.high, _LEFT, frame.points, log=wanted.log)
-    values = [point.quality.value for curve in drawn for point in curve.points]
-    ys = Scale(min([0.0, *values]), max([1.0, *values]), _BOTTOM, _TOP)
+    scores = [point.quality for curve in drawn for point in curve.points]
+    ys = Scale(*span_scores([each.value for each in scores], map(find_limits, scores)), _BOTTOM, _TOP)
     grid = [
         join(
             line(_LEFT, ys(tick), frame.points, ys(tick), "grid"),

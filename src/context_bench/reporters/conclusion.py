@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from context_bench.caveats import NO_CONTEXT
 from context_bench.comparison import find_empty_score
+from context_bench.curves.knobs import join_settings
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
@@ -32,12 +34,12 @@ def conclude(result: EvalResult) -> str:
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
     verdicts = [each for each in verdicts if each.name not in failed]
     good = [each for each in verdicts if each.not_worse]
-    worse = [f"{each.name}{_set_errors_apart(each)}" for each in verdicts if each.word == "worse"]
+    worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
     undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison.baseline)]
-    sentences += [f"Worse: {list_names(worse)}."] if worse else []
+    sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
-    sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
+    sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
     return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
 
 
@@ -101,9 +103,9 @@ def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
 
 def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
     """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
-    values = result.summary.get(name, {})
+    values, notes = result.summary.get(name, {}), result.notes.get(name, {})
     for key, words in _SAVINGS.items():
-        if math.isfinite(values.get(key, math.nan)):
+        if math.isfinite(values.get(key, math.nan)) and not notes.get(key, "").startswith(NO_CONTEXT):
             return words, values[key]
     return "", -math.inf
 
@@ -154,8 +156,17 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
     decided = f" (about {sizes} examples would decide)" if needed else decided
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
-    names = [f"{name} (worse on {list_names(tags)})" if tags else name for name, tags in worse.items()]
-    return f"Undecided: {list_names(names)}{decided}."
+    aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
+    return f"Undecided: {_list_systems(aside)}{decided}."
+
+
+def _list_systems(asides: Mapping[str, str]) -> str:
+    """List systems, each with what is said of it beside its name; the settings of a sweep share a name."""
+    shown: list[str] = []
+    for aside in dict.fromkeys(asides.values()):
+        own = [name for name, each in asides.items() if each == aside]
+        shown += [f"{name}{aside}" for name in join_settings(own)]
+    return list_names(shown)
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
