@@ -233,6 +233,15 @@ def test_it_says_who_lost_the_evidence() -> None:
     assert "vidence" not in conclude(_result(50, {"whole": 0, "third": 1}))
 
 
+def test_evidence_that_was_not_looked_at_everywhere_is_not_said_to_be_kept() -> None:
+    # a proxy that answers 6 of 8 from its own cache: what the model would have got is known of 2
+    result = _tapped(direct=[1.0] * 8, cached=[1.0] * 8, lossy=[1.0] * 8)
+    result.summary["cached"]["evidence_rows"] = 2.0
+    assert conclude(result).endswith("No evidence lost: cached (in the 2 of 8 examples where that is known) and lossy.")
+    result.summary["lossy"] |= {"evidence_survival": 0.75, "evidence_rows": 4.0}
+    assert "lossy in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
+
+
 def test_one_system_alone_is_told_to_have_no_verdict() -> None:
     result = _tapped(mine=[1.0, 1.0, 1.0, 0.0])
     said = (

@@ -121,3 +121,9 @@ def test_intervals_give_way_before_numbers_do() -> None:
     assert "other intervals" in narrow
     assert max(map(len, narrow.splitlines())) <= 80
     assert "left out" not in TableReporter().render(result)
+
+
+@pytest.mark.parametrize("key", ["prompt_savings", "compression_ratio", "saved_per_1k_usd"])
+def test_who_loses_least_has_not_saved_best(key: str) -> None:
+    assert find_best(EvalResult([], {"a": {key: -0.1}, "b": {key: -0.4}}), key, score) == set()
+    assert find_best(EvalResult([], {"a": {key: 0.1}, "b": {key: -0.4}}), key, score) == {"a"}

@@ -17,6 +17,7 @@ __all__ = ["conclude", "describe_alone", "list_names"]
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
+_ALL = "the examples"
 _LEAST = -0.0005
 """A share that is written as 0.0%, though it is below 0."""
 
@@ -61,11 +62,24 @@ def describe_alone(result: EvalResult) -> str:
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     """Say in what share of the examples each system lost the evidence, where that was looked at."""
     kept = {name: result.summary.get(name, {}).get("evidence_survival", math.nan) for name in names}
-    told = [f"{name} in {percent(1 - share)} of the examples" for name, share in kept.items() if share < 1]
+    told = [
+        f"{name} in {percent(1 - share)} of {_count_looked_at(result, name)}"
+        for name, share in kept.items()
+        if share < 1
+    ]
     unharmed = [name for name, share in kept.items() if share == 1]
     if not told:
-        return [f"No evidence lost: {list_names(unharmed)}."] if unharmed else []
+        in_part = {name: _count_looked_at(result, name) for name in unharmed}
+        asides = {name: "" if seen == _ALL else f" (in {seen})" for name, seen in in_part.items()}
+        return [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
     return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
+
+
+def _count_looked_at(result: EvalResult, name: str) -> str:
+    """Say in how many examples it is known whether the evidence reached the model, where it is not all."""
+    values = result.summary.get(name, {})
+    seen, every = values.get("evidence_rows", math.nan), values.get("num_examples", math.nan)
+    return f"the {seen:,.0f} of {every:,.0f} examples where that is known" if seen < every else _ALL
 
 
 def _has_only_errors(result: EvalResult, name: str) -> bool:
