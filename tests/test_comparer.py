@@ -308,3 +308,11 @@ def test_a_dataset_that_is_too_small_is_named_as_the_reason() -> None:
     (verdict,) = _must(_compare(rows)).verdicts
     reason = "a dataset has too few examples, or all of one document or conversation"
     assert (verdict.word, verdict.n, verdict.reason) == ("undecided", 201, reason)
+
+
+def test_a_dataset_without_scores_of_both_sides_is_said_to_be_in_no_verdict() -> None:
+    rows = [*_rows("a", [1.0] * 20, dataset="x"), *_rows("b", [1.0] * 20, dataset="x")]
+    rows += [make_row(None, system="a", dataset="y"), failed_row(system="b", dataset="y")]
+    found = _must(_compare(rows))
+    assert (found.metric, found.verdicts[0].n) == ("mean_score", 20)
+    assert found.notes == ("y is in no verdict: it has no scores of both sides",)

@@ -292,6 +292,8 @@ class Comparer:
                 by_dataset.setdefault(tag, []).append(verdict)
         said = [*_explain_left_out(paired, tags), *self._explain_scale(margin)]
         said += [] if settled else self._explain_one_sided(paired)
+        unscored = sorted({tag for sums in self._sums.values() for tag in sums.datasets}.difference(tags))
+        said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
         if metric in SCORE_NAMES:
             metric = "macro_score" if len(tags) > 1 else "mean_score"
         elif len(tags) > 1:

@@ -185,6 +185,8 @@ def test_errors_count_as_0_and_a_disagreement_without_them_is_kept() -> None:
     contest = _only(compare_runs([_select(_run("A", {"x": old})), _select(_run("B", {"x": new}))]).contests)
     assert contest.verdict is not None
     assert (contest.verdict.word, contest.verdict.word_without_errors) == ("worse", "undecided")
+    (own,) = contest.by_dataset.values()
+    assert (own.word, own.word_without_errors) == ("worse", "undecided")
     assert contest.found.broken_count == 20
 
 

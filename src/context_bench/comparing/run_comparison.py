@@ -311,13 +311,17 @@ def _judge(contests: Sequence[Contest], margin: float) -> None:
     for contest, verdict in zip(contests, judge_family(headlines, margin=margin)):
         contest.verdict = verdict
     members = [
-        (each, tag, Contrast(each.name, each.find_difference(pairs), control=each.control))
+        (each, tag, Contrast(each.name, each.find_difference(pairs), _clean_dataset(each, pairs), each.control))
         for each in contests
         for tag, pairs in each.list_datasets().items()
     ]
     verdicts = judge_family([contrast for _, _, contrast in members], margin=margin)
     for (contest, tag, _), verdict in zip(members, verdicts):
         contest.by_dataset[tag] = verdict
+
+
+def _clean_dataset(contest: Contest, pairs: DatasetPairs) -> Difference | None:
+    return contest.find_difference(pairs, without_errors=True) if contest.is_paired(pairs) else None
 
 
 def _clean(contest: Contest) -> Difference | None:

@@ -74,7 +74,7 @@ def _draw(facts: RunFacts, drawn: list[Curve], frame: Frame) -> Markup:
         _HEIGHT,
         "Quality against tokens for each setting; the tables beneath have the numbers.",
         *grid,
-        x_axis(xs, _BOTTOM, _TOP, tokens, "tokens that reached the model, for each example"),
+        x_axis(xs, _BOTTOM, _TOP, tokens, drawn[0].tokens_title),
         label(8, 14, metric, "start", "name"),
         *bases,
         _write_settings(drawn, xs, ys, rules, frame),
