@@ -165,6 +165,8 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
     for contest in contests:
         sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
         empty = [find_empty_score(run.config, {name: run.summary[name]}) for run, name in sides if name in run.summary]
+        if all(each.both_failed == each.n > 0 for each in contest.list_datasets().values()):
+            empty.insert(0, "both sides failed on every example")
         if contest.verdict is not None and (reason := next(filter(None, empty), "")):
             contest.verdict = withhold_verdict(contest.verdict, reason)
             contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
