@@ -242,6 +242,11 @@ def test_evidence_that_was_not_looked_at_everywhere_is_not_said_to_be_kept() -> 
     assert "lossy in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
 
 
+def test_what_a_script_read_is_said_to_be_that() -> None:
+    said = conclude(_result(200, {"whole": 0, "lossy": 80}, memory={"read_by_script": True}))
+    assert said.endswith(" Worse: lossy. A script read, not a model: recall and probes tell more than these words.")
+
+
 def test_one_system_alone_is_told_to_have_no_verdict() -> None:
     result = _tapped(mine=[1.0, 1.0, 1.0, 0.0])
     said = (

@@ -41,7 +41,10 @@ def conclude(result: EvalResult) -> str:
     sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
-    return " ".join([*sentences, *_tell_evidence(result, [each.name for each in verdicts])])
+    sentences += _tell_evidence(result, [each.name for each in verdicts])
+    if (result.config.get("memory") or {}).get("read_by_script") is True:
+        sentences.append("A script read, not a model: recall and probes tell more than these words.")
+    return " ".join(sentences)
 
 
 def describe_alone(result: EvalResult) -> str:
