@@ -274,3 +274,45 @@ def test_a_system_without_scores_on_a_dataset_is_compared_on_the_others_and_name
     found = _must(_compare(rows, "a", "b", "c"))
     assert [(each.name, each.n) for each in found.verdicts] == [("b", 5), ("c", 10)]
     assert found.notes == ("b is compared without y, where it and the baseline do not both have a score",)
+
+
+def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
+    # a has scores for 10 examples, b for 5 of them (one failed: 0) and for one more: 5 pairs, 5 + 1 are left out
+    rows = [*_rows("a", BASELINE), *_rows("b", SYSTEM[:4]), failed_row(system="b", example_id=4)]
+    rows += [make_row(None, system="b", example_id=5), make_row(1.0, system="b", example_id=99)]
+    found = _must(_compare(rows))
+    assert found.verdicts[0].n == 5
+    assert found.notes == ("b: 6 examples are left out of the verdict, with a score of one side alone",)
+    assert _must(_compare([*_rows("a", BASELINE), *_rows("b", SYSTEM)])).notes == ()
+    repeated = [*rows, *_rows("a", BASELINE), *_rows("b", SYSTEM[:4])]
+    assert _must(_compare(repeated, repeats=2)).notes == found.notes
+
+
+def test_scores_on_another_scale_say_what_the_margin_and_a_failure_mean() -> None:
+    ratings = _must(_compare([*_rows("a", [1, 5]), *_rows("b", [2, 4])]))
+    assert ratings.notes == ("scores lie between 1 and 5, and the margin of 0.02 is in their unit",)
+    # b answers worse (-0.6 against -0.5) and fails on half of the examples, which count as 0: "better" by +0.2
+    rows = _rows("a", [-0.5] * 200) + _rows("b", [-0.6] * 200)
+    rows = [failed_row(system="b", example_id=row.example_id) if _is_even(row) else row for row in rows]
+    found = _must(_compare(rows))
+    assert (found.verdicts[0].word, found.verdicts[0].word_without_errors) == ("better", "worse")
+    assert found.notes[1] == "a failed example counts as 0, which is more than an answer with a score below 0"
+
+
+def _is_even(row: EvalRow) -> bool:
+    return row.system == "b" and int(row.example_id) % 2 == 0
+
+
+def test_a_dataset_that_is_too_small_is_named_as_the_reason() -> None:
+    rows = [row for name in "ab" for row in _rows(name, [1.0] * 200, dataset="x") + _rows(name, [1.0], dataset="tiny")]
+    (verdict,) = _must(_compare(rows)).verdicts
+    reason = "a dataset has too few examples, or all of one document or conversation"
+    assert (verdict.word, verdict.n, verdict.reason) == ("undecided", 201, reason)
+
+
+def test_a_dataset_without_scores_of_both_sides_is_said_to_be_in_no_verdict() -> None:
+    rows = [*_rows("a", [1.0] * 20, dataset="x"), *_rows("b", [1.0] * 20, dataset="x")]
+    rows += [make_row(None, system="a", dataset="y"), failed_row(system="b", dataset="y")]
+    found = _must(_compare(rows))
+    assert (found.metric, found.verdicts[0].n) == ("mean_score", 20)
+    assert found.notes == ("y is in no verdict: it has no scores of both sides",)

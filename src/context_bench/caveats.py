@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["Census", "add_caveats", "can_be_ranked", "find_unscored"]
+__all__ = ["NO_CONTEXT", "Census", "add_caveats", "can_be_ranked", "find_unscored"]
+
+NO_CONTEXT = "response against prompt"
+"""Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
 
 _CAUSES = 100
 """Different reasons that are remembered; a reason may hold the id of its example."""
@@ -187,9 +190,7 @@ def _judge_compression(
                 else "a tap sees what it sends on"
             )
         else:
-            notes[key] = (
-                "response against prompt: it returned no context, so its answer is held against what it was given"
-            )
+            notes[key] = f"{NO_CONTEXT}: it returned no context, so its answer is held against what it was given"
 
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -150,6 +151,8 @@ class Comparer:
         self._dollars = {name: _Dollars() for name in self._sums}
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._scored: set[tuple[str, str]] = set()
+        self._examples: Counter[tuple[str, str]] = Counter()
+        self._failed, self._least, self._most = False, math.inf, -math.inf
         self._unscored: set[tuple[str, str]] = set()
         self._answers: dict[tuple[str, Key], list[_Answer]] = {}
         self._baseline_rows: dict[Key, _Answer] = {}
@@ -181,6 +184,7 @@ class Comparer:
 
     def _place(self, system: str, key: Key, answer: _Answer) -> None:
         """Pair what a system made of an example with what the baseline did, or let it wait for that."""
+        self._examples[system, key[0]] += answer.scored.value is not None
         if system == self.baseline:
             waiting = self._waiting.pop(key, {})
             for name, other in waiting.items():
@@ -208,8 +212,10 @@ class Comparer:
 
     def _take(self, row: EvalRow) -> _Answer:
         metadata, score, failed = row.metadata, self._read(row), row.error is not None
+        self._failed = self._failed or failed
         if score is not None:
             self._scored.add((row.system, row.dataset))
+            self._least, self._most = min(self._least, score), max(self._most, score)
         elif not failed:
             self._unscored.add((row.system, row.dataset))
         cluster, dollars = metadata.get("cluster"), metadata.get("cost_usd")
@@ -284,7 +290,10 @@ class Comparer:
             ]
             for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
                 by_dataset.setdefault(tag, []).append(verdict)
-        said = _explain_left_out(paired, tags)
+        said = [*_explain_left_out(paired, tags), *self._explain_scale(margin)]
+        said += [] if settled else self._explain_one_sided(paired)
+        unscored = sorted({tag for sums in self._sums.values() for tag in sums.datasets}.difference(tags))
+        said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
         if metric in SCORE_NAMES:
             metric = "macro_score" if len(tags) > 1 else "mean_score"
         elif len(tags) > 1:
@@ -294,6 +303,27 @@ class Comparer:
             self._find_noise(measured),
             self._find_savings(verdicts),
         )
+
+    def _explain_one_sided(self, paired: Mapping[str, PairedRuns]) -> list[str]:
+        """Say of how many examples only one of two systems has a score: no verdict can count those."""
+        found = []
+        for name, sums in paired.items():
+            scored = sum(self._examples[side, tag] for side in (name, self.baseline) for tag in sums.datasets)
+            if left := scored - 2 * sums.pairs:
+                many = "1 example is" if left == 1 else f"{left:,} examples are"
+                found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
+        return found
+
+    def _explain_scale(self, margin: float) -> list[str]:
+        """Say what scores that do not lie between 0 and 1 mean for the verdicts."""
+        if (self._least >= 0 and self._most <= 1) or not self._scored:
+            return []
+        said = [
+            f"scores lie between {self._least:.4g} and {self._most:.4g}, and the margin of {margin:g} is in their unit"
+        ]
+        if self._failed and self._least < 0:
+            said.append("a failed example counts as 0, which is more than an answer with a score below 0")
+        return said
 
     def _find_noise(self, measured: dict[str, PairedRuns]) -> NoiseFloor | None:
         """Find what the baseline differs from itself by."""

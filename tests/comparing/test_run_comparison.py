@@ -190,12 +190,25 @@ def test_each_run_is_read_once() -> None:
     assert len(reads) == 1
 
 
+def test_two_systems_that_failed_everywhere_are_not_equivalent() -> None:
+    # 200 pairs of 0 and 0 would be: 1.653 · √2 / 202 is below 0.02
+    dead = [_row(str(n), None, error=True) for n in range(200)]
+    live = [_row(str(n), 0.0) for n in range(200)]
+    runs = [_select(_run(name, {"x": dead, "y": live})) for name in "AB"]
+    found = compare_runs(runs)
+    words = {each.name: each.verdict.word for each in found.contests if each.verdict is not None}
+    assert words == {"x": "undecided", "y": "equivalent"}  # answers without a point are answers
+    assert found.notes == ["no verdict on x: both sides failed on every example"]
+
+
 def test_errors_count_as_0_and_a_disagreement_without_them_is_kept() -> None:
     old = [_row(str(n), 1.0) for n in range(60)]
     new = [_row(str(n), None, error=True) if n < 20 else _row(str(n), 1.0) for n in range(60)]
     contest = _only(compare_runs([_select(_run("A", {"x": old})), _select(_run("B", {"x": new}))]).contests)
     assert contest.verdict is not None
     assert (contest.verdict.word, contest.verdict.word_without_errors) == ("worse", "undecided")
+    (own,) = contest.by_dataset.values()
+    assert (own.word, own.word_without_errors) == ("worse", "undecided")
     assert contest.found.broken_count == 20
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.curves import find_sweeps
-from context_bench.curves.knobs import name_setting
+from context_bench.curves.knobs import join_settings, name_setting
 
 
 def found(*names: str) -> list[tuple[str, str, list[str]]]:
@@ -47,3 +47,18 @@ def test_parameters_that_all_share_stay_in_the_name() -> None:
 )
 def test_names_that_are_no_sweep(names: tuple[str, ...]) -> None:
     assert found(*names) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["bm25:ratio=0.1", "x", "bm25:ratio=0.3"], ["bm25:ratio=0.1|0.3", "x"]),
+        (["p[level=low]", "p[level=mid]"], ["p[level=low|mid]"]),
+        (["a.py:Mine:k=1,ratio=0.1", "a.py:Mine:k=1,ratio=0.3"], ["a.py:Mine:k=1,ratio=0.1|0.3"]),
+        (["m:a=1,aa=1", "m:a=1,aa=2"], ["m:a=1,aa=1|2"]),
+        ([f"m:k={k}" for k in range(9)], ["m:k=0|…|8 (9 settings)"]),
+        (["passthrough", "bm25:ratio=0.1"], ["passthrough", "bm25:ratio=0.1"]),
+    ],
+)
+def test_a_sweep_has_one_name_with_all_its_settings(names: list[str], told: list[str]) -> None:
+    assert join_settings(names) == told

@@ -7,7 +7,10 @@ import math
 import pytest
 
 from context_bench import EvalResult
+from context_bench.comparison import Comparison
+from context_bench.plots.pareto import title_pareto
 from context_bench.plots.quality_cost import choose_cost, choose_quality, find_front, find_limits, read_quality_cost
+from context_bench.reporters.notes import list_notes
 from context_bench.stats import TOO_FEW, Interval
 
 
@@ -17,6 +20,26 @@ def test_the_front_by_hand() -> None:
     assert find_front(points) == ["a", "b", "e"]
     assert find_front({"x": (1.0, 0.5), "y": (1.0, 0.7)}) == ["y"]
     assert find_front({}) == []
+    same = {"x": (1.0, 0.5), "y": (1.0, 0.5), "z": (2.0, 0.5)}
+    assert find_front(same) == ["x", "y"]  # neither beats the other
+
+
+def test_a_baseline_that_does_not_compete_is_said_to_beat_what_is_no_better_and_dearer() -> None:
+    # adds costs more than direct and is as good; loses is cheaper and worse; direct and the ceiling are controls
+    costs = {"adds": (1.4, 1.0), "loses": (0.7, 0.5), "direct": (1.3, 1.0), "ceiling": (2.0, 1.0)}
+    summary = {
+        name: {"cost_per_1k_usd": cost, "mean_score": quality, "pareto_rank": 1.0}
+        for name, (cost, quality) in costs.items()
+    }
+    verdicts = Comparison("direct", "mean_score", 0.02, [])
+    result = EvalResult([], summary, config={"controls": ["direct", "ceiling"]}, comparison=verdicts)
+    data = read_quality_cost(result)
+    assert data is not None
+    assert (data.front, data.baseline, data.beaten) == (["loses", "adds"], "direct", ("adds",))
+    title = "No system beats loses and adds on both quality and cost, but direct, the baseline, beats adds"
+    assert title_pareto(data, {name: name for name in summary}) == title
+    note = "Pareto ranks no controls: direct beats adds on both mean score and cost of 1,000 examples, in dollars."
+    assert note in list_notes(result)
 
 
 def test_dollars_come_first_then_what_the_model_reads_then_tokens_for_a_pass() -> None:

@@ -39,6 +39,23 @@ def test_it_opens_without_a_complaint_and_asks_for_nothing(browser: Browser, rep
         assert opened.page.locator("#found").inner_text() == "1–50 of 160 rows"
 
 
+def test_the_grids_of_a_sweep_stand_in_columns(browser: Browser, tmp_path: Path) -> None:
+    names = ["cut:ratio=0.1", "cut:ratio=0.3", "whole", "cut:ratio=0.5", "cut:ratio=0.7"]
+    cells = [f"needle-{length}-d0.50-of9-s0-1" for length in (500, 1000)]
+    rows = [make_row(1.0, system=name, example_id=cell) for name in names for cell in cells]
+    path = tmp_path / "page.html"
+    path.write_text(HtmlReporter().render(make_result(rows, baseline="whole")), encoding="utf-8")
+    read = "pairs => pairs.map(pair => { const box = pair.getBoundingClientRect(); return [box.left, box.top]; })"
+    with Opened(browser, path.as_uri(), viewport={"width": 1200, "height": 900}) as opened:
+        titles = opened.page.locator("#needles .pair > svg:first-child .group").all_text_contents()
+        places = opened.page.eval_on_selector_all("#needles .pair", read)
+    assert titles == ["whole", *(name for name in names if name != "whole")]
+    columns, lines = ([round(place[axis]) for place in places] for axis in (0, 1))
+    left, right = sorted(set(columns))  # the baseline has a line of its own; the others stand in two columns
+    assert columns == [left, left, right, left, right]
+    assert len(set(lines)) == 3
+
+
 def test_filters_search_and_sort(browser: Browser, report: Path) -> None:
     with Opened(browser, report.as_uri()) as opened:
         page, found = opened.page, opened.page.locator("#found")

@@ -17,9 +17,12 @@ import pytest
 
 from context_bench import evaluate, evaluate_memory
 from context_bench.report import HtmlReporter
+from context_bench.report.axes import Scale, x_axis
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
+from context_bench.report.sentences import ask_sentence
 from context_bench.report.single_page import make_page
+from context_bench.reporters.layout import tokens
 from context_bench.reporters.memory_notes import list_memory_notes, list_outcomes
 from context_bench.reporters.memory_tables import HistoryLengths, list_leading_grids, list_memory_grids
 from context_bench.reporters.table import TableReporter
@@ -50,6 +53,13 @@ def test_the_question_and_the_answer_stand_first(page: str) -> None:
     texts = [text for text in Outline(page).texts if text.strip()]
     assert any(text.startswith("How does half compare with whole on ") for text in texts)
     assert "No system is shown to be as good as whole. Worse: half." in texts  # 50 of 200 lost
+
+
+def test_a_sweep_is_asked_about_as_one_system() -> None:
+    names = ("whole", *(f"cut:ratio=0.{tenth}" for tenth in (1, 3, 5, 7)), *(f"drop[level={level}]" for level in "ab"))
+    facts = RunFacts(make_result([make_row(1.0, system=name, dataset="d") for name in names]), "run")
+    asked = "How do cut:ratio=0.1|0.3|0.5|0.7 and drop[level=a|b] compare with whole on d (1 example)?"
+    assert ask_sentence(facts) == asked
 
 
 def test_the_parts_are_in_their_order(page: str) -> None:
@@ -333,3 +343,17 @@ def test_no_text_of_data_becomes_anything_else(number: int) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]", page)
     page.encode()
     assert read_index(page)["rows"] == 4
+
+
+def test_the_ticks_of_a_small_cost_are_told_apart() -> None:
+    axis = x_axis(Scale(0, 1.2, 40, 640), 300, 20, tokens, "tokens")
+    assert [text for text in Outline(axis).texts if text.strip()] == [
+        "0",
+        "0.2",
+        "0.4",
+        "0.6",
+        "0.8",
+        "1",
+        "1.2",
+        "tokens",
+    ]

@@ -53,6 +53,15 @@ def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() ->
     assert said not in TableReporter().render(_result(300, {"whole": 0, "third": 0}))
 
 
+def test_a_short_answer_is_no_saving() -> None:
+    # both answer with 1 token to a prompt of 10: "compression" is 90%, and nothing is known of what a model read
+    facts = {"input_tokens": 10, "output_tokens": 1, "metadata": {"output": "response"}}
+    rows = [make_row(1.0, system=name, example_id=number, **facts) for name in "ab" for number in range(200)]
+    result = make_result(rows)
+    assert result.summary["b"]["compression_ratio"] == pytest.approx(0.9)
+    assert conclude(result) == "b is equivalent to a."
+
+
 def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."
@@ -67,6 +76,22 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
         "No system is shown to be as good as whole. "
         f"Undecided: third (about {verdict.needed_n:,} examples would decide)."
     )
+
+
+def test_what_no_number_would_decide_says_why() -> None:
+    said = conclude(_result(1, {"whole": 0, "third": 0}))
+    assert said == "No system is shown to be as good as whole. Undecided: third (too few examples: 1)."
+
+
+def test_the_settings_of_a_sweep_share_a_name() -> None:
+    rows = [make_row(1.0, system="whole", example_id=number) for number in range(200)]
+    rows += [
+        make_row(float(number >= lost), system=f"cut:ratio=0.{lost // 10}", example_id=number)
+        for lost in (20, 40, 60)
+        for number in range(200)
+    ]
+    assert conclude(make_result(rows)).endswith(" Worse: cut:ratio=0.2|0.4|0.6.")
+    assert conclude(make_result(rows[200:], baseline="cut:ratio=0.2")).endswith(" Worse: cut:ratio=0.4|0.6.")
 
 
 def test_several_that_are_undecided_share_a_sentence() -> None:
@@ -148,6 +173,78 @@ def test_dollars_are_told_where_both_are_priced() -> None:
     assert conclude(result).endswith("70.0% of the tokens saved and $0.75 instead of $2.50 for 1,000 examples.")
 
 
+def _priced(costs: dict[str, list[float | None]], words: list[float] | None = None) -> EvalResult:
+    """Systems that all pass, with what each example cost; `words` are the shares of the prompt that they save."""
+    rows = [
+        make_row(1.0, system=name, example_id=number, metadata={} if cost is None else {"cost_usd": cost})
+        for name, own in costs.items()
+        for number, cost in enumerate(own)
+    ]
+    result = make_result(rows)
+    for name, own in costs.items():
+        known = [cost for cost in own if cost is not None]
+        result.summary[name] = {**result.summary[name], "cost_per_1k_usd": 1000 * sum(known) / len(known)}
+    for name, share in zip(list(costs)[1:], words or []):
+        result.summary[name]["prompt_savings"] = share
+    return result
+
+
+@pytest.mark.parametrize(
+    ("cost", "share", "told"),
+    [
+        (0.0013, -0.3, ", but with 30.0% added to the prompt and $1.30 instead of $1.00 for 1,000 examples."),
+        (0.0013, 0.5, ", with 50.0% of the prompt saved, but with $1.30 instead of $1.00 for 1,000 examples."),
+        (0.0005, 0.5, ", with 50.0% of the prompt saved and $0.50 instead of $1.00 for 1,000 examples."),
+        (0.001, -0.0001, ", with 0.0% of the prompt saved and the same $1.00 for 1,000 examples."),
+    ],
+)
+def test_what_costs_more_is_not_told_as_a_saving(cost: float, share: float, told: str) -> None:
+    result = _priced({"direct": [0.001] * 200, "mine": [cost] * 200}, [share])
+    assert conclude(result) == f"mine is equivalent to direct{told}"
+
+
+def test_a_bill_of_nothing_is_not_told() -> None:
+    assert conclude(_priced({"direct": [0.0] * 200, "mine": [0.0] * 200})) == "mine is equivalent to direct."
+
+
+def test_bills_are_compared_over_the_examples_whose_cost_is_known_of_both() -> None:
+    # Ten examples cost direct $0.10 each, and nobody knows what they cost mine: the means are $5.95 and $0.50 for
+    # 1,000, while the 190 others differ by $0.001 - $0.0005 each, which is $0.50 for 1,000
+    direct: list[float | None] = [0.001 + (number >= 190) * 0.099 for number in range(200)]
+    mine: list[float | None] = [0.0005] * 190 + [None] * 10
+    told = "mine is equivalent to direct, with $0.50 less for 1,000 examples, by the 190 whose cost is known of both."
+    assert conclude(_priced({"direct": direct, "mine": mine})) == told
+
+
+def test_a_bill_that_differs_by_chance_is_said_to() -> None:
+    # 100 pairs differ by +$0.002 and 100 by -$0.0019: the mean, $0.05 for 1,000, is far within ±1.97 · 1.95 / √200
+    result = _priced({"direct": [0.01] * 200, "mine": [0.012, 0.0081] * 100})
+    assert conclude(result).endswith(
+        ", but with $10.05 instead of $10.00 for 1,000 examples (a difference that may be chance)."
+    )
+
+
+def test_a_word_that_errors_decide_is_told_with_the_other_one() -> None:
+    # 30 of 200 failed and count as 0: worse. The 170 others are the same: 1.654 · √2 / 172 = 0.0136 < 0.02
+    rows = [make_row(1.0, system="whole", example_id=number) for number in range(200)]
+    rows += [failed_row(system="shaky", example_id=number) for number in range(30)]
+    rows += [make_row(1.0, system="shaky", example_id=number) for number in range(30, 200)]
+    assert conclude(make_result(rows)).endswith("Worse: shaky (equivalent without errors).")
+    assert conclude(make_result(rows, baseline="shaky")) == "whole is better than shaky (equivalent without errors)."
+
+
+def test_a_dataset_on_which_a_system_is_worse_is_named_whatever_it_is_over_all() -> None:
+    # x: 0 to 200 of 200, y: 200 to 140; the mean of +1.0 and -0.3 is better. With x from 100 to 160 it is undecided.
+    rows = [make_row(0.0, system="whole", example_id=number, dataset="x") for number in range(200)]
+    rows += [make_row(1.0, system="whole", example_id=number, dataset="y") for number in range(200)]
+    lossy = [make_row(float(number >= 60), system="lossy", example_id=number, dataset="y") for number in range(200)]
+    good = [make_row(1.0, system="lossy", example_id=number, dataset="x") for number in range(200)]
+    told = "lossy is better than whole over all datasets, but worse on y."
+    assert conclude(make_result([*rows, *good, *lossy])) == told
+    same = [make_row(float(number < 60), system="lossy", example_id=number, dataset="x") for number in range(200)]
+    assert "Undecided: lossy (worse on y)" in conclude(make_result([*rows, *same, *lossy]))
+
+
 def test_the_table_ends_with_it_and_no_line_is_too_long() -> None:
     result = _result(200, {"whole": 0, "half": 0, "third": 0, "lossy": 80})
     text = TableReporter(width=60).render(result)
@@ -190,6 +287,20 @@ def test_it_says_who_lost_the_evidence() -> None:
     )
     assert conclude(_tapped(direct=full, c=full)).endswith(" No evidence lost: c.")
     assert "vidence" not in conclude(_result(50, {"whole": 0, "third": 1}))
+
+
+def test_evidence_that_was_not_looked_at_everywhere_is_not_said_to_be_kept() -> None:
+    # a proxy that answers 6 of 8 from its own cache: what the model would have got is known of 2
+    result = _tapped(direct=[1.0] * 8, cached=[1.0] * 8, lossy=[1.0] * 8)
+    result.summary["cached"]["evidence_rows"] = 2.0
+    assert conclude(result).endswith("No evidence lost: cached (in the 2 of 8 examples where that is known) and lossy.")
+    result.summary["lossy"] |= {"evidence_survival": 0.75, "evidence_rows": 4.0}
+    assert "lossy in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
+
+
+def test_what_a_script_read_is_said_to_be_that() -> None:
+    said = conclude(_result(200, {"whole": 0, "lossy": 80}, memory={"read_by_script": True}))
+    assert said.endswith(" Worse: lossy. A script read, not a model: recall and probes tell more than these words.")
 
 
 def test_one_system_alone_is_told_to_have_no_verdict() -> None:

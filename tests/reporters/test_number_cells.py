@@ -60,6 +60,8 @@ def test_an_interval_stands_beside_its_number() -> None:
         (Interval(0.0013, 0.0009, 0.0017), seconds, "[900 µs, 1.7 ms]"),
         (Interval(4041.0, 3370.0, 4845.0), tokens, "[3,370, 4,845]"),
         (Interval(1.5, 1.25, 1.75), dollars, "[$1.25, $1.75]"),
+        (Interval(-0.3, -0.5, 0.1), dollars, "[-$0.50, $0.10]"),
+        (Interval(-2000.0, -3000.0, -0.00005), dollars, "[-$3,000.00, -$0.000050]"),
         (Interval(0.5, 0.4, 0.6, mark="rough"), score, "[0.40, 0.60] rough"),
         (Interval(0.5, float("nan"), float("nan")), score, "(too few)"),
         (Interval(0.5, 0.0, 1.0, mark=TOO_FEW), percent, "(too few)"),
@@ -119,3 +121,9 @@ def test_intervals_give_way_before_numbers_do() -> None:
     assert "other intervals" in narrow
     assert max(map(len, narrow.splitlines())) <= 80
     assert "left out" not in TableReporter().render(result)
+
+
+@pytest.mark.parametrize("key", ["prompt_savings", "compression_ratio", "saved_per_1k_usd"])
+def test_who_loses_least_has_not_saved_best(key: str) -> None:
+    assert find_best(EvalResult([], {"a": {key: -0.1}, "b": {key: -0.4}}), key, score) == set()
+    assert find_best(EvalResult([], {"a": {key: 0.1}, "b": {key: -0.4}}), key, score) == {"a"}

@@ -173,3 +173,14 @@ def test_what_clusters_were_not_seen_weighs_less_the_more_there_are() -> None:
     assert many.spread**2 == pytest.approx(spread, rel=1e-9)
     assert many.unseen == pytest.approx(expected)
     assert (many.variance - many.spread**2 / many.n) * many.n**2 == pytest.approx(many.unseen, rel=0.01)
+
+
+def test_the_same_change_on_another_scale_is_not_certainty() -> None:
+    sums = ClusterSums()
+    for group in "AABB":
+        sums.add(group, 5.0)
+    found = clustered_difference(sums)
+    # two clusters of two; two unseen pairs of 5 weigh as one more cluster: 5 · 2/3, and 1 · 25 / 3²
+    assert (found.value, found.centre, found.variance) == pytest.approx((5.0, 10 / 3, 25 / 9))
+    assert found.p_value() > 0.05
+    assert clustered_difference(sums, scores=False).variance == 0

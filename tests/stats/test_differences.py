@@ -13,6 +13,7 @@ from context_bench.stats import (
     Moments,
     PairedSums,
     average_differences,
+    decide_verdict,
     paired_difference,
     unpaired_difference,
 )
@@ -154,6 +155,21 @@ def test_scores_on_another_scale_have_no_such_limits_and_no_pairs_added() -> Non
     one, other = ([pair[side] for pair in pairs] for side in (0, 1))
     welch = unpaired_difference(_moments(one), _moments(other))
     assert welch.variance == pytest.approx((58.3333 + 108.3333) / 3, abs=1e-3)
+
+
+def test_the_same_change_on_another_scale_is_not_certainty() -> None:
+    two = paired_difference(_pairs([(65.0, 60.0)] * 2))
+    # 5, 5, and unseen 5 and -5: centre 2.5, variance (100/4 - 2.5²)/4; t with 1 degree
+    assert (two.centre, two.variance, two.degrees) == (2.5, 4.6875, 1)
+    assert two.p_value() == pytest.approx(2 * scipy.t.sf(2.5 / math.sqrt(4.6875), 1))
+    assert decide_verdict(two).word == "undecided"
+    many = paired_difference(_pairs([(7.1, 2.0)] * 50))
+    assert decide_verdict(many).word == "better"
+    assert many.interval().low < many.value < many.interval().high
+    apart = unpaired_difference(_moments([65.0, 65.0]), _moments([60.0, 60.0]))
+    assert decide_verdict(apart).word == "undecided"
+    costs = paired_difference(_pairs([(65.0, 60.0)] * 2), scores=False)  # a bill may be the same for all
+    assert (costs.interval().low, costs.interval().high) == (5.0, 5.0)
 
 
 def test_the_pairs_that_were_added_are_told_from_those_seen() -> None:

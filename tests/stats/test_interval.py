@@ -22,6 +22,7 @@ from context_bench.stats import ROUGH, TOO_FEW, Interval
         (Interval(math.nan, math.nan, math.nan), "not measured"),
         (Interval(1428.57, 893.2, 2285.1), "1428.6 [893, 2285]"),
         (Interval(142.857, 89.32, 228.51), "142.86 [89.3, 228.5]"),
+        (Interval(-0.2, -0.2 - 3e-17, -0.2 + 3e-17), "-0.200 [-0.20, -0.20]"),  # no width but by rounding
         (Interval(1428.57, 1428.52, 1428.63), "1428.570 [1428.52, 1428.63]"),
     ],
 )

@@ -75,7 +75,7 @@ def test_at_the_edge_of_the_margin_only_a_difference_can_be_shown() -> None:
 
 def test_one_example_is_too_few() -> None:
     verdict = decide_verdict(paired_difference(PairedSums(1, 1.0, 1.0)))
-    assert (verdict.word, verdict.reason, verdict.needed_n) == ("undecided", "too few examples (1)", None)
+    assert (verdict.word, verdict.reason, verdict.needed_n) == ("undecided", "too few examples: 1", None)
     assert json.dumps(verdict.to_dict(), allow_nan=False)
 
 

@@ -169,6 +169,8 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
         if len(empty) == len(sides):
             own, baseline = (run.summary[name] for run, name in sides)
             empty.append(find_zero_score(own, baseline))
+        if all(each.both_failed == each.n > 0 for each in contest.list_datasets().values()):
+            empty.insert(0, "both sides failed on every example")
         if contest.verdict is not None and (reason := next(filter(None, empty), "")):
             contest.verdict = withhold_verdict(contest.verdict, reason)
             contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
@@ -315,13 +317,17 @@ def _judge(contests: Sequence[Contest], margin: float) -> None:
     for contest, verdict in zip(contests, judge_family(headlines, margin=margin)):
         contest.verdict = verdict
     members = [
-        (each, tag, Contrast(each.name, each.find_difference(pairs), control=each.control))
+        (each, tag, Contrast(each.name, each.find_difference(pairs), _clean_dataset(each, pairs), each.control))
         for each in contests
         for tag, pairs in each.list_datasets().items()
     ]
     verdicts = judge_family([contrast for _, _, contrast in members], margin=margin)
     for (contest, tag, _), verdict in zip(members, verdicts):
         contest.by_dataset[tag] = verdict
+
+
+def _clean_dataset(contest: Contest, pairs: DatasetPairs) -> Difference | None:
+    return contest.find_difference(pairs, without_errors=True) if contest.is_paired(pairs) else None
 
 
 def _clean(contest: Contest) -> Difference | None:

@@ -76,6 +76,12 @@ class Curve:
     note: str = ""
 
     @property
+    def tokens_title(self) -> str:
+        """The name of its tokens: those that a model got, or those of the context, where none was seen to get it."""
+        seen = self.meter != "output_tokens"
+        return f"tokens {'that reached the model' if seen else 'of the context that was returned'}, for each example"
+
+    @property
     def best_point(self) -> Point | None:
         """The point of the largest saving that is not worse."""
         return next((point for point in self.points if point.system == self.best), None)

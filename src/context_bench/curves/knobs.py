@@ -6,13 +6,16 @@ was read from a file has its curves too, and systems that were named one by one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Sweep", "find_sweeps", "name_setting"]
+__all__ = ["Sweep", "find_sweeps", "join_settings", "name_setting"]
 
 _NOT_KNOBS = ("seed", "name")
 """Parameters that do not trade quality for tokens."""
+_MOST_SETTINGS = 5
+"""Settings that are told one by one where the systems of a sweep have one name."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,22 @@ def find_sweeps(names: Iterable[str]) -> list[Sweep]:
             taken |= settings.keys()
             found.append(Sweep(name, knob, settings))
     return sorted(found, key=lambda sweep: min(order[name] for name in sweep.settings))
+
+
+def join_settings(names: Sequence[str]) -> list[str]:
+    """Name the systems of a sweep once, with all its settings as they are typed: `bm25:ratio=0.1|0.3`."""
+    joined = {name: sweep for sweep in find_sweeps(names) for name in sweep.settings}
+    shown = [_name_sweep(joined[name]) if name in joined else name for name in names]
+    return list(dict.fromkeys(shown))
+
+
+def _name_sweep(sweep: Sweep) -> str:
+    values = list(dict.fromkeys(sweep.settings.values()))
+    many = f" ({len(values):,} settings)" if len(values) > _MOST_SETTINGS else ""
+    told = [values[0], "…", values[-1]] if many else values
+    name, value = next(iter(sweep.settings.items()))
+    one, all_of_them = f"{sweep.knob}={value}", f"{sweep.knob}={'|'.join(told)}"
+    return re.sub(rf"(?<=[:,\[]){re.escape(one)}(?=[,\]]|$)", lambda _: all_of_them, name) + many
 
 
 def _parse_name(name: str) -> _Parsed | None:

@@ -51,7 +51,7 @@ class DollarTally:
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._scores = threshold, ScoreCount(score_field)
         self._dollars = self._judge_dollars = 0.0
-        self._known = self._unknown = self._estimated = self._passing = 0
+        self._known = self._unknown = self._failed_unknown = self._estimated = self._passing = 0
         self._judged = self._judged_unknown = 0
         self._embeddings = _Embeddings()
         self._priced_by: Mapping[str, Any] | None = None
@@ -64,7 +64,8 @@ class DollarTally:
         self._embeddings.add(row)
         cost = read_fact(row, "cost_usd")
         if cost is None:
-            self._unknown += row.error is None
+            self._unknown += 1
+            self._failed_unknown += row.error is not None
             return
         self._known += 1
         self._dollars += cost
@@ -136,7 +137,9 @@ class DollarTally:
                 f"an estimate: {self._estimated:,} of {self._known:,} rows by tokens that we counted, not billed"
             )
         if self._unknown:
-            said.append(f"{self._unknown:,} rows whose cost is not known are left out")
+            failed = f" ({self._failed_unknown:,} of them failed)" if self._failed_unknown else ""
+            rows = "1 row" if self._unknown == 1 else f"{self._unknown:,} rows"
+            said.append(f"{rows} whose cost is not known {'is' if rows == '1 row' else 'are'} left out{failed}")
         return said
 
     @staticmethod

@@ -129,7 +129,9 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     if len(data.points) - len(data.controls) == 1:
         return f"Quality and cost of {labels[data.front[0]]}"
     names = [labels[name] for name in data.front]
-    return f"No system beats {list_names(names)} on both quality and cost"
+    beaten = [labels[name] for name in data.front if name in data.beaten]
+    but = f", but {labels[data.baseline]}, the baseline, beats {list_names(beaten)}" if beaten else ""
+    return f"No system beats {list_names(names)} on both quality and cost{but}"
 
 
 def _explain(data: QualityCost) -> list[str]:

@@ -37,6 +37,8 @@ class QualityCost:
         front: The systems that no other beats on both, the cheapest first; controls do not compete.
         controls: Systems that are drawn and do not compete: floors, ceilings, controls.
         missing: Systems that lack one of the two.
+        baseline: The baseline, where it is a control and so does not compete.
+        beaten: Systems that such a baseline beats on both: to do nothing is better and cheaper.
     """
 
     key: str
@@ -45,6 +47,8 @@ class QualityCost:
     front: list[str]
     controls: list[str]
     missing: list[str]
+    baseline: str = ""
+    beaten: tuple[str, ...] = ()
 
     @property
     def is_wide(self) -> bool:
@@ -102,14 +106,22 @@ def _read_key(result: EvalResult, key: str) -> dict[str, float]:
 
 
 def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
-    """Find the systems that no other beats: by rising cost, each with more quality than all cheaper ones."""
+    """Find the systems that no other beats: by rising cost, each with more quality than all cheaper ones.
+
+    Systems at the same point do not beat each other.
+    """
     front: list[str] = []
-    best = -math.inf
-    for name, (_, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
-        if quality > best:
+    for name, (cost, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        last = points[front[-1]] if front else (0.0, -math.inf)
+        if quality > last[1] or (cost, quality) == last:
             front.append(name)
-            best = quality
     return front
+
+
+def _find_beaten(points: dict[str, tuple[float, float]], baseline: str) -> tuple[str, ...]:
+    """Find the systems that are no better than the baseline and no cheaper, and not the same in both."""
+    cost, quality = points[baseline]
+    return tuple(name for name, at in points.items() if at != (cost, quality) and at[0] >= cost and at[1] <= quality)
 
 
 def read_quality_cost(result: EvalResult) -> QualityCost | None:
@@ -126,6 +138,9 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
     if not points:
         return None
     controls = set(result.config.get("controls") or ())
+    baseline = "" if result.comparison is None else result.comparison.baseline
+    baseline = baseline if baseline in controls and baseline in points else ""
+    beaten = _find_beaten(points, baseline) if baseline else ()
     return QualityCost(
         key=key,
         cost=cost,
@@ -133,6 +148,8 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
         front=find_front({name: at for name, at in points.items() if name not in controls}),
         controls=[name for name in points if name in controls],
         missing=[name for name in summary if name not in points],
+        baseline=baseline,
+        beaten=tuple(name for name in beaten if name not in controls),
     )
 
 

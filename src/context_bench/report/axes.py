@@ -6,7 +6,7 @@ Colours are classes of the style sheet, so that a plot follows the light or dark
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
@@ -15,7 +15,7 @@ from context_bench.report.elements import Child, Markup, element, join
 
 __all__ = [
     *("STYLES", "LETTERING", "Frame", "Scale", "draw_mark", "figure", "label", "line", "section", "svg", "table"),
-    *("write_name", "x_axis"),
+    *("span_scores", "write_name", "x_axis"),
 ]
 
 STYLES = 8
@@ -82,6 +82,12 @@ class Scale:
         return [round(number * step, 10) for number in range(first, int(self.high / step + 1e-9) + 1)]
 
 
+def span_scores(values: Iterable[float], limits: Iterable[tuple[float, float] | None]) -> tuple[float, float]:
+    """Give the ends of an axis of scores: 0 and 1, or beyond them as far as values and their intervals reach."""
+    ends = [0.0, 1.0, *values, *(end for pair in limits if pair is not None for end in pair)]
+    return min(ends), max(ends)
+
+
 def svg(width: float, height: float, about: str, *children: Child) -> Markup:
     """Make a picture; `about` is read to those who do not see it, and a picture without it is mere decoration."""
     size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
@@ -121,6 +127,8 @@ def draw_mark(x: float, y: float, number: int, tip: str) -> Markup:
 def x_axis(scale: Scale, y: float, top: float, show: Callable[[float], str], title: str) -> Markup:
     """Draw the axis beneath a plot, with faint lines up to `top`; its title says where it goes by powers of ten."""
     ticks = scale.ticks(max(2, int((scale.end - scale.start) / 70)))
+    if len({show(tick) for tick in ticks}) < len(ticks):  # such as tokens below 1: whole numbers would all be alike
+        show = "{:g}".format
     title = f"{title} (log\u00a0scale)" if scale.log else title
     marks = [
         join(line(scale(tick), top, scale(tick), y, "grid"), label(scale(tick), y + 16, show(tick), "middle", "tick"))

@@ -17,6 +17,7 @@ from context_bench.report.axes import (
     figure,
     label,
     line,
+    span_scores,
     svg,
     write_name,
     x_axis,
@@ -50,8 +51,8 @@ def plot_curves(facts: RunFacts, curves: Sequence[Curve]) -> Markup | None:
 def _draw(facts: RunFacts, drawn: list[Curve], frame: Frame) -> Markup:
     wanted = make_token_scale(drawn)
     xs = Scale(wanted.low, wanted.high, _LEFT, frame.points, log=wanted.log)
-    values = [point.quality.value for curve in drawn for point in curve.points]
-    ys = Scale(min([0.0, *values]), max([1.0, *values]), _BOTTOM, _TOP)
+    scores = [point.quality for curve in drawn for point in curve.points]
+    ys = Scale(*span_scores([each.value for each in scores], map(find_limits, scores)), _BOTTOM, _TOP)
     grid = [
         join(
             line(_LEFT, ys(tick), frame.points, ys(tick), "grid"),
@@ -73,7 +74,7 @@ def _draw(facts: RunFacts, drawn: list[Curve], frame: Frame) -> Markup:
         _HEIGHT,
         "Quality against tokens for each setting; the tables beneath have the numbers.",
         *grid,
-        x_axis(xs, _BOTTOM, _TOP, tokens, "tokens that reached the model, for each example"),
+        x_axis(xs, _BOTTOM, _TOP, tokens, drawn[0].tokens_title),
         label(8, 14, metric, "start", "name"),
         *bases,
         _write_settings(drawn, xs, ys, rules, frame),

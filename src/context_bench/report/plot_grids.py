@@ -27,7 +27,7 @@ def plot_needles(facts: RunFacts) -> Child:
     base = facts.cells.get(facts.baseline or "", {})
     grids: list[Markup] = []
     rows: list[list[Child]] = []
-    for name in facts.result.summary:
+    for name in sorted(facts.result.summary, key=lambda name: name != facts.baseline):
         cells = facts.cells.get(name)
         if not cells:
             continue
@@ -37,7 +37,8 @@ def plot_needles(facts: RunFacts) -> Child:
             both = subtract_baseline(cells, base)
             minus = f"minus {facts.baseline}"
             pair.append(_draw_grid(minus, f"{name} {minus}", lengths, both, cells, minus=True))
-        grids.append(element("div", {"class": "pair"}, *pair))
+        alone = " alone" if name == facts.baseline else ""  # a row of its own, so that the pairs beneath line up
+        grids.append(element("div", {"class": f"pair{alone}"}, *pair))
         rows += [
             [name, f"{length:,}", DEPTHS[depth], f"{cells[length, depth][1]:.0f}", score(values[length, depth])]
             for length, depth in sorted(values)

@@ -16,6 +16,7 @@ from context_bench.report.axes import (
     figure,
     label,
     line,
+    span_scores,
     svg,
     table,
     write_name,
@@ -64,8 +65,9 @@ def plot_pareto(facts: RunFacts) -> Child:
 def _draw(facts: RunFacts, data: QualityCost, frame: Frame) -> Markup:
     cost, key, points = data.cost, data.key, data.points
     show = _SHOW[cost.unit]
-    xs, ys = _make_scales(data, frame)
     limits = {name: find_limits(facts.result.intervals.get(name, {}).get(key)) for name in points}
+    xs = _make_cost_scale(data, frame)
+    ys = Scale(*span_scores([y for _, y in points.values()], limits.values()), _BOTTOM, _TOP)
     corners = [(xs(x), ys(y)) for x, y in data.trace_front(ys.low, xs.high)]
     whiskers = {name: (xs(points[name][0]), ys(each[1]), ys(each[0])) for name, each in limits.items() if each}
     marks = []
@@ -92,12 +94,10 @@ def _draw(facts: RunFacts, data: QualityCost, frame: Frame) -> Markup:
     )
 
 
-def _make_scales(data: QualityCost, frame: Frame) -> tuple[Scale, Scale]:
+def _make_cost_scale(data: QualityCost, frame: Frame) -> Scale:
     costs = [x for x, _ in data.points.values()]
-    qualities = [y for _, y in data.points.values()]
     low, high = (min(costs) / 1.5, max(costs) * 1.5) if data.is_wide else (0.0, max(costs) * 1.08)
-    xs = Scale(low, high, _LEFT, frame.points, log=data.is_wide)
-    return xs, Scale(min([0.0, *qualities]), max([1.0, *qualities]), _BOTTOM, _TOP)
+    return Scale(low, high, _LEFT, frame.points, log=data.is_wide)
 
 
 def _draw_tick(tick: float, ys: Scale, frame: Frame) -> Markup:

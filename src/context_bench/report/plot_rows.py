@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from context_bench.plots.by_dataset import DatasetScore, list_dataset_scores
 from context_bench.plots.labels import shorten_name
+from context_bench.plots.quality_cost import find_limits
 from context_bench.plots.times import BINS, Spreads, spread_times
-from context_bench.report.axes import Frame, Scale, draw_mark, figure, label, line, svg, table, x_axis
+from context_bench.report.axes import Frame, Scale, draw_mark, figure, label, line, span_scores, svg, table, x_axis
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import score, seconds, tokens
@@ -63,8 +64,8 @@ def _list_verdicts(facts: RunFacts) -> dict[tuple[str, str], str]:
 
 def _draw_datasets(drawn: Sequence[tuple[DatasetScore, int]], frame: Frame) -> Markup:
     """Draw a line for each score; the number of its system chooses its mark."""
-    values = [each.value for each, _ in drawn]
-    xs = Scale(min([0.0, *values]), max([1.0, *values]), frame.names, frame.values)
+    ends = span_scores([each.value for each, _ in drawn], [find_limits(each.interval) for each, _ in drawn])
+    xs = Scale(*ends, frame.names, frame.values)
     bottom = 8 + len(drawn) * _STEP + len({each.key for each, _ in drawn}) * 28
     children, y, last = [x_axis(xs, bottom, 8, lambda value: f"{value:g}", "score")], 8.0, ""
     for each, number in drawn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from context_bench.curves.knobs import join_settings
 from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.conclusion import conclude, describe_alone, list_names
@@ -19,16 +20,18 @@ _MOST = 6
 def ask_sentence(facts: RunFacts) -> str:
     """Say what was asked."""
     datasets = facts.result.config.get("datasets") or {}
-    data = list_names([f"{tag or 'the data'} ({count:,} examples)" for tag, count in datasets.items()])
+    sizes = {tag: "1 example" if count == 1 else f"{count:,} examples" for tag, count in datasets.items()}
+    data = list_names([f"{tag or 'the data'} ({size})" for tag, size in sizes.items()])
     where = f" on {data}" if datasets else ""
     systems = facts.result.systems
     controls = set(facts.result.config.get("controls") or ())
     others = [name for name in systems if name != facts.baseline]
     others = [name for name in others if name not in controls] or others
     if facts.baseline is None or not others:
-        return f"How well does {list_names(systems)} do{where}?"
-    verb = "does" if len(others) == 1 else "do"
-    return f"How {verb} {list_names(others)} compare with {facts.baseline}{where}?"
+        return f"How well does {list_names(join_settings(systems))} do{where}?"
+    asked = join_settings(others)
+    verb = "does" if len(asked) == 1 else "do"
+    return f"How {verb} {list_names(asked)} compare with {facts.baseline}{where}?"
 
 
 def answer_sentence(facts: RunFacts) -> str:

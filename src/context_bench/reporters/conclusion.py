@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from context_bench.caveats import NO_CONTEXT
 from context_bench.comparison import Comparison, find_empty_score, find_zero_score
+from context_bench.curves.knobs import join_settings
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
@@ -15,7 +17,10 @@ __all__ = ["conclude", "describe_alone", "list_names"]
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
 _WITHOUT_CONTEXT = ("floor", "closed-book")
-_SAVINGS = {"prompt_savings": "of the prompt saved", "compression_ratio": "of the tokens saved"}
+_SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
+_ALL = "the examples"
+_LEAST = -0.0005
+"""A share that is written as 0.0%, though it is below 0."""
 
 
 def conclude(result: EvalResult) -> str:
@@ -35,16 +40,20 @@ def conclude(result: EvalResult) -> str:
     zeros = [each.name for each in verdicts if _has_only_zeros(result, each.name, comparison.baseline)]
     verdicts = [each for each in verdicts if each.name not in zeros]
     good = [each for each in verdicts if each.not_worse]
-    worse = [each.name for each in verdicts if each.word == "worse"]
+    worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
     undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison.baseline)] if verdicts or not zeros else []
     if zeros:
-        sentences.append(f"Nothing can be said of {list_names(zeros)}: every score is 0, of {comparison.baseline} too.")
+        names = list_names(join_settings(zeros))
+        sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
     sentences += _doubt_examples(comparison) if good else []
-    sentences += [f"Worse: {list_names(worse)}."] if worse else []
-    sentences += [_list_undecided(undecided)] if undecided else []
-    sentences += [f"Failed on every example: {list_names(failed)}."] if failed else []
-    return " ".join([*sentences, *_tell_evidence(result, [*(each.name for each in verdicts), *zeros])])
+    sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
+    sentences += [_list_undecided(result, undecided)] if undecided else []
+    sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
+    sentences += _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    if (result.config.get("memory") or {}).get("read_by_script") is True:
+        sentences.append("A script read, not a model: recall and probes tell more than these words.")
+    return " ".join(sentences)
 
 
 def describe_alone(result: EvalResult) -> str:
@@ -59,16 +68,22 @@ def describe_alone(result: EvalResult) -> str:
     words, share = _find_saving(result, name)
     if not lost or not words:
         return ""
-    return f"{lost} {name}: {percent(share)} {words}. No verdict without a baseline: --controls adds one."
+    return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
 
 
 def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     """Say in what share of the examples each system lost the evidence, where that was looked at."""
     kept = {name: result.summary.get(name, {}).get("evidence_survival", math.nan) for name in names}
-    told = [f"{name} in {percent(1 - share)} of the examples" for name, share in kept.items() if share < 1]
+    told = [
+        f"{name} in {percent(1 - share)} of {_count_looked_at(result, name)}"
+        for name, share in kept.items()
+        if share < 1
+    ]
     unharmed = [name for name, share in kept.items() if share == 1]
     if not told:
-        return [f"No evidence lost: {list_names(unharmed)}."] if unharmed else []
+        in_part = {name: _count_looked_at(result, name) for name in unharmed}
+        asides = {name: "" if seen == _ALL else f" (in {seen})" for name, seen in in_part.items()}
+        return [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
     return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
 
 
@@ -80,6 +95,13 @@ def _doubt_examples(comparison: Comparison) -> list[str]:
         for each in comparison.verdicts
         if each.control and each.name in _WITHOUT_CONTEXT and each.not_worse
     ]
+
+
+def _count_looked_at(result: EvalResult, name: str) -> str:
+    """Say in how many examples it is known whether the evidence reached the model, where it is not all."""
+    values = result.summary.get(name, {})
+    seen, every = values.get("evidence_rows", math.nan), values.get("num_examples", math.nan)
+    return f"the {seen:,.0f} of {every:,.0f} examples where that is known" if seen < every else _ALL
 
 
 def _has_only_errors(result: EvalResult, name: str) -> bool:
@@ -99,37 +121,96 @@ def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> st
     told: list[str] = []
     for verdict in good[:_MOST_NAMES]:
         compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
+        compared += _set_errors_apart(verdict)
+        if worse := _find_worse_datasets(result, verdict.name):
+            compared += f" over all datasets, but worse on {list_names(worse)}"
         told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
     if len(good) > _MOST_NAMES:
         told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
     return f"{'; '.join(told)}."
 
 
+def _set_errors_apart(verdict: Verdict) -> str:
+    """Say what the word is without the pairs in which a side failed, where that is another."""
+    return f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
+
+
+def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
+    """Find the datasets on which a system is worse, whatever it is over all of them."""
+    by_dataset = {} if result.comparison is None else result.comparison.by_dataset
+    return [tag for tag, found in by_dataset.items() for each in found if (each.name, each.word) == (name, "worse")]
+
+
 def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
     """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
-    values = result.summary.get(name, {})
+    values, notes = result.summary.get(name, {}), result.notes.get(name, {})
     for key, words in _SAVINGS.items():
-        if math.isfinite(values.get(key, math.nan)):
+        if math.isfinite(values.get(key, math.nan)) and not notes.get(key, "").startswith(NO_CONTEXT):
             return words, values[key]
     return "", -math.inf
 
 
+def _write_saving(what: str, share: float) -> str:
+    """Write a share of tokens as saved, or as added."""
+    return f"{percent(abs(share))} of {what} saved" if share > _LEAST else f"{percent(-share)} added to {what}"
+
+
 def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
+    """Tell what a system saves, and apart from it what it takes more of."""
     words, share = _find_saving(result, name)
     others, theirs = _find_saving(result, baseline)
-    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != percent(0.0) else ""
-    parts = [f"{percent(share)} {words}{than}"] if words and (than or percent(share) != percent(0.0)) else []
+    nothing = percent(0.0)
+    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
+    gains = [f"{_write_saving(words, share)}{than}"] if words and share > _LEAST else []
+    gains = gains if than or percent(share) != nothing else []
+    losses = [_write_saving(words, share)] if words and share <= _LEAST else []
+    bill, change = _compare_bills(result, name, baseline)
+    if bill:
+        (losses if change > 0 else gains).append(bill)
+    gained = f", with {' and '.join(gains)}" if gains else ""
+    return gained + (f", but with {' and '.join(losses)}" if losses else "")
+
+
+def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, float]:
+    """Compare the dollars of a system with those of the baseline; also by how many dollars they are more.
+
+    Where costs are not known of the same examples, those that are known of both count, as in `saved_per_1k_usd`.
+    """
     own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
-    if math.isfinite(own) and math.isfinite(base):
-        parts.append(f"{dollars(own)} instead of {dollars(base)} for 1,000 examples")
-    return f", with {' and '.join(parts)}" if parts else ""
+    if not (math.isfinite(own) and math.isfinite(base)) or own == base == 0:
+        return "", 0.0
+    saving = None if result.comparison is None else result.comparison.savings.get(name)
+    change = own - base
+    unsure = ""
+    if saving is not None and saving.per_1k.known:
+        unsure = "" if saving.per_1k.low > 0 or saving.per_1k.high < 0 else " (a difference that may be chance)"
+        if not math.isclose(-saving.per_1k.value, change, rel_tol=1e-6, abs_tol=1e-9):
+            change = -saving.per_1k.value
+            less = f"{dollars(abs(change))} {'more' if change > 0 else 'less'} for 1,000 examples"
+            return f"{less}, by the {saving.pairs:,} whose cost is known of both{unsure}", change
+    if dollars(own) == dollars(base):
+        return f"the same {dollars(own)} for 1,000 examples", 0.0
+    return f"{dollars(own)} instead of {dollars(base)} for 1,000 examples{unsure}", change
 
 
-def _list_undecided(verdicts: Sequence[Verdict]) -> str:
+def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
-    decided = f" (about {sizes} examples would decide)" if needed else ""
-    return f"Undecided: {list_names([each.name for each in verdicts])}{decided}."
+    reasons = {each.reason for each in verdicts}
+    decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
+    decided = f" (about {sizes} examples would decide)" if needed else decided
+    worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
+    aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
+    return f"Undecided: {_list_systems(aside)}{decided}."
+
+
+def _list_systems(asides: Mapping[str, str]) -> str:
+    """List systems, each with what is said of it beside its name; the settings of a sweep share a name."""
+    shown: list[str] = []
+    for aside in dict.fromkeys(asides.values()):
+        own = [name for name, each in asides.items() if each == aside]
+        shown += [f"{name}{aside}" for name in join_settings(own)]
+    return list_names(shown)
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:

@@ -46,7 +46,7 @@ def write_difference(interval: Interval) -> str:
 def sum_up_curve(curve: Curve) -> list[str]:
     """Say in a few sentences what the whole curve tells."""
     name = "macro score" if curve.metric == "macro_score" else "score"
-    lines = [f"tokens = reached the model for each example; {name} with 95% intervals; baseline: {curve.baseline}."]
+    lines = [f"{curve.tokens_title}; {name} with 95% intervals; baseline: {curve.baseline}."]
     if curve.area is not None and curve.span is not None:
         low, high = curve.span
         line = f"area under the curve: {curve.area.render()} from {low:,.0f} to {high:,.0f} tokens"

@@ -38,14 +38,16 @@ def tokens(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Dollars; of less than one, three digits that count, and of less than a hundredth of a cent two."""
+    """Dollars; of less than one, three digits that count, and never fewer than cents; of next to none, two digits."""
     if math.isinf(value):
         return "none passed"
-    if value >= 0.9995 or value == 0:
-        return f"${value:,.2f}"
-    if 1e-9 <= value < 1e-4:  # nobody reads 6.4e-05 as money
-        return f"${value:.{1 - math.floor(math.log10(value))}f}"
-    return f"${value:.3g}" if value >= 1e-4 else f"${value:.1e}"
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size >= 0.9995 or size == 0:
+        return f"{sign if size else ''}${size:,.2f}"
+    if 1e-9 <= size < 1e-4:  # nobody reads 6.4e-05 as money
+        return f"{sign}${size:.{1 - math.floor(math.log10(size))}f}"
+    shown = f"{size:.3g}" if size >= 1e-4 else f"{size:.1e}"
+    return f"{sign}${size:.2f}" if len(shown) < len("0.00") else f"{sign}${shown}"
 
 
 def format_as(form: str) -> Callable[[float], str]:

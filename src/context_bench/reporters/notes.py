@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
+from context_bench.plots.quality_cost import read_quality_cost
 from context_bench.reporters.columns import choose_columns
 from context_bench.reporters.number_cells import BEST, find_best
 from context_bench.reporters.upstream_tables import upstream_notes
@@ -25,7 +27,7 @@ def list_notes(result: EvalResult) -> list[str]:
     if any("upstream_cost_of_pass" in values for values in result.summary.values()):
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
-    notes.append(_explain_best(result))
+    notes += [_explain_best(result), _tell_beaten(result)]
     notes += upstream_notes(result)
     notes += explain_verdicts(result)
     return [note for note in notes if note]
@@ -101,6 +103,17 @@ def _explain_best(result: EvalResult) -> str:
     aside = " that compete" if result.config.get("controls") else ""
     decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
     return f"{BEST} best value of its column among the systems{aside}{decided}."
+
+
+def _tell_beaten(result: EvalResult) -> str:
+    """Name the systems with a rank that a baseline which is not ranked beats on both quality and cost."""
+    ranked = [name for name, values in result.summary.items() if math.isfinite(values.get("pareto_rank", math.nan))]
+    data = read_quality_cost(result) if ranked else None
+    beaten = [] if data is None else [name for name in data.beaten if name in ranked]
+    if data is None or not beaten:
+        return ""
+    how = f"{data.key.replace('_', ' ')} and {data.cost.title}"
+    return f"Pareto ranks no controls: {data.baseline} beats {_some(beaten)} on both {how}."
 
 
 def _explain_repeats(result: EvalResult) -> str:

@@ -31,6 +31,7 @@ _LESS_IS_BETTER = {
     *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),
     *("latency_p95", "proxy_overhead_median", "first_token_overhead_median", "repeat_flips"),
 }
+_SAVINGS = {"compression_ratio", "prompt_savings", "saved_per_1k_usd"}
 _NOT_MEASURED = "not measured"
 _INSTEAD = ("not priced", "not claimed")
 """Words that stand for a number whose note begins with them."""
@@ -55,6 +56,8 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     if not sign or len(set(written.values())) < 2:
         return set()
     top = max(values, key=lambda name: sign * values[name])
+    if plain in _SAVINGS and values[top] <= 0:  # who loses least has saved nothing
+        return set()
     return {name for name, text in written.items() if text == written[top]}
 
 

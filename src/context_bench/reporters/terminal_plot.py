@@ -249,7 +249,7 @@ def draw_curve_text(result: EvalResult, width: int, *, color: bool = False) -> s
     legend += ["│ 95% interval", *(f"┄ {shorten_name(name)} (baseline)" for name in baselines)]
     lines = [wrap(title_curves(curves, labels), max(_NARROWEST, width)), curves[0].metric.replace("_", " ")]
     lines += [canvas.render("tokens", color=color)]
-    lines += [_center(canvas.xs.name_axis("tokens that reached the model, for each example"), canvas.width), ""]
+    lines += [_center(canvas.xs.name_axis(curves[0].tokens_title), canvas.width), ""]
     return "\n".join([*lines, *_pack(legend, max(_NARROWEST, width))]) + "\n"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.stats.accumulator import Accumulator, keep_largest, keep_smallest
-from context_bench.stats.differences import UNSEEN_PAIRS, Difference, PairedSums, unpaired_difference
+from context_bench.stats.differences import SAME, UNSEEN_PAIRS, Difference, PairedSums, unpaired_difference
 from context_bench.stats.distributions import welch_degrees
 from context_bench.stats.interval import Interval
 from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size, estimate_mean
@@ -140,11 +140,14 @@ def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, 
     count, n = len(sums.groups) + rest.n, sums.n + rest.n
     if math.isnan(variance):
         return Difference(value, math.nan, math.nan, 0, n, "clusters", count)
-    if not scores or rest.largest > 1 or (sums.n and not -1 <= sums.least <= sums.most <= 1):
+    largest = max(1.0, rest.largest, *((abs(sums.least), abs(sums.most)) if sums.n else ()))
+    if not scores or (largest > 1 and variance > SAME * value * value):
         return Difference(value, value, variance, count - 1, n, "clusters", count)
     unseen = UNSEEN_PAIRS * count / n  # two unseen pairs weigh as the part of a cluster that they are
     shrunk = count / (count + unseen)
-    whole = variance * shrunk * shrunk + unseen / (count + unseen) ** 2
+    whole = variance * shrunk * shrunk + unseen * largest * largest / (count + unseen) ** 2
+    if largest > 1:
+        return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count)
     size = n / count
     weight = max(0.0, unseen * size * (size - 2 * variance * n))
     return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count, variance, weight)

@@ -136,6 +136,8 @@ class DatasetPairs:
     second: ScoreSums = field(default_factory=ScoreSums)
     baseline_total: float = 0.0
     """Sum of the second run's scores over the pairs."""
+    both_failed: int = 0
+    """Pairs of which neither side has a score of its own: two failures are no equal answers."""
 
     def add_pair(self, one: ScoredRow | AnsweredExample, two: ScoredRow | AnsweredExample) -> bool:
         """Count a pair, if both sides have a score; say whether they have."""
@@ -143,6 +145,7 @@ class DatasetPairs:
         if first is None or second is None:
             return False
         self.baseline_total += second
+        self.both_failed += one.error and two.error and not first and not second
         group = one.group if one.group is not None else two.group
         (self.failed if one.error or two.error else self.clean).add(first, second, group)
         return True

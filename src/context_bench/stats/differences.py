@@ -29,6 +29,12 @@ UNSEEN_PAIRS = 2
 2012). Without them a system that changed nothing, or only in one direction, gets an interval that is far too short."""
 
 
+MEAN_OF_DATASETS = "mean of datasets"
+"""The method of a difference over several datasets."""
+SAME = 1e-12
+"""A spread below this share of the squares is none: all changes are the same, but for rounding."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """An estimated difference: as observed, and as the interval around `centre` sees it.
@@ -133,17 +139,19 @@ def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
     Args:
         sums: Over the pairs.
         scores: Whether they are scores in [0, 1]; seconds or tokens get Student's plain form, and so do scores on
-            another scale.
+            another scale, unless all change by the same: then the unseen changes are as large as that.
     """
     if sums.n < 2:
         return Difference(sums.total / sums.n if sums.n else math.nan, math.nan, math.nan, 0, sums.n, "paired t")
     value = sums.total / sums.n
-    if not scores or sums.largest > 1:
-        variance = max(0.0, sums.squares - sums.total * value) / (sums.n - 1) / sums.n
-        return Difference(value, value, variance, sums.n - 1, sums.n, "paired t")
-    n = sums.n + UNSEEN_PAIRS
+    deviations = max(0.0, sums.squares - sums.total * value)
+    if not scores or (sums.largest > 1 and deviations > SAME * sums.squares):
+        return Difference(value, value, deviations / (sums.n - 1) / sums.n, sums.n - 1, sums.n, "paired t")
+    n, size = sums.n + UNSEEN_PAIRS, max(1.0, sums.largest)
     centre = sums.total / n
-    variance = (sums.squares + UNSEEN_PAIRS) / n - centre * centre
+    variance = (sums.squares + UNSEEN_PAIRS * size * size) / n - centre * centre
+    if size > 1:
+        return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t")
     seen = max(0.0, sums.squares / sums.n - value * value)
     unseen = max(0.0, UNSEEN_PAIRS * (1 + value * value - 2 * seen))
     return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t", seen=seen / sums.n, unseen=unseen)
@@ -158,6 +166,7 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
     value, n = first.mean - second.mean, min(first.n, second.n)
     if n < 2:
         return Difference(value, math.nan, math.nan, 0, n, "welch")
+    of_quality = scores
     scores = scores and all(0 <= side.least <= side.most <= 1 for side in (first, second))
     sides, parts = [], []
     for side in (first, second):
@@ -167,6 +176,8 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
         sides.append(mean)
         parts.append((spread / size, side.n - 1.0))
     variance, degrees = parts[0][0] + parts[1][0], welch_degrees(parts)
+    if of_quality and not scores and variance <= SAME * value * value:  # one value on each side tells no spread
+        return Difference(value, math.nan, math.nan, 0, n, "welch")
     if not scores:
         return Difference(value, value, variance, degrees, n, "welch")
     seen = sum(side.deviations / side.n**2 for side in (first, second))
@@ -185,7 +196,7 @@ def average_differences(parts: Sequence[Difference]) -> Difference:
     value = math.fsum(part.value for part in parts) / count if parts else math.nan
     n = sum(part.n for part in parts)
     if not known:
-        return Difference(value, math.nan, math.nan, 0, n, "mean of datasets")
+        return Difference(value, math.nan, math.nan, 0, n, MEAN_OF_DATASETS)
     centre = math.fsum(part.centre for part in parts) / count
     variance = math.fsum(part.variance for part in parts) / count**2
     degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
@@ -193,4 +204,4 @@ def average_differences(parts: Sequence[Difference]) -> Difference:
     seen = [part.seen for part in parts if part.seen is not None]
     without = sum(seen) / count**2 if len(seen) == len(parts) else None
     unseen = sum(part.unseen * (n / part.n) ** 2 for part in parts) / count**2
-    return Difference(value, centre, variance, degrees, n, "mean of datasets", groups, without, unseen)
+    return Difference(value, centre, variance, degrees, n, MEAN_OF_DATASETS, groups, without, unseen)

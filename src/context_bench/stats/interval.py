@@ -59,7 +59,7 @@ class Interval:
     def find_decimals(self) -> int:
         """Count the decimals that show the width: 2 (fewer from 100 on), or as many as tell the two ends apart."""
         width, least = self.high - self.low, 2 if abs(self.value) < 100 else 1 if abs(self.value) < 1000 else 0
-        if not (math.isfinite(width) and width > 0):
+        if not (math.isfinite(width) and width > 1e-12 * abs(self.value)):  # but for rounding the ends are the same
             return least
         return next((places for places in range(least, 7) if width >= 5 * 10.0**-places), 7)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from context_bench.stats.differences import Difference
+from context_bench.stats.differences import MEAN_OF_DATASETS, Difference
 from context_bench.stats.interval import Interval
 from context_bench.stats.planning import n_for_difference, n_for_non_inferiority
 
@@ -104,7 +104,9 @@ def explain_undecided(difference: Difference, needed: int | None) -> str:
     if not difference.known:
         if difference.groups == 1 and difference.n > 1:
             return f"all {difference.n:,} examples are of one document or conversation"
-        return f"too few examples ({difference.n})"
+        if difference.method == MEAN_OF_DATASETS and difference.n > 1:
+            return "a dataset has too few examples, or all of one document or conversation"
+        return f"too few examples: {difference.n}"
     told = "no number of examples would" if needed is None else f"about {needed:,} would"
     clusters = f" in {difference.groups:,} clusters" if difference.groups else ""
     return f"{difference.n:,} examples{clusters} do not decide; {told} if the difference stays as it is"
