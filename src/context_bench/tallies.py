@@ -17,6 +17,7 @@ from context_bench.traits import (
     can_start,
     find_columns,
     list_by_dataset,
+    list_own_keys,
     metric_traits,
     read_intervals,
     read_notes,
@@ -48,7 +49,7 @@ def list_keys(metric: Metric) -> tuple[str, ...] | None:
     """List the keys that a metric may give, `{tag}` standing for a dataset; None of one that does not tell."""
     if not is_built_in(metric):
         return None
-    return getattr(metric, "keys", ()) or list_by_dataset(metric) or None
+    return list_own_keys(metric) or list_by_dataset(metric) or None
 
 
 def start_tally(metric: Metric) -> Tally:

@@ -24,7 +24,7 @@ __all__ = [
     *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
     *("may_read_gold", "sends_elsewhere"),
     *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
-    *("can_start", "find_columns", "find_score_field", "find_threshold", "list_by_dataset"),
+    *("can_start", "find_columns", "find_score_field", "find_threshold", "list_by_dataset", "list_own_keys"),
     *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
     "is_script",
 ]
@@ -320,6 +320,11 @@ def list_by_dataset(metric: Any) -> tuple[str, ...]:
     keys = _read_member(metric, "by_dataset", ())
     known = isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys)
     return tuple(keys) if known and can_start(metric) else ()
+
+
+def list_own_keys(metric: Any) -> tuple[str, ...]:
+    """Return the keys that one of our own metrics may give; those of a user's own are its author's business."""
+    return tuple(_read_member(metric, "keys", ()))
 
 
 def find_columns(metric: Any) -> dict[str, str] | None:
