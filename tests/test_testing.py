@@ -240,6 +240,7 @@ ILL_TYPED: list[tuple[str, str, Any, str]] = [
     ("compute", "columns", {"part": 2}, "a dict of keys and formats as its `columns` (got {'part': 2})"),
     ("compute", "threshold", "0.7", "a number or None as its `threshold` (got '0.7')"),
     ("compute", "score_field", 5, "a text or None as its `score_field` (got 5)"),
+    ("compute", "keys", "part", "a tuple of texts as its `keys` (got 'part')"),
     ("compute", "by_dataset", "part", "a tuple of texts as its `by_dataset` (got 'part')"),
     (
         "process",

@@ -16,8 +16,8 @@ from context_bench.stats import Interval
 from context_bench.traits import (
     can_start,
     find_columns,
+    find_keys,
     list_by_dataset,
-    list_own_keys,
     metric_traits,
     read_intervals,
     read_notes,
@@ -47,9 +47,8 @@ def is_built_in(metric: Metric) -> bool:
 
 def list_keys(metric: Metric) -> tuple[str, ...] | None:
     """List the keys that a metric may give, `{tag}` standing for a dataset; None of one that does not tell."""
-    if not is_built_in(metric):
-        return None
-    return list_own_keys(metric) or list_by_dataset(metric) or None
+    told = find_keys(metric)
+    return (list_by_dataset(metric) or None) if told is None and is_built_in(metric) else told
 
 
 def start_tally(metric: Metric) -> Tally:

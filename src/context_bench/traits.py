@@ -24,7 +24,7 @@ __all__ = [
     *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
     *("may_read_gold", "sends_elsewhere"),
     *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
-    *("can_start", "find_columns", "find_score_field", "find_threshold", "list_by_dataset", "list_own_keys"),
+    *("can_start", "find_columns", "find_score_field", "find_threshold", "find_keys", "list_by_dataset"),
     *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
     "is_script",
 ]
@@ -322,9 +322,11 @@ def list_by_dataset(metric: Any) -> tuple[str, ...]:
     return tuple(keys) if known and can_start(metric) else ()
 
 
-def list_own_keys(metric: Any) -> tuple[str, ...]:
-    """Return the keys that one of our own metrics may give; those of a user's own are its author's business."""
-    return tuple(_read_member(metric, "keys", ()))
+def find_keys(metric: Any) -> tuple[str, ...] | None:
+    """Return the keys of all numbers that a metric may give; None when it does not say."""
+    keys = _read_member(metric, "keys", ())
+    known = isinstance(keys, list | tuple) and all(isinstance(key, str) for key in keys)
+    return tuple(keys) if known and keys else None
 
 
 def find_columns(metric: Any) -> dict[str, str] | None:

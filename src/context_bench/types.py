@@ -92,6 +92,8 @@ class Metric(Protocol):
     Optional members:
         start(): Returns a `Tally`, so that no row has to be kept. It must take no arguments.
         by_dataset: The keys that a run over several datasets also gives as `<key>@<dataset>`; needs `start`.
+        keys: The keys of all numbers that it may give. A gate on any other number is then refused before the run, and
+            not after it.
         columns: The keys that the table shows, each with the format of its value (as `format()` takes it):
             `{"worst": ".2f", "share": ".1%"}`. Without it every key of a metric of one's own has a column.
         score_field: A text: the score that it is made of. The first metric that has one tells which score counts,

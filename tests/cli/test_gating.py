@@ -181,6 +181,18 @@ def test_a_metric_of_ones_own_may_have_any_number(folder: Path) -> None:
     assert (unkept.returncode, "--resume" in unkept.stderr) == (2, False)
 
 
+def test_a_metric_of_ones_own_that_tells_its_numbers_has_no_other(folder: Path) -> None:
+    (folder / "telling.py").write_text(
+        "class Own:\n    name, keys = 'own', ('strange',)\n"
+        "    def compute(self, rows):\n        return {'strange': 0.5}\n"
+    )
+    flags = [*FLAGS, "-n", "20", "--metric", "telling.py:Own"]
+    assert called(*flags, "--fail-if", "strange > 0.9", cwd=folder).returncode == 0
+    done = called(*flags, "--fail-if", "stranger > 0.9", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'stranger' is not a number of this run: did you mean strange" in done.stderr
+
+
 def test_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = folder / "page.md"
     page.write_text("what was there\n")

@@ -182,6 +182,8 @@ class Count:
         {"bound": _raises},
         {"start": 5},
         {"start": lambda self, path: _raises()},
+        {"keys": lambda self: ["count"]},
+        {"keys": ("other",)},
         {"by_dataset": True},
         {"by_dataset": ("count",)},
         {"columns": 7},

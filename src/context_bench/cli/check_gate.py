@@ -74,7 +74,7 @@ class _Numbers:
     """The keys that the summary of a run may have.
 
     Attributes:
-        all_told: Every metric tells its keys; one of a user's does not.
+        all_told: Every metric tells its keys; one of a user's may not.
     """
 
     def __init__(self, metrics: Sequence[Metric], tags: Sequence[str], tags_known: bool, systems: int) -> None:

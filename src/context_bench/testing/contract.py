@@ -90,6 +90,7 @@ MEMBERS: dict[str, dict[str, Member]] = {
     "Metric": {
         "start": _ACTION,
         "by_dataset": _TEXTS,
+        "keys": _TEXTS,
         "columns": ("a dict of keys and formats", _are_formats),
         "score_field": _TEXT,
         "threshold": ("a number or None", lambda value: value is None or _is_number(value)),
