@@ -349,7 +349,7 @@ def test_what_was_gathered_is_kept_when_the_run_is_cancelled(
 def test_a_run_waits_for_a_store_that_is_behind(tmp_path: Path, long: bool) -> None:
     """Another process holds the store up: examples are read until enough of them wait, and no further."""
     Store(tmp_path).close()
-    count, most = (1_000, 900) if long else (20_000, 4_000)  # 64 MB of long contexts are 671, and 2,000 short results
+    count, most = (1_000, 900) if long else (6_000, 4_000)  # 64 MB of long contexts are 671, and 2,000 short results
     read: list[int] = []
     other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None, check_same_thread=False)
 

@@ -8,6 +8,9 @@ import random
 import time
 from collections.abc import Awaitable, Sequence
 
+import pytest
+
+from context_bench.tap import matching
 from context_bench.tap.answering import Incoming
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.traffic.calls import Call
@@ -285,15 +288,23 @@ def test_a_request_that_is_over_by_the_time_its_call_was_compared_does_not_get_i
     assert matcher.late == [call]
 
 
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundredth of the room that there is, so that a hundredth of the texts fills it."""
+    for name in ("_KEPT_CHARACTERS", "_REMEMBERED_CHARACTERS"):
+        monkeypatch.setattr(matching, name, getattr(matching, name) // 100)
+
+
+@pytest.mark.usefixtures("_small")
 def test_of_long_requests_that_are_over_the_last_ones_are_compared() -> None:
     matcher = Matcher()
-    texts = [f"{number}" + "x" * 12_000_000 for number in range(4)]
+    texts = [f"{number}" + "x" * 120_000 for number in range(4)]
     tickets = [opened(matcher, [text]) for text in texts]
     for ticket in tickets:
         matcher.close(ticket)
     for text in texts:
         send(matcher, text)
-    assert [len(ticket.unmatched) for ticket in tickets] == [0, 0, 1, 1]  # 24 million characters, not 36
+    assert [len(ticket.unmatched) for ticket in tickets] == [0, 0, 1, 1]  # 240,000 characters, not 360,000
     assert [ticket.prompt is None for ticket in tickets] == [True, True, False, False]
     assert (matcher.unmatched_count, matcher.late_count) == (4, 2)
     assert owner(send(matcher, "x", header=tickets[0].mark), *tickets) is tickets[0]
@@ -316,10 +327,11 @@ def test_what_fits_nobody_is_counted_but_not_all_of_it_kept() -> None:
     assert matcher.late_bytes == sum(len(call.body) for call in late)
 
 
+@pytest.mark.usefixtures("_small")
 def test_few_large_bodies_fill_the_room_too() -> None:
     matcher = Matcher()
     for _ in range(10):
-        send(matcher, "x" * 10_000_000)
+        send(matcher, "x" * 100_000)
     assert (matcher.unmatched_count, len(matcher.unmatched)) == (10, 6)
 
 
@@ -328,47 +340,51 @@ def finish(matcher: Matcher, call: Call, reply: str = "") -> None:
     matcher.end(call, Incoming("POST", call.path, "", {}, call.body.encode()))
 
 
+@pytest.mark.usefixtures("_small")
 def test_replies_of_calls_that_fit_nobody_take_room_too() -> None:
     matcher = Matcher()
     calls = [send(matcher, f"stranger {number}") for number in range(10)]
     for call in calls:
-        finish(matcher, call, "y" * 10_000_000)
+        finish(matcher, call, "y" * 100_000)
     assert (matcher.unmatched_count, matcher.unmatched) == (10, calls[:6])  # 64 MB hold six of them
-    assert [len(call.reply) for call in calls] == [10_000_000] * 6 + [0] * 4
+    assert [len(call.reply) for call in calls] == [100_000] * 6 + [0] * 4
     assert (matcher.late_count, matcher.late) == (10, calls[:6])
     assert matcher.late_bytes == sum(len(call.body) for call in calls[6:])
 
 
+@pytest.mark.usefixtures("_small")
 def test_the_reply_of_a_call_that_belongs_to_a_request_is_its_own() -> None:
     matcher = Matcher()
     ticket = opened(matcher, ["x"])
     for _ in range(8):
-        finish(matcher, send(matcher, "Summarise this", header=ticket.mark), "y" * 10_000_000)
-    assert [len(call.reply) for call in ticket.calls] == [10_000_000] * 8
+        finish(matcher, send(matcher, "Summarise this", header=ticket.mark), "y" * 100_000)
+    assert [len(call.reply) for call in ticket.calls] == [100_000] * 8
 
 
+@pytest.mark.usefixtures("_small")
 def test_a_request_under_way_holds_no_more_than_there_is_room_for_and_counts_the_rest() -> None:
     matcher = Matcher()
     first = opened(matcher, ["alpha beta gamma delta"])
-    strangers = [send(matcher, "x" * 10_000_000) for _ in range(8)]
+    strangers = [send(matcher, "x" * 100_000) for _ in range(8)]
     assert (first.unmatched, first.more_unmatched) == (strangers[:6], 2)
     assert first.more_bytes == sum(len(call.body) for call in strangers[6:])
     second = opened(matcher, ["epsilon zeta eta theta"])
-    send(matcher, "x" * 10_000_000)
+    send(matcher, "x" * 100_000)
     assert (len(second.unmatched), second.more_unmatched) == (0, 1)
     matcher.close(first)
     matcher.record(first)  # which makes room for others
-    call = send(matcher, "x" * 10_000_000)
+    call = send(matcher, "x" * 100_000)
     assert (second.unmatched, second.more_unmatched) == ([call], 1)
     matcher.close(second)
     matcher.record(second)
     third = opened(matcher, ["iota kappa lambda mu"])
-    assert [send(matcher, "x" * 10_000_000) for _ in range(6)] == third.unmatched
+    assert [send(matcher, "x" * 100_000) for _ in range(6)] == third.unmatched
 
 
+@pytest.mark.usefixtures("_small")
 def test_headers_take_room_too() -> None:
     matcher = Matcher()
     for number in range(10):
-        call = Call("/v1/chat/completions", f"{number}", {"x-large": "h" * 10_000_000})
+        call = Call("/v1/chat/completions", f"{number}", {"x-large": "h" * 100_000})
         take(matcher, call, Incoming("POST", call.path, "", {}, call.body.encode()))
     assert (matcher.unmatched_count, len(matcher.unmatched)) == (10, 6)
