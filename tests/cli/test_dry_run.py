@@ -182,3 +182,9 @@ def test_a_mistake_is_one_sentence(dry: DryRun, tmp_path: Path, flags: list[str]
     _, _, err = dry("--proxy", "{url}", *flags, code=2)
     assert err.count("\n") == 1
     assert said in err
+
+
+def test_a_baseline_that_is_no_system_is_refused_as_in_a_run(dry: DryRun) -> None:
+    flags = ("--system", "passthrough", "--system", "minify", "--dataset", "data.jsonl", "--baseline", "minfy")
+    _, _, said = dry(*flags, code=2)
+    assert "the baseline must be one of the systems passthrough, minify (got 'minfy'); did you mean minify?" in said

@@ -73,8 +73,10 @@ def _run(options: RunOptions) -> int:
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
+        from context_bench.comparison import choose_baseline
         from context_bench.systems.again import add_twin
 
+        choose_baseline([each.name for each in systems], options.baseline)
         if options.aa:
             systems, _ = add_twin(systems, options.baseline)
         return dry_run(options, systems, datasets)
