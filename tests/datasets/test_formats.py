@@ -43,11 +43,11 @@ for each in open("/proc/self/status"):  # ru_maxrss would count what the process
         (".csv", b"id,context\n1,", 2),
     ],
 )
-def test_one_line_of_half_a_gigabyte_is_refused_in_one_sentence(
+def test_one_line_of_200_megabytes_is_refused_in_one_sentence(
     tmp_path: Path, suffix: str, start: bytes, line: int
 ) -> None:
     packer = zlib.compressobj(level=1, wbits=31)
-    parts = [packer.compress(start), *(packer.compress(b"x" * (1 << 20)) for _ in range(600)), packer.flush()]
+    parts = [packer.compress(start), *(packer.compress(b"x" * (1 << 20)) for _ in range(200)), packer.flush()]
     path = tmp_path / f"data{suffix}.gz"
     path.write_bytes(b"".join(parts))
     assert path.stat().st_size < 4_000_000
