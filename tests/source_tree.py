@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Source", "find_cycles", "find_importers", "find_imports", "read_sources"]
+__all__ = ["Source", "find_cycles", "find_imports", "read_sources"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,6 @@ def _list_imported(tree: ast.Module, sources: Mapping[str, Source]) -> Iterator[
                 named = f"{node.module}.{alias.name}"
                 yield from (each for each in [named if named in sources else node.module] if each in sources)
         waiting += ast.iter_child_nodes(node)
-
-
-def find_importers(imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Turn the table round: who imports each module."""
-    return {module: {other for other, found in imports.items() if module in found} for module in imports}
 
 
 def find_cycles(imports: Mapping[str, set[str]]) -> list[list[str]]:

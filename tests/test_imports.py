@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
-    "stats": {"_lazy", "errors"},
+    "stats": {"_lazy", "errors", "text"},
     "text": set(),
     "registry": {"errors"},
     "traits": {"errors"},
@@ -39,11 +39,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caveats": {"results"},  # for annotations alone
     "comparison": {"errors", "stats", "results"},
     "repeated_answers": {"stats", "results"},
-    "comparer": {"comparison", "errors", "repeated_answers", "stats", "results"},  # of results the annotations alone
+    "comparer": {
+        "comparison",
+        "errors",
+        "repeated_answers",
+        "stats",
+        "text",
+        "results",
+    },  # of results the annotations alone
     "tallies": {"errors", "stats", "traits", "types", "results"},
     "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone
-    "plots": {"curves", "errors", "stats", "results"},  # of curves and results the annotations alone
+    "plots": {"curves", "errors", "stats", "text", "results"},  # of curves and results the annotations alone
     "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

@@ -46,6 +46,7 @@ from context_bench.stats import (
     noise_of_twins,
 )
 from context_bench.stats import Comparison as PairedRuns
+from context_bench.text.wording import count_things
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
@@ -151,6 +152,7 @@ class Comparer:
         self._dollars = {name: _Dollars() for name in self._sums}
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._scored: set[tuple[str, str]] = set()
+        self._nonzero: set[tuple[str, str]] = set()
         self._examples: Counter[tuple[str, str]] = Counter()
         self._failed, self._least, self._most = False, math.inf, -math.inf
         self._unscored: set[tuple[str, str]] = set()
@@ -215,6 +217,8 @@ class Comparer:
         self._failed = self._failed or failed
         if score is not None:
             self._scored.add((row.system, row.dataset))
+            if score:
+                self._nonzero.add((row.system, row.dataset))
             self._least, self._most = min(self._least, score), max(self._most, score)
         elif not failed:
             self._unscored.add((row.system, row.dataset))
@@ -304,13 +308,18 @@ class Comparer:
             self._find_savings(verdicts),
         )
 
+    def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
+        """Whether neither a system nor the baseline has a score but 0, on a dataset or on any."""
+        sides, tags = (system, self.baseline), self._sums[system].datasets if tag is None else (tag,)
+        return all((side, each) not in self._nonzero for side in sides for each in tags)
+
     def _explain_one_sided(self, paired: Mapping[str, PairedRuns]) -> list[str]:
         """Say of how many examples only one of two systems has a score: no verdict can count those."""
         found = []
         for name, sums in paired.items():
             scored = sum(self._examples[side, tag] for side in (name, self.baseline) for tag in sums.datasets)
             if left := scored - 2 * sums.pairs:
-                many = "1 example is" if left == 1 else f"{left:,} examples are"
+                many = f"{count_things(left, 'example')} {'is' if left == 1 else 'are'}"
                 found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
@@ -392,4 +401,4 @@ def compare_systems(
         found = replace(found, notes=(*found.notes, LOOKED))
     if empty:
         return found.withhold(empty)
-    return found.withhold_zeros(result.summary) if metric in SCORE_NAMES else found
+    return found.withhold_zeros(comparer.has_only_zeros) if metric in SCORE_NAMES else found

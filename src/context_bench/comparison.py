@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOKED",
+    "ONLY_ZEROS",
     "SCORE_NAMES",
     "Comparison",
     "DollarSaving",
@@ -26,7 +27,6 @@ __all__ = [
     "explain_first_samples",
     "find_empty_score",
     "find_first_samples",
-    "find_zero_score",
     "mark_samples",
     "mark_verdict",
     "name_twin",
@@ -49,6 +49,11 @@ LOOKED = (
     "do not account for: its own verdicts do"
 )
 """The note on verdicts that are made of such a run afterwards."""
+
+ONLY_ZEROS = (
+    "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
+)
+"""The reason why there is no verdict on a system where neither it nor the baseline scored on any example."""
 
 
 def name_twin(baseline: str) -> str:
@@ -91,13 +96,6 @@ def find_empty_score(config: Mapping[str, Any], summary: Mapping[str, Mapping[st
         "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there, "
         "and --reader URL has a model answer"
     )
-
-
-def find_zero_score(own: Mapping[str, float], baseline: Mapping[str, float], key: str = "mean_score") -> str:
-    """Say that neither side scored above 0 on any example, so that no loss could have shown; empty where one did."""
-    if own.get(key) != 0 or baseline.get(key) != 0:
-        return ""
-    return "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
 
 
 def find_first_samples(config: Mapping[str, Any]) -> list[str]:
@@ -243,36 +241,31 @@ class Comparison:
             notes=(*self.notes, f"no verdict: {reason}"),
         )
 
-    def withhold_zeros(self, summary: Mapping[str, Mapping[str, float]]) -> Comparison:
-        """Return it with no verdict on systems that scored 0 throughout, as the baseline did."""
+    def withhold_zeros(self, has_only_zeros: Callable[[str, str | None], bool]) -> Comparison:
+        """Return it with no verdict on systems that scored 0 throughout, as the baseline did.
 
-        def find(name: str, key: str = "mean_score") -> str:
-            return find_zero_score(summary.get(name, {}), summary.get(self.baseline, {}), key)
-
-        reasons = {each.name: reason for each in self.verdicts if (reason := find(each.name))}
+        Args:
+            has_only_zeros: Whether it is so for a system on a dataset, or None for all of them.
+        """
+        zeros = [each.name for each in self.verdicts if has_only_zeros(each.name, None)]
         by_dataset = {
-            tag: [
-                withhold_verdict(each, reason) if (reason := find(each.name, f"dataset:{tag}")) else each
-                for each in found
-            ]
+            tag: [withhold_verdict(each, ONLY_ZEROS) if has_only_zeros(each.name, tag) else each for each in found]
             for tag, found in self.by_dataset.items()
         }
-        if not reasons:
+        if not zeros:
             return replace(self, by_dataset=by_dataset)
         unclaimed = {
             name: replace(each, per_1k=Interval(math.nan, math.nan, math.nan), note="not claimed: every score is 0")
             for name, each in self.savings.items()
-            if name in reasons and not each.note.startswith("not ")
+            if name in zeros and not each.note.startswith("not ")
         }
-        on = "" if len(reasons) == len(self.verdicts) else f" on {', '.join(reasons)}"
+        on = "" if len(zeros) == len(self.verdicts) else f" on {', '.join(zeros)}"
         return replace(
             self,
-            verdicts=[
-                withhold_verdict(each, reasons[each.name]) if each.name in reasons else each for each in self.verdicts
-            ],
+            verdicts=[withhold_verdict(each, ONLY_ZEROS) if each.name in zeros else each for each in self.verdicts],
             by_dataset=by_dataset,
             savings={**self.savings, **unclaimed},
-            notes=(*self.notes, f"no verdict{on}: {next(iter(reasons.values()))}"),
+            notes=(*self.notes, f"no verdict{on}: {ONLY_ZEROS}"),
         )
 
     def mark_first(self, tags: Sequence[str]) -> Comparison:

@@ -247,8 +247,8 @@ class Summarizer:
         comparison = self._compare(config)
         if comparison is not None and (empty := find_empty_score(config, numbers)):
             comparison = comparison.withhold(empty)
-        elif comparison is not None:
-            comparison = comparison.withhold_zeros(numbers)
+        elif comparison is not None and self._comparer is not None:
+            comparison = comparison.withhold_zeros(self._comparer.has_only_zeros)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
             if first := find_first_samples(config):

@@ -136,6 +136,14 @@ def test_runs_that_both_score_0_throughout_are_not_equivalent() -> None:
     assert found.notes[0].startswith("no verdict: every score is 0 on both sides")
 
 
+def test_scores_that_cancel_out_are_not_0_throughout() -> None:
+    signed = _scores([-1.0, 1.0] * 150)
+    found = compare_runs([_select(_run(label, {"x": signed})) for label in "AB"])
+    verdict = _only(found.contests).verdict
+    assert verdict is not None
+    assert (verdict.word, [note for note in found.notes if "no verdict" in note]) == ("equivalent", [])
+
+
 def test_where_most_examples_differ_means_are_compared() -> None:
     old = [*_scores(OLD, content=b"1"), *[_row(f"a{n}", 1.0, content=b"1") for n in range(6)]]
     new = [*_scores(NEW, content=b"2"), *[_row(f"b{n}", 1.0, content=b"1") for n in range(6)]]
@@ -193,11 +201,11 @@ def test_each_run_is_read_once() -> None:
 def test_two_systems_that_failed_everywhere_are_not_equivalent() -> None:
     # 200 pairs of 0 and 0 would be: 1.653 · √2 / 202 is below 0.02
     dead = [_row(str(n), None, error=True) for n in range(200)]
-    live = [_row(str(n), 0.0) for n in range(200)]
+    live = [_row(str(n), 1.0) for n in range(200)]
     runs = [_select(_run(name, {"x": dead, "y": live})) for name in "AB"]
     found = compare_runs(runs)
     words = {each.name: each.verdict.word for each in found.contests if each.verdict is not None}
-    assert words == {"x": "undecided", "y": "equivalent"}  # answers without a point are answers
+    assert words == {"x": "undecided", "y": "equivalent"}
     assert found.notes == ["no verdict on x: both sides failed on every example"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.plots.scales import Scale, list_names, make_cost_scale, make_score_scale
+from context_bench.plots.scales import Scale, make_cost_scale, make_score_scale
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,3 @@ def test_scores_are_drawn_from_0_to_1_and_further_where_they_go_further() -> Non
 def test_costs_begin_at_0_unless_they_differ_much() -> None:
     assert make_cost_scale([5, 10], wide=False).low == 0
     assert make_cost_scale([5, 10], wide=True).log
-
-
-def test_names_in_a_sentence() -> None:
-    assert list_names(["a"]) == "a"
-    assert list_names(["a", "b"]) == "a and b"
-    assert list_names(["a", "b", "c", "d"]) == "a, b, c and 1 more"

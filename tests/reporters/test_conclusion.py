@@ -8,7 +8,7 @@ import pytest
 
 from context_bench import EvalResult
 from context_bench.reporters import TableReporter
-from context_bench.reporters.conclusion import conclude, describe_alone, list_names
+from context_bench.reporters.conclusion import conclude, describe_alone
 from report_pages import make_result
 from rows import failed_row, make_row
 
@@ -139,6 +139,15 @@ def test_a_system_that_failed_on_every_example_is_not_undecided() -> None:
     assert conclude(make_result(rows)) == ("No system is shown to be as good as whole. Failed on every example: dead.")
 
 
+def test_scores_that_cancel_out_are_not_0_throughout() -> None:
+    pairs = [(name, number, (-1.0, 1.0)[number % 2]) for name in ("whole", "third") for number in range(200)]
+    result = make_result([make_row(score, system=name, example_id=number) for name, number, score in pairs])
+    assert [values["mean_score"] for values in result.summary.values()] == [0.0, 0.0]
+    assert "every score is 0" not in conclude(result)
+    assert result.comparison is not None
+    assert [verdict.word for verdict in result.comparison.verdicts] == ["equivalent"]
+
+
 def test_where_nobody_scored_anything_nothing_is_equivalent() -> None:
     # 200 pairs of 0 and 0 differ by nothing, within any margin: a broken model would make every compressor a good one.
     result = _result(200, {"whole": 200, "third": 200, "half": 0})
@@ -251,14 +260,6 @@ def test_the_table_ends_with_it_and_no_line_is_too_long() -> None:
     last = text.rstrip("\n").split("\n\n")[-1].splitlines()
     assert " ".join(line.strip() for line in last) == conclude(result)
     assert all(len(line) <= 60 for line in last)
-
-
-@pytest.mark.parametrize(
-    ("names", "text"),
-    [(["a"], "a"), (["a", "b"], "a and b"), (list("abcdefgh"), "a, b, c, d, e, f and 2 more"), ([], "nothing")],
-)
-def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
-    assert list_names(names) == text
 
 
 def _tapped(**kept: list[float]) -> EvalResult:

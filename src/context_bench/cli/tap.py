@@ -18,6 +18,7 @@ from context_bench.cli.flags import STORE, add_store, add_tap_host
 from context_bench.cli.messages import say
 from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_arguments
+from context_bench.text.wording import count_things
 
 if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store
@@ -31,9 +32,6 @@ _EXAMPLE = """\
 example:
   context-bench tap --forward https://api.openai.com --listen :9100
 """
-
-_STORE_PAUSE = 0.005
-"""Seconds between two looks at a store that is behind."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -175,8 +173,8 @@ class Log:
         """Record a request in a thread, once the store has room for it: others are answered meanwhile."""
         from context_bench.http.loop import work_beside
 
-        while self._store and self._store.is_behind and not self._store.failure:
-            await asyncio.sleep(_STORE_PAUSE)
+        if self._store:
+            await self._store.catch_up()
         self._note(call, *await work_beside(self._record, number, call, request))
 
     def _record(self, number: int, call: Call, request: Incoming) -> tuple[int, int]:
@@ -216,8 +214,7 @@ class Log:
             except StoreError as error:
                 failure, recorded = error, self._count_kept(self._store.directory)
         if self._began:
-            many = "1 request" if self._requests == 1 else f"{self._requests:,} requests"
-            say(f"{many}, {self._tokens:,} tokens{recorded}")
+            say(f"{count_things(self._requests, 'request')}, {self._tokens:,} tokens{recorded}")
         if failure:
             raise failure
 

@@ -10,10 +10,10 @@ from context_bench.comparing.incomparable import find_differences
 from context_bench.comparing.inputs import RunInput, Selection
 from context_bench.comparison import (
     LOOKED,
+    ONLY_ZEROS,
     choose_baseline,
     find_empty_score,
     find_first_samples,
-    find_zero_score,
     mark_verdict,
     was_stopped_by_looks,
     withhold_verdict,
@@ -166,10 +166,10 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
     for contest in contests:
         sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
         empty = [find_empty_score(run.config, {name: run.summary[name]}) for run, name in sides if name in run.summary]
-        if len(empty) == len(sides):
-            own, baseline = (run.summary[name] for run, name in sides)
-            empty.append(find_zero_score(own, baseline))
-        if all(each.both_failed == each.n > 0 for each in contest.list_datasets().values()):
+        datasets = contest.list_datasets().values()
+        if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
+            empty.append(ONLY_ZEROS)
+        if all(each.both_failed == each.n > 0 for each in datasets):
             empty.insert(0, "both sides failed on every example")
         if contest.verdict is not None and (reason := next(filter(None, empty), "")):
             contest.verdict = withhold_verdict(contest.verdict, reason)

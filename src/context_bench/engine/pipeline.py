@@ -37,9 +37,6 @@ Emit = Callable[[list[Done]], None]
 _LOOK_AGAIN = 0.1
 """Seconds at most until what quick systems returned is taken, while one of them takes its time."""
 
-_STORE_PAUSE = 0.005
-"""Seconds between two looks at a store that is behind."""
-
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
 
@@ -138,7 +135,8 @@ class Pipeline:
         Returns:
             What the system said, if it was asked: the answer may be known, or the budget spent.
         """
-        await self._keep_pace()
+        if self._recorder is not None:
+            await self._recorder.store.catch_up()
         known = self._find_answer(job)
         if known is not None:
             if job.order % MAX_BATCH == 0:
@@ -158,7 +156,8 @@ class Pipeline:
         Returns:
             The jobs that are left.
         """
-        await self._keep_pace()
+        if self._recorder is not None:
+            await self._recorder.store.catch_up()
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
@@ -175,18 +174,14 @@ class Pipeline:
             for first in range(0, len(fresh), MAX_BATCH):
                 if first:
                     await asyncio.sleep(0)  # a task of a cluster may bring thousands
-                    await self._keep_pace()
+                    if self._recorder is not None:
+                        await self._recorder.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
             fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
             if over:
                 break
         await calling
         return asked[len(said) :]
-
-    async def _keep_pace(self) -> None:
-        """Wait while the store is behind: what is made faster than it can be written would fill the memory."""
-        while self._recorder is not None and self._recorder.store.is_behind:
-            await asyncio.sleep(_STORE_PAUSE)
 
     async def _take_several(self, answers: Sequence[Answered]) -> None:
         quick = [(job, outcome) for job, outcome in answers if not self._takes_long(job, outcome)]

@@ -9,6 +9,7 @@ from typing import NamedTuple, TextIO
 from context_bench.engine.limits import read_number
 from context_bench.engine.status import StatusLine
 from context_bench.results import EvalRow
+from context_bench.text.wording import count_things
 
 __all__ = ["Progress"]
 
@@ -98,7 +99,7 @@ class Progress:
             parts.append(_Part(5, f"{share:4.0%}"))
             parts.append(_Part(7, f"{self.rows:,}/{self._total:,}"))
         else:
-            parts.append(_Part(7, "1 row" if self.rows == 1 else f"{self.rows:,} rows"))
+            parts.append(_Part(7, count_things(self.rows, "row")))
         if self.known:
             parts.append(_Part(0, f"{self.known:,} known"))
         parts.append(_Part(2, f"{rate:,.1f}/s"))

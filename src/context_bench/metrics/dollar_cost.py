@@ -13,6 +13,7 @@ from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
+from context_bench.text.wording import count_things
 from context_bench.traits import MetricTraits
 from context_bench.utils.tokens import read_token_count
 
@@ -138,8 +139,8 @@ class DollarTally:
             )
         if self._unknown:
             failed = f" ({self._failed_unknown:,} of them failed)" if self._failed_unknown else ""
-            rows = "1 row" if self._unknown == 1 else f"{self._unknown:,} rows"
-            said.append(f"{rows} whose cost is not known {'is' if rows == '1 row' else 'are'} left out{failed}")
+            rows, verb = count_things(self._unknown, "row"), "is" if self._unknown == 1 else "are"
+            said.append(f"{rows} whose cost is not known {verb} left out{failed}")
         return said
 
     @staticmethod
@@ -183,7 +184,7 @@ class _Embeddings:
         """Say which calls are not in the dollars."""
         if not self._unknown:
             return {}
-        many = "1 call" if self._unknown == 1 else f"{self._unknown:,} calls"
+        many = count_things(self._unknown, "call")
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
         return {"embedding_cost_usd": said}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from context_bench.errors import UsageError
 from context_bench.plots.labels import Place, label_systems, place_labels
 from context_bench.plots.quality_cost import QualityCost, find_limits, read_quality_cost
-from context_bench.plots.scales import BLUE, FORMATS, GREY, Scale, list_names, make_cost_scale, make_score_scale
+from context_bench.plots.scales import BLUE, FORMATS, GREY, Scale, make_cost_scale, make_score_scale
 from context_bench.plots.texts import draw_texts
 from context_bench.plots.vega_plot import Plot
+from context_bench.text.wording import list_names
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult
@@ -130,8 +131,8 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
         return f"Quality and cost of {labels[data.front[0]]}"
     names = [labels[name] for name in data.front]
     beaten = [labels[name] for name in data.front if name in data.beaten]
-    but = f", but {labels[data.baseline]}, the baseline, beats {list_names(beaten)}" if beaten else ""
-    return f"No system beats {list_names(names)} on both quality and cost{but}"
+    but = f", but {labels[data.baseline]}, the baseline, beats {list_names(beaten, 3)}" if beaten else ""
+    return f"No system beats {list_names(names, 3)} on both quality and cost{but}"
 
 
 def _explain(data: QualityCost) -> list[str]:

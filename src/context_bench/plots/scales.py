@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BLUE", "FORMATS", "GREY", "ORANGE", "PALETTE", "Scale", "list_names", "make_cost_scale", "make_score_scale"]
+__all__ = ["BLUE", "FORMATS", "GREY", "ORANGE", "PALETTE", "Scale", "make_cost_scale", "make_score_scale"]
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#6b6b6b"
 PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", GREY)
@@ -65,9 +65,3 @@ def make_score_scale(scores: Iterable[float]) -> Scale:
     values = list(scores)
     low, high = min([0.0, *values]), max([1.0, *values])
     return Scale(low - 0.03 * (high - low), high + 0.08 * (high - low))
-
-
-def list_names(names: Sequence[str], most: int = 3) -> str:
-    """List a few names as a sentence does."""
-    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -7,9 +7,10 @@ import math
 from context_bench.curves.knobs import join_settings
 from context_bench.plots.quality_cost import choose_quality
 from context_bench.report.run_facts import RunFacts
-from context_bench.reporters.conclusion import conclude, describe_alone, list_names
+from context_bench.reporters.conclusion import conclude, describe_alone
 from context_bench.reporters.layout import score
 from context_bench.reporters.number_cells import write_limits
+from context_bench.text.wording import count_things, list_names
 
 __all__ = ["answer_sentence", "ask_sentence"]
 
@@ -20,8 +21,7 @@ _MOST = 6
 def ask_sentence(facts: RunFacts) -> str:
     """Say what was asked."""
     datasets = facts.result.config.get("datasets") or {}
-    sizes = {tag: "1 example" if count == 1 else f"{count:,} examples" for tag, count in datasets.items()}
-    data = list_names([f"{tag or 'the data'} ({size})" for tag, size in sizes.items()])
+    data = list_names([f"{tag or 'the data'} ({count_things(count, 'example')})" for tag, count in datasets.items()])
     where = f" on {data}" if datasets else ""
     systems = facts.result.systems
     controls = set(facts.result.config.get("controls") or ())

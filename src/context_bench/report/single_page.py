@@ -19,7 +19,7 @@ from context_bench.report.plot_rows import plot_datasets, plot_meters, plot_time
 from context_bench.report.row_values import Source
 from context_bench.report.run_facts import RunFacts
 from context_bench.report.sentences import answer_sentence, ask_sentence
-from context_bench.reporters.conclusion import list_names
+from context_bench.text.wording import list_names
 
 __all__ = ["Run", "describe_runs", "make_page", "name_page", "page_body"]
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from context_bench.caveats import NO_CONTEXT
-from context_bench.comparison import Comparison, find_empty_score, find_zero_score
+from context_bench.comparison import ONLY_ZEROS, Comparison, find_empty_score
 from context_bench.curves.knobs import join_settings
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
+from context_bench.text.wording import list_names
 
-__all__ = ["conclude", "describe_alone", "list_names"]
+__all__ = ["conclude", "describe_alone"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
@@ -37,7 +38,7 @@ def conclude(result: EvalResult) -> str:
         return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
     verdicts = [each for each in verdicts if each.name not in failed]
-    zeros = [each.name for each in verdicts if _has_only_zeros(result, each.name, comparison.baseline)]
+    zeros = [each.name for each in verdicts if each.reason == ONLY_ZEROS]
     verdicts = [each for each in verdicts if each.name not in zeros]
     good = [each for each in verdicts if each.not_worse]
     worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
@@ -107,10 +108,6 @@ def _count_looked_at(result: EvalResult, name: str) -> str:
 def _has_only_errors(result: EvalResult, name: str) -> bool:
     values = result.summary.get(name, {})
     return 0 < values.get("num_errors", 0) == values.get("num_examples")
-
-
-def _has_only_zeros(result: EvalResult, name: str, baseline: str) -> bool:
-    return bool(find_zero_score(result.summary.get(name, {}), result.summary.get(baseline, {})))
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
@@ -211,11 +208,3 @@ def _list_systems(asides: Mapping[str, str]) -> str:
         own = [name for name, each in asides.items() if each == aside]
         shown += [f"{name}{aside}" for name in join_settings(own)]
     return list_names(shown)
-
-
-def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """List names as a sentence does; of many, the first ones and how many more."""
-    shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nothing"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from context_bench.reporters.fitting import fit_grid
 from context_bench.reporters.layout import percent, tokens
 from context_bench.results import EvalResult
+from context_bench.text.wording import count_things
 
 __all__ = ["evidence", "list_meters", "meters", "upstream_notes"]
 
@@ -109,8 +110,8 @@ def upstream_notes(result: EvalResult) -> list[str]:
     for name, report in result.config.get("reports", {}).items():
         if report.get("unmatched"):
             count = report["unmatched"]
-            requests = "1 request fits" if count == 1 else f"{count} requests fit"
-            kept = f"; {report['unmatched_kept']} of them are kept" if "unmatched_kept" in report else ""
+            requests = f"{count_things(count, 'request')} {'fits' if count == 1 else 'fit'}"
+            kept = f"; {report['unmatched_kept']:,} of them are kept" if "unmatched_kept" in report else ""
             notes.append(f"{name}: {requests} no single example and count for none{kept}.")
     labels = {report.get("label"): None for report in result.config.get("reports", {}).values()}
     if result.config.get("model") == "local" and not any(labels):

@@ -9,6 +9,7 @@ from context_bench.reporters.fitting import fit_columns
 from context_bench.reporters.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
 from context_bench.stats import FIRST, ROUGH, TOO_FEW, Interval, NoiseFloor, Verdict
+from context_bench.text.wording import count_things
 
 __all__ = [
     "NARROWER",
@@ -178,7 +179,7 @@ def _list_shown(result: EvalResult) -> list[Interval]:
 
 def describe_clusters(n: int, groups: int, what: str) -> str:
     """Describe by how many clusters so many examples or rows are counted."""
-    clusters = "1 cluster" if groups == 1 else f"{groups:,} clusters"
+    clusters = count_things(groups, "cluster")
     if what == "rows":
         return f"{n:,} rows count as {clusters} (rows of one document, conversation or example go together)"
     return f"{n:,} examples count as {clusters} (those of one document or conversation go together)"

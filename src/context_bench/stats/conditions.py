@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from context_bench.errors import UsageError
 from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
+from context_bench.text.wording import count_things
 
 __all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
 
@@ -116,7 +117,7 @@ def _explain_unknown(interval: Interval) -> str:
         return "it was not measured"
     if interval.groups == 1 and interval.n > 1:
         return f"{interval.n:,} examples of one document or conversation give no interval"
-    return "1 example gives no interval" if interval.n == 1 else f"{interval.n:,} examples give no interval"
+    return f"{count_things(interval.n, 'example')} {'gives' if interval.n == 1 else 'give'} no interval"
 
 
 def _write(interval: Interval) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,9 @@ T = TypeVar("T")
 
 _MANY = 200
 """Rows that one statement reads or copies."""
+
+_PAUSE = 0.005
+"""Seconds between two looks at what is not written yet."""
 
 _ASKED_AGAIN = "it is asked again"
 
@@ -120,6 +124,11 @@ class Store(Reader):
     def is_behind(self) -> bool:
         """Whether more was put down than is written for now: who goes on all the same takes memory."""
         return self._writer is not None and self._writer.is_behind
+
+    async def catch_up(self) -> None:
+        """Wait while it is behind: who makes results faster than they can be written would fill the memory."""
+        while self.is_behind and self.failure is None:
+            await asyncio.sleep(_PAUSE)
 
     # -- looking up
 
