@@ -7,15 +7,17 @@ still stand close together, in their order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from context_bench.text.escapes import undo_escapes
 from context_bench.text.words import STOP_WORDS, normalise
 
-__all__ = ["State", "find_state", "is_recoverable"]
+__all__ = ["STATE_SCORES", "State", "find_state", "is_recoverable", "read_state"]
 
 State = Literal["verbatim", "recoverable", "lost"]
+STATE_SCORES = ("evidence_survived", "evidence_verbatim")
+"""Scores of a row that together tell its state: no passage is lost, and all stand there word for word."""
 
 _MOST_ADDED = 5
 """Words by which the stretch that holds a passage may be longer than the passage."""
@@ -50,6 +52,14 @@ def find_state(span: str, output: str, question: str = "", answers: Iterable[str
     if any(each in form for each in wanted if each.strip() for form in forms):
         return "verbatim"
     return "recoverable" if is_recoverable(span, forms, question, answers) else "lost"
+
+
+def read_state(scores: Mapping[str, float]) -> State | None:
+    """Read from the scores of a row what became of its evidence, by its worst passage; None where that is not known."""
+    survived, verbatim = map(scores.get, STATE_SCORES)
+    if survived is None:
+        return None
+    return "lost" if survived < 1 else "recoverable" if verbatim is not None and verbatim < 1 else "verbatim"
 
 
 def is_recoverable(span: str, forms: Iterable[str], question: str = "", answers: Iterable[str] = ()) -> bool:
