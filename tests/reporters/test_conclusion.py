@@ -325,11 +325,11 @@ def _tell_six(states: str, right: int) -> EvalResult:
         (
             "rrrrrr",
             6,
-            "pruner: right in 6 of 6, although words of the evidence were dropped in 100.0% of the examples. ",
+            "pruner is right in 6 of 6, although words of the evidence were dropped in 100.0% of the examples. ",
         ),
-        ("rrrvvv", 5, "pruner: right in 5 of 6; words of the evidence were dropped in 50.0% of the examples. "),
-        ("lllrrr", 6, "pruner: right in 6 of 6, although evidence was lost in 50.0% of the examples. "),
-        ("lllvvv", 3, "pruner: right in 3 of 6; evidence was lost in 50.0% of the examples. "),
+        ("rrrvvv", 5, "pruner is right in 5 of 6; words of the evidence were dropped in 50.0% of the examples. "),
+        ("lllrrr", 6, "pruner is right in 6 of 6, although evidence was lost in 50.0% of the examples. "),
+        ("lllvvv", 3, "pruner is right in 3 of 6; evidence was lost in 50.0% of the examples. "),
         ("vvvvvv", 2, "No evidence lost: pruner. "),
     ],
 )
@@ -342,7 +342,7 @@ def test_a_system_that_rewrites_is_told_what_counts_as_lost() -> None:
     assert "reworded" not in conclude(result)
     result.summary["pruner"]["evidence_rewritten"] = 0.5
     assert conclude(result).startswith(
-        "pruner: right in 6 of 6, although evidence was lost in 50.0% of the examples "
+        "pruner is right in 6 of 6, although evidence was lost in 50.0% of the examples "
         "(reworded evidence counts as lost). "
     )
 

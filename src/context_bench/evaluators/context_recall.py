@@ -13,12 +13,12 @@ from typing import Any
 
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.results import Scores
+from context_bench.text.evidence_state import NOT_IN_CONTEXT
 from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 
-__all__ = ["NOT_IN_CONTEXT", "ContextRecall"]
+__all__ = ["ContextRecall"]
 
-NOT_IN_CONTEXT = "answer_in_context does not apply: no gold answer stands in the original context"
 _CONCLUSIONS = ("yes", "no")
 """Answers that no context states: where the word stands there, it stands there by chance."""
 

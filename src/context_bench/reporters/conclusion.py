@@ -84,7 +84,7 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     unharmed = [name for name in found if name not in harmed]
     asides = {name: "" if (seen := _count_looked_at(result, name)) == _ALL else f" (in {seen})" for name in unharmed}
     kept = [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
-    told = [f"{name}: {_count_right(result, name, fate)}" for name, fate in harmed.items()]
+    told = [_count_right(result, name, fate) for name, fate in harmed.items()]
     reworded = any(result.summary[name].get("evidence_rewritten") for name in harmed)
     return ([f"{'; '.join(told)}{' (reworded evidence counts as lost)' if reworded else ''}."] if told else []) + kept
 
@@ -110,8 +110,8 @@ def _count_right(result: EvalResult, name: str, fate: str) -> str:
     rows = values.get("evidence_rows", math.nan)
     right = rows * (1 - values.get("lost_by_system", 0.0) - values.get("failed_anyway", 0.0))
     if math.isnan(right) or is_answered_by_script(result):
-        return fate
-    return f"right in {right:,.0f} of {rows:,.0f}{', although' if round(right) == rows else ';'} {fate}"
+        return f"{name}: {fate}"
+    return f"{name} is right in {right:,.0f} of {rows:,.0f}{', although' if round(right) == rows else ';'} {fate}"
 
 
 def _doubt_examples(comparison: Comparison) -> list[str]:

@@ -13,11 +13,14 @@ from typing import Literal
 from context_bench.text.escapes import undo_escapes
 from context_bench.text.words import STOP_WORDS, normalise
 
-__all__ = ["STATE_SCORES", "State", "find_state", "is_recoverable", "read_state"]
+__all__ = ["NOT_IN_CONTEXT", "STATE_SCORES", "State", "find_state", "is_recoverable", "read_state"]
 
 State = Literal["verbatim", "recoverable", "lost"]
 STATE_SCORES = ("evidence_survived", "evidence_verbatim")
 """Scores of a row that together tell its state: no passage is lost, and all stand there word for word."""
+
+NOT_IN_CONTEXT = "no gold answer stands in the original context, so none can be lost"
+"""Why an example has no `answer_in_context`."""
 
 _MOST_ADDED = 5
 """Words by which the stretch that holds a passage may be longer than the passage."""
