@@ -23,7 +23,7 @@ __all__ = [
     *("has_plain_prepare", "remembers"),
     *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
     *("may_read_gold", "sends_elsewhere"),
-    *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
+    *("find_judge_request", "find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
     *("can_start", "find_columns", "find_score_field", "find_threshold", "find_keys", "list_by_dataset"),
     *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
     "is_script",
@@ -300,6 +300,12 @@ def scores_asynchronously(evaluator: Any) -> bool:
 def is_slow(evaluator: Any) -> bool:
     """Whether an evaluator takes so long that a system should not wait for it."""
     return _read_member(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
+
+
+def find_judge_request(evaluator: Any) -> Callable[[Any, Any], Mapping[str, Any] | None] | None:
+    """Return the method of a judge that writes its request for an example and an answer, if it has one."""
+    write = _read_member(evaluator, "write_request", None)
+    return write if callable(write) else None
 
 
 def needs_answer(evaluator: Any) -> bool:
