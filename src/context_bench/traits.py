@@ -21,7 +21,7 @@ __all__ = [
     *("dataset_traits", "find_parts", "metric_traits", "never_wins", "reference_traits", "system_traits"),
     *("declares_fingerprint", "find_finish", "find_fingerprint", "find_prepare", "find_resources"),
     *("has_plain_prepare", "remembers"),
-    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
+    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "find_name", "is_endpoint"),
     *("may_read_gold", "sends_elsewhere"),
     *("find_judge_request", "find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
     *("can_start", "find_columns", "find_score_field", "find_threshold", "find_keys", "list_by_dataset"),
@@ -179,6 +179,11 @@ def _read_member(part: Any, name: str, default: Any) -> Any:
 
 
 # -- systems
+
+
+def find_name(part: Any) -> Any:
+    """Return the `name` of a part; None when it has none."""
+    return _read_member(part, "name", None)
 
 
 def is_endpoint(system: Any) -> bool:
