@@ -330,11 +330,14 @@ def _tell_six(states: str, right: int) -> EvalResult:
         ("rrrvvv", 5, "pruner is right in 5 of 6; words of the evidence were dropped in 50.0% of the examples. "),
         ("lllrrr", 6, "pruner is right in 6 of 6, although evidence was lost in 50.0% of the examples. "),
         ("lllvvv", 3, "pruner is right in 3 of 6; evidence was lost in 50.0% of the examples. "),
-        ("vvvvvv", 2, "No evidence lost: pruner. "),
     ],
 )
 def test_the_answers_of_a_reader_come_before_what_became_of_the_evidence(states: str, right: int, said: str) -> None:
     assert conclude(_tell_six(states, right)).startswith(said)
+
+
+def test_evidence_that_is_all_there_is_told_last() -> None:
+    assert conclude(_tell_six("vvvvvv", 2)).endswith(" No evidence lost: pruner.")
 
 
 def test_a_system_that_rewrites_is_told_what_counts_as_lost() -> None:

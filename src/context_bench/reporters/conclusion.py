@@ -52,8 +52,9 @@ def conclude(result: EvalResult) -> str:
     sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
-    evidence = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
-    sentences = [*sentences, *evidence] if is_answered_by_script(result) else [*evidence, *sentences]
+    harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
+    sentences += kept
     if (result.config.get("memory") or {}).get("read_by_script") is True:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)
@@ -67,15 +68,16 @@ def describe_alone(result: EvalResult) -> str:
     if result.comparison is not None or len(result.systems) != 1:
         return ""
     (name,) = result.systems
-    lost = " ".join(_tell_evidence(result, [name]))
+    harmed, kept = _tell_evidence(result, [name])
+    lost = " ".join([*harmed, *kept])
     words, share = _find_saving(result, name)
     if not lost or not words:
         return ""
     return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
 
 
-def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
-    """Say in what share of the examples each system lost the evidence, where that was looked at.
+def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Say in what share of the examples systems lost the evidence, where that was looked at; apart, who lost none.
 
     Where a model answered, its answers come first: a reader may do without the words that a system dropped.
     """
@@ -85,23 +87,20 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
     asides = {name: "" if (seen := _count_looked_at(result, name)) == _ALL else f" (in {seen})" for name in unharmed}
     kept = [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
     told = [_count_right(result, name, fate) for name, fate in harmed.items()]
-    reworded = any(result.summary[name].get("evidence_rewritten") for name in harmed)
-    return ([f"{'; '.join(told)}{' (reworded evidence counts as lost)' if reworded else ''}."] if told else []) + kept
+    return [f"{'; '.join(told)}."] if told else [], kept
 
 
 def _describe_fate(result: EvalResult, name: str) -> str | None:
     """Describe what a system did to the evidence; empty where all of it is there word for word, None if not known."""
     values = result.summary.get(name, {})
     lost, dropped = 1 - values.get("evidence_survival", math.nan), values.get("evidence_recoverable", 0.0)
-    if lost > 0:
-        return f"evidence was lost in {percent(lost)} of {_count_looked_at(result, name)}"
     if math.isnan(lost):
         return None
-    return (
-        f"words of the evidence were dropped in {percent(dropped)} of {_count_looked_at(result, name)}"
-        if dropped
-        else ""
-    )
+    seen = _count_looked_at(result, name)
+    if lost > 0:
+        reworded = " (reworded evidence counts as lost)" if values.get("evidence_rewritten") else ""
+        return f"evidence was lost in {percent(lost)} of {seen}{reworded}"
+    return f"words of the evidence were dropped in {percent(dropped)} of {seen}" if dropped else ""
 
 
 def _count_right(result: EvalResult, name: str, fate: str) -> str:
