@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 
 __all__ = [
     "Broken",
+    "BrokenAsync",
     "Forgetful",
     "Leaking",
     "Persistent",
@@ -119,7 +120,7 @@ class Broken(Remembering):
 
     Args:
         where: `ingest`, `query` or `retrieve`.
-        how: `raise`, `hang`, `none`, `number` or `exit`.
+        how: `raise`, `hang`, `none`, `number`, `exit` or `interrupt`.
         word: Only where this word is in the question, or in a turn.
     """
 
@@ -136,6 +137,8 @@ class Broken(Remembering):
             raise ValueError("something broke")
         if self.how == "exit":
             raise SystemExit(3)
+        if self.how == "interrupt":
+            raise KeyboardInterrupt
         if self.how == "hang":
             time.sleep(3600)
         return True, 17 if self.how == "number" else None
@@ -151,6 +154,16 @@ class Broken(Remembering):
     def retrieve(self, question: str, k: int | None = None) -> Any:
         broken, answer = self._break("retrieve", question)
         return answer if broken else super().retrieve(question, k)
+
+
+class BrokenAsync(Broken):
+    """Does the same in coroutines."""
+
+    async def aingest(self, turns: list[Turn]) -> None:
+        self.ingest(turns)
+
+    async def aretrieve(self, question: str, k: int | None = None) -> Any:
+        return self.retrieve(question, k)
 
 
 class Persistent(Remembering):

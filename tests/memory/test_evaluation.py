@@ -19,7 +19,7 @@ from context_bench import DataError, Scripted, UsageError, evaluate, evaluate_me
 from context_bench.memory.findings import list_findings
 from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.results import EvalResult
-from toy_memories import Broken, Forgetful, Persistent, Remembering, Writing, make_conversations
+from toy_memories import Broken, BrokenAsync, Forgetful, Persistent, Remembering, Writing, make_conversations
 
 TESTS = Path(__file__).parents[1]
 
@@ -148,9 +148,13 @@ def test_two_granularities_beside_each_other() -> None:
 # --- what goes wrong
 
 
+@pytest.mark.parametrize("kind", [Broken, BrokenAsync])
 @pytest.mark.parametrize(
     ("where", "how", "said"),
     [
+        ("ingest", "interrupt", "ingest() of conversation 'c1' failed: KeyboardInterrupt"),
+        ("retrieve", "interrupt", "retrieve() failed: KeyboardInterrupt"),
+        ("retrieve", "exit", "retrieve() failed: SystemExit: 3"),
         ("ingest", "raise", "ingest() of conversation 'c1' failed: ValueError: something broke"),
         ("ingest", "exit", "ingest() of conversation 'c1' failed: SystemExit: 3"),
         ("retrieve", "raise", "retrieve() failed: ValueError: something broke"),
@@ -158,9 +162,9 @@ def test_two_granularities_beside_each_other() -> None:
         ("retrieve", "number", "retrieve() returned a int; it must return a list of objects with 'text'"),
     ],
 )
-def test_what_goes_wrong_is_an_error_of_those_rows_alone(where: str, how: str, said: str) -> None:
+def test_what_goes_wrong_is_an_error_of_those_rows_alone(kind: Any, where: str, how: str, said: str) -> None:
     word = "111." if where == "ingest" else "room1"
-    result = run([Remembering(), Broken(where, how, word)], answers=["reader"])
+    result = run([Remembering(), kind(where, how, word)], answers=["reader"], timeout=5)
     assert {row.error for row in result.rows if row.system == "remembering[budget=500]"} == {None}
     broken = [row for row in result.rows if row.system == "broken[budget=500]"]
     wrong = [row for row in broken if ("c1/" in row.example_id if where == "ingest" else "q1" in row.example_id)]

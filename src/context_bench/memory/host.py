@@ -233,7 +233,7 @@ class Host:
 
     async def _measure_memory(self, written: _Written) -> dict[str, Any]:
         """Measure what is kept of a conversation, and look for what must not be."""
-        storage, held = self.members.storage, None
+        storage, held = await self._worker.call("storage", lambda: self.members.storage), None
         facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
         if "memories" in self.members:
             held = await self._call("memories", "memories()")
