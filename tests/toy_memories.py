@@ -11,10 +11,18 @@ from urllib.request import Request, urlopen
 __all__ = [
     "Broken",
     "BrokenAsync",
+    "Clinging",
+    "Delayed",
+    "Dropping",
+    "Empty",
+    "Filed",
     "Forgetful",
     "Leaking",
     "Persistent",
     "Remembering",
+    "Rewording",
+    "Secretive",
+    "Separate",
     "Stale",
     "Writing",
     "make_conversations",
@@ -102,6 +110,131 @@ class Separate(Leaking):
     def query(self, question: str, user: str | None = None) -> str:
         found = self.retrieve(question, 1, user)
         return str(found[0]["text"]) if found else ""
+
+
+class Filed(Separate):
+    """Keeps users apart, and lists the memories of one user at a time, as vendors do."""
+
+    name = "filed"
+
+    def memories(self, user: str | None = None) -> list[str]:
+        return [turn["content"] for turn in self._by_user.get(user, [])]
+
+
+class Secretive(Separate):
+    """Finds what it was told, and lists nothing.
+
+    Args:
+        how: `nothing` for an empty list, `none` for no list at all, `raise` for an error.
+    """
+
+    name = "secretive"
+
+    def __init__(self, how: str = "nothing") -> None:
+        super().__init__()
+        self.how = how
+
+    def memories(self) -> list[str] | None:
+        if self.how == "raise":
+            raise NotImplementedError("no listing")
+        return None if self.how == "none" else []
+
+
+class Empty(Remembering):
+    """Keeps nothing, and lists nothing.
+
+    Args:
+        folder: Where it has a file that says nothing.
+    """
+
+    name = "empty"
+
+    def __init__(self, folder: str = "") -> None:
+        super().__init__()
+        if folder:
+            self.storage = Path(folder)
+            (self.storage / "index.bin").write_bytes(bytes(4096))
+
+    def ingest(self, turns: list[Turn]) -> None:
+        pass
+
+    def memories(self) -> list[str]:
+        return []
+
+
+class Delayed(Remembering):
+    """Can find what it was told only some seconds after the last `ingest`, and notes when that was.
+
+    Args:
+        seconds: How long it takes.
+    """
+
+    name = "delayed"
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.took: list[float] = []
+        self._began = self._ready = 0.0
+
+    def reset(self) -> None:
+        super().reset()
+        self._began = 0.0
+
+    def ingest(self, turns: list[Turn]) -> None:
+        super().ingest(turns)
+        now = time.monotonic()
+        self._began = self._began or now
+        self._ready = now + self.seconds
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        if time.monotonic() < self._ready:
+            return []
+        if self._began:
+            self.took.append(self._ready - self._began)
+            self._began = 0.0
+        return super().retrieve(question, k)
+
+
+class Dropping(Remembering):
+    """Loses every second turn."""
+
+    name = "dropping"
+
+    def ingest(self, turns: list[Turn]) -> None:
+        super().ingest([turn for turn in turns if int(turn["id"].strip("t")) % 2])
+
+
+class Clinging(Remembering):
+    """Keeps everything when it is told to forget it."""
+
+    name = "clinging"
+
+    def reset(self) -> None:
+        pass
+
+
+class Rewording(Remembering):
+    """Keeps what it was told in words of its own: the number of a room and its code.
+
+    Args:
+        names: Whether it says which turn each memory comes from.
+    """
+
+    name = "rewording"
+
+    def __init__(self, names: bool = True) -> None:
+        super().__init__()
+        self.names = names
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        found = super().retrieve(question, k)
+        for item in found:
+            *_, room, _, code = item["text"].split()
+            item["text"] = f"Ana told me {code.strip('.')} opens {room}"
+            if not self.names:
+                del item["ids"]
+        return found
 
 
 class Stale(Remembering):

@@ -185,7 +185,7 @@ def test_an_answer_that_is_no_text_is_an_error(how: str, said: str) -> None:
 
 def test_a_system_that_hangs_costs_its_own_rows_alone() -> None:
     result = run(
-        [Remembering(), Broken("retrieve", "hang", "room3")], make_conversations(1), answers=["reader"], timeout=1
+        [Remembering(), Broken("retrieve", "hang", "room3?")], make_conversations(1), answers=["reader"], timeout=1
     )
     errors = {row.example_id: row.error for row in result.rows if row.system == "broken[budget=500]"}
     assert [key for key, error in errors.items() if error is None] == ["c0/q0", "c0/q1", "c0/q2"]
@@ -301,7 +301,7 @@ def test_killed_between_questions_nothing_is_written_or_asked_again(tmp_path: Pa
         "ingest [1 May 2023, 10:00] The code of room0 is 100.",
         "ingest [2 May 2023, 10:00] The code of room3 is 133.",
     ]
-    asked = [call for call in calls if call.startswith("retrieve")]
+    asked = [call for call in calls if call.startswith("retrieve What")]
     assert "retrieve What is the code of room0?" not in asked[:3]  # q0 to q2 of c0 are known
     assert [row.error for row in result.rows] == [None] * 12
     assert result.config["reports"]["persistent[budget=500]"]["memory"]["restored"] == 1
@@ -312,7 +312,7 @@ def test_killed_between_questions_nothing_is_written_or_asked_again(tmp_path: Pa
 
 def test_killed_while_it_writes_a_conversation_is_written_again(tmp_path: Path) -> None:
     before = _kill_at("ingest [2 May 2023, 10:00] The code of room3 is 033.", tmp_path)
-    assert len(before) == 2
+    assert sum(call.startswith("ingest") for call in before) == 2
     result, calls = _resume(tmp_path)
     assert sum(call.startswith("ingest") for call in calls) == 4
     about = result.config["reports"]["persistent[budget=500]"]["memory"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from context_bench.memory.findings import list_findings
+from context_bench.memory.findings import find_empty_stores, list_findings
 from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, find_repayments
 from context_bench.reporters.layout import score
 from context_bench.reporters.memory_tables import describe_memory, is_read_by_script
@@ -13,13 +13,13 @@ from context_bench.results import EvalResult
 __all__ = ["list_memory_notes", "list_outcomes", "list_rankings"]
 
 _QUALITY = ("type:", "abstention")
-_OWN_TABLES = (*_QUALITY, "ingest_", "query_")
+_OWN_TABLES = (*_QUALITY, "ingest_", "query_", "store_", "searchable_", "memories")
 """How the numbers begin that stand in tables of memory alone."""
 
 
 def list_outcomes(result: EvalResult) -> list[str]:
-    """Say who leads, and what was found out about each: what a reader must not miss comes before all tables."""
-    return [*list_rankings(result), *list_findings(result)]
+    """Say who stored nothing, who leads, and what was found out about each, before all tables."""
+    return [*dict.fromkeys(find_empty_stores(result).values()), *list_rankings(result), *list_findings(result)]
 
 
 def list_memory_notes(result: EvalResult) -> list[str]:

@@ -172,6 +172,7 @@ def _lay_out(
         [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
         for name, each in values.items()
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
+        or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
     ]
     return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from context_bench.memory.scoring.reasons import READ_BY_SCRIPT
+from context_bench.memory.scoring.reasons import READ_BY_SCRIPT, UNSEEN
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
@@ -15,6 +15,9 @@ from context_bench.stats.interval import Interval
 __all__ = ["ProbeShares", "find_excess_obedience"]
 
 _PREFIXES = ("probe_", "answer_", "store_", "retrieval_", "abstention", "locomo_", "longmemeval_")
+
+
+_STORED = ("store_forget", "store_secret")
 
 
 class ProbeShares(RunningMetric):
@@ -38,6 +41,9 @@ class _Tally:
                 self._sums.setdefault(key, ClusterSums()).add(_find_conversation(row), value)
         if row.unscored.get("abstention") == READ_BY_SCRIPT:
             self._unmeasured["abstention"] = READ_BY_SCRIPT
+        written = (row.metadata.get("memory") or {}).get("ingest") or {}
+        if "store" in written and not any(found is not None for found in written["store"].values()):
+            self._unmeasured |= dict.fromkeys(_STORED, written.get("unlisted") or UNSEEN)
 
     def result(self) -> dict[str, float]:
         means = {key: clustered_mean(sums).value for key, sums in sorted(self._sums.items())}
