@@ -129,7 +129,7 @@ def test_a_dead_model_is_the_vendor_s_error(vendor: str) -> None:
 @pytest.mark.memory_vendors
 def test_a_call_that_takes_too_long_ends_it(vendor: str) -> None:
     with Server(hang(30)) as slow:
-        memory = VENDORS[vendor](slow.url)
+        memory = VENDORS[vendor](slow.url, dimensions=256)
         memory.reset()  # started: the limit is for the call alone
         memory.timeout = 3.0
         try:

@@ -105,10 +105,16 @@ def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
 def _describe(name: str, system: _System) -> Iterator[str]:
     about, most = system.about, system.most
     if most.get("memories") == 0 and most.get("found_per_question"):
-        recall = f" (recall {most['retrieval_recall']:.3f})" if "retrieval_recall" in most else ""
+        beside = f" (recall {most['retrieval_recall']:.3f})" if "retrieval_recall" in most else ""
         yield (
             f"{name} contradicts itself: memories() lists nothing, yet it found "
-            f"{most['found_per_question']:.1f} things for a question{recall}{_tell_disk(most, ', and')}."
+            f"{most['found_per_question']:.1f} things for a question{beside}{_tell_disk(most, ', and')}."
+        )
+    recall, claimed = (most.get(key, 0.0) for key in ("retrieval_recall", "retrieval_recall_claimed"))
+    if f"{claimed:.3f}" > f"{recall:.3f}":
+        yield (
+            f"{name} names turns whose text it did not return: claimed, not shown. "
+            f"Its recall is at least {recall:.3f} and at most {claimed:.3f}."
         )
     leak, update, forget = (system.worst.get(key, 1.0) for key in _PROBES)
     if leak < 1 and about.get("takes_user"):

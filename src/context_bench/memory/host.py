@@ -187,7 +187,7 @@ class Host:
         self._written_again += earlier or history.name in self._ingested
         self._ingested.add(history.name)
         self._note(key, {})  # begun, and not whole
-        await self._call("reset", "reset()")
+        await self._inspection.reset()
         await self._inspection.check_reset(history)
         started = perf_counter()
         calls = await self._ingest(history)
@@ -233,6 +233,9 @@ class Host:
             deadline = perf_counter() + self.settings.max_quiet
             while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
                 await asyncio.sleep(min(_LOOK, self.settings.quiet))
+        if await self._inspection.is_changed():
+            self._again["asked"] += 1
+            self._again["changed"] += 1
         return searchable
 
     async def _leave(self) -> None:
@@ -293,7 +296,7 @@ class Host:
         Args:
             facts: What writing the conversation and asking the question took.
         """
-        evidence: dict[str, Any] = {"takes_user": self.members.takes_user}
+        evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
         if self._written is not None and self._written.store is not None:
             evidence["store"] = self._written.store
         if self._scripted and _has_asked(facts):

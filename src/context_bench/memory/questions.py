@@ -132,8 +132,10 @@ class Questions:
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
         gold: dict[str, Any] = {key: question[key] for key in _PASSED_ON if key in question}  # type: ignore[literal-required]
         about = {key: value for key, value in question.items() if key not in ("question", *_PASSED_ON)}
+        named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
         facts = {
             "conversation": history.name,
+            "evidence_turns": {each: history.by_id[each][1]["content"] for each in named if each in history.by_id},
             "history_digest": history.digest,
             "history_tokens": history.count_tokens(question.get("user"), self._count),
             "history_turns": len(history.turns),
