@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 __all__ = [
     "Broken",
     "BrokenAsync",
+    "Claiming",
     "Clinging",
     "Delayed",
     "Dropping",
@@ -19,6 +20,7 @@ __all__ = [
     "Forgetful",
     "Leaking",
     "Persistent",
+    "Picky",
     "Remembering",
     "Rewording",
     "Secretive",
@@ -235,6 +237,47 @@ class Rewording(Remembering):
             if not self.names:
                 del item["ids"]
         return found
+
+
+class Claiming(Remembering):
+    """Says that it found every turn, and shows none of them.
+
+    Args:
+        text: What it returns instead.
+    """
+
+    name = "claiming"
+
+    def __init__(self, text: str = "ok") -> None:
+        super().__init__()
+        self.text = text
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        return [{"text": self.text, "ids": [turn["id"] for turn in self.turns], "score": 1.0}]
+
+
+class Picky(Remembering):
+    """Finds things for one question of three, and does something else for the others.
+
+    Args:
+        how: `raise`, or `unnamed` for texts without ids, or `unscored` for a list without scores.
+    """
+
+    name = "picky"
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        found = super().retrieve(question, k)
+        if int(question.rpartition("room")[2][0]) % 3 == 0:
+            return found
+        if self.how == "raise":
+            raise ValueError("too hard")
+        if self.how == "unnamed":
+            return [{"text": "I do not know."}]
+        return [{"text": "I do not know.", "ids": ["t0"]}]
 
 
 class Stale(Remembering):

@@ -27,7 +27,7 @@ TESTS = Path(__file__).parents[1]
 def run(systems: Any, conversations: Any = None, **options: Any) -> EvalResult:
     """A run of one budget, with no progress shown."""
     given = make_conversations() if conversations is None else conversations
-    return evaluate_memory(systems, given, **{"progress": False, "budgets": [500], **options})
+    return evaluate_memory(systems, given, **{"progress": False, "budgets": [500], "quiet": 0.1, **options})
 
 
 def score(result: EvalResult, name: str) -> float:
