@@ -39,7 +39,7 @@ _STATED = re.compile(
     r"""(?imx)
     (?: \b(?:answers?|final\s+(?:solution|result))\b (?:\s+first)? (?:\s+(?:to|for|of|in)\s[^.:\n]{1,80}?)?
         [\s*_"'()]* (?: \b(?:is|are|was|be|equals|comes\ to)\b | [:=] )
-      | ^A\s*:  |  ^[\#*\s]*(?:final\s+)?answer[*\s]*$
+      | ^A\s*:  |  ^[\#*\s]*(?:result|solution)[*\s]*:  |  ^[\#*\s]*(?:final\s+)?answer[*\s]*$
       | \bAntwort\b [\s*_]* (?: \b(?:ist|lautet|beträgt)\b | : )
       | \bréponse\b [\s*_]* (?:\bfinale\b)? [\s*_]* (?: \best\b | : )
       | \brespuesta\b [\s*_]* (?:\bfinal\b)? [\s*_]* (?: \bes\b | : )
@@ -217,7 +217,7 @@ def _cut_sentence(rest: str) -> str:
 
 
 def _read_stated_value(sentence: str, is_last: bool) -> str:
-    said = unwrap(sentence)
+    said = unwrap(sentence.rstrip("` "))  # the opening one went with the words before it
     if _is_expression(said):
         return said
     # "Answer:" may head the reasoning: a long sentence with more after it is not a final answer.

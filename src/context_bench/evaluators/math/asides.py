@@ -20,6 +20,7 @@ _DIGIT = re.compile(r"\d")
 _BRACKETS = re.compile(r"(?<=\S)[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
 _CONCLUDES = re.compile(r"(?i)[\s*_]*(?:so|thus|therefore|hence|in\s+total)\b[^.!?]*[.!?]\W*\Z")
 _SENTENCE_END = re.compile(r"(?<![ap]\.m)(?<!\bi\.e)(?<!\be\.g)[.!?](?=\s+\S|[*_)\"']*\s*\Z)|\n")
+_ABBREVIATED = re.compile(r"(?i)\b(?:[ap]\.m|approx|etc|ft|in|hr|min|sec|lbs?|oz)\.\Z")
 _NUMBER = r"(?:\\?[$€£(])*\d"
 _VERB = (
     r"is|are|was|were|be|has|have|had|will|would|can|could|equals?|gets?|gives?|makes?|needs?|takes?|costs?|remains?|"
@@ -80,7 +81,7 @@ def _blank_brackets(found: re.Match[str]) -> str:
     A sentence in brackets may well be, unless the one before it concludes.
     """
     line = found.string[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
-    is_sentence = line[-1:] in (".", "!", "?")
+    is_sentence = line[-1:] in (".", "!", "?") and not _ABBREVIATED.search(line)
     is_aside = _DIGIT.search(line) and (not is_sentence or _CONCLUDES.match(line))
     return " " * len(found.group()) if is_aside else found.group()
 

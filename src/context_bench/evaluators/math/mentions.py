@@ -61,7 +61,7 @@ _SCIENTIFIC = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?\s*(?:\\times|\\cdot|[*x])\s
 _COMPLEX = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?\s?[-+]\s?\d*(?:\.\d+)?i(?![\w])")
 _MATRIX = re.compile(r"(?s)\\begin\{(?P<kind>[bpvBV]?matrix)\}.{1,400}?\\end\{(?P=kind)\}")
 _TUPLE = re.compile(r"[(\[]\s*[-+\w.\\{}/^ ]{1,60}(?:,\s*[-+\w.\\{}/^ ]{1,60})+[)\]]")
-_SET = re.compile(r"(?<![\w}\\])\\?\{\s*-?\d[\d./]*(?:,\s*-?\d[\d./]*)*\s*\\?\}")
+_SET = re.compile(r"(?<![\w}\\^])\\?\{\s*-?\d[\d./]*(?:,\s*-?\d[\d./]*)*\s*\\?\}")
 _LATEX = re.compile(r"[^\s$]*\\(?:[dt]?frac|sqrt|pi)(?![a-zA-Z])(?:[^\s$]*[^\s$.,;:])?")
 
 _LIST = re.compile(r",|\b(?:and|or)\b")
