@@ -73,6 +73,9 @@ class Evaluator(Protocol):
         ascore(original, processed): Awaited instead of `score`.
         slow: True when it works long: it then runs in a thread, beside the systems.
         needs_answer: True when it judges answers alone: a system that returns a context gets no score of it.
+        model: The model that it asks. Its requests then count against the spending limits of the run.
+        write_request(original, processed): The body of the request that it would send, or None: for the estimate of
+            what it costs, as `max_tokens` bounds its reply.
         version: Changed whenever its verdicts change; with its attributes it is the cache key.
         fingerprint: A text that is the cache key instead.
         prepare(): As for a system, when the evaluator was chosen by the user.

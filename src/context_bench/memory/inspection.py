@@ -20,7 +20,7 @@ from context_bench.memory.members import Members
 from context_bench.memory.meter import OURS, Meter
 from context_bench.memory.questions import History
 from context_bench.memory.scoring import find_leftovers
-from context_bench.memory.scoring.shown_turns import shows_turn
+from context_bench.text.shown_turns import shows_turn
 
 __all__ = ["Inspection"]
 

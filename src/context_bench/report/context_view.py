@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from context_bench.memory.scoring.shown_turns import list_shown_turns
 from context_bench.report.elements import clean_text
 from context_bench.text.golds import evidence_texts
+from context_bench.text.shown_turns import list_shown_turns
 from context_bench.traffic.passed_on import compare_passed_on
 from context_bench.traffic.text_diff import Segment, mark_evidence
 

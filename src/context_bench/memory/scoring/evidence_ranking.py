@@ -8,8 +8,8 @@ from typing import Any
 
 from context_bench.memory.scoring.question_record import read_question, read_retrieved, read_shown
 from context_bench.memory.scoring.reasons import NO_IDS
-from context_bench.memory.scoring.shown_turns import list_shown_turns
 from context_bench.results import Scores
+from context_bench.text.shown_turns import list_shown_turns
 
 __all__ = ["DEPTHS", "MemoryRetrieval", "measure_ranking"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from context_bench.memory.scoring.question_record import read_question, read_shown
-from context_bench.memory.scoring.shown_turns import list_shown_turns
 from context_bench.results import Scores
+from context_bench.text.shown_turns import list_shown_turns
 
 __all__ = ["DEPTHS", "LongMemEvalRetrieval", "measure_sessions", "measure_turns"]
 

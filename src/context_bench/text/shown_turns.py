@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from context_bench.memory.scoring.question_record import read_question
 from context_bench.text.evidence_state import find_state
 from context_bench.text.golds import gold_answers
 
@@ -29,7 +28,7 @@ def list_shown_turns(
         original: The example, whose record has the evidence turns.
         processed: What the system made of it.
     """
-    turns: Mapping[str, str] = (read_question(original) or {}).get("evidence_turns") or {}
+    turns: Mapping[str, str] = (original.get("memory") or {}).get("evidence_turns") or {}
     named = [{str(each) for each in item.get("ids") or ()} for item in found]
     if processed.get("is_control"):
         return [ids & turns.keys() for ids in named]
