@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.metrics import CostOfPass, MeanScore, ParetoRank, PassRate, default_metrics
+from context_bench.metrics import CostOfPass, DollarCost, MeanScore, ParetoRank, PassRate, default_metrics
 from context_bench.registry import register_metric
 from context_bench.results import EvalRow
 from context_bench.summary import describe_metric, rebuild_metrics, summarize
@@ -303,6 +303,18 @@ def test_rows_that_share_a_document_widen_the_interval() -> None:
         row.dataset, row.metadata = ("x", "y")[number % 2], {"cluster": f"d{number // 4}"}
     third = summarize(shared, ["s"], [MeanScore()]).intervals["s"]["mean_score"]
     assert third.method == "clusters"
+
+
+def test_a_number_is_inside_its_interval_to_the_last_digit() -> None:
+    """Sums by conversation round otherwise than sums by row, and three digits of a dollar show it."""
+    rows = [
+        make_row(1.0, example_id=place, dataset="d", metadata={"cost_usd": 0.001015, "cluster": place // 2})
+        for place in range(18)
+    ]
+    found = summarize(rows, ["s"], [DollarCost()])
+    for key in ("cost_of_pass_usd", "cost_per_1k_usd"):
+        interval = found.intervals["s"][key]
+        assert interval.low <= found.numbers["s"][key] == interval.value <= interval.high
 
 
 def test_what_was_not_measured_has_no_interval() -> None:

@@ -306,8 +306,15 @@ class Summarizer:
 
 
 def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
-    """Keep the intervals of numbers that were measured and are what they seem."""
-    return {key: value for key, value in intervals.items() if not math.isnan(values.get(key, math.nan))}
+    """Keep the intervals of numbers that were measured, around the number as it is printed.
+
+    Sums by cluster round otherwise than sums by row: the number would be outside by its last digit.
+    """
+    return {
+        key: dataclasses.replace(interval, value=values[key])
+        for key, interval in intervals.items()
+        if not math.isnan(values.get(key, math.nan))
+    }
 
 
 def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, intervals: Intervals) -> None:

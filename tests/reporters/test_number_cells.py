@@ -10,7 +10,7 @@ from context_bench import EvalResult
 from context_bench.metrics import default_metrics
 from context_bench.reporters import TableReporter
 from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
-from context_bench.reporters.number_cells import BEST, find_best, write_limits
+from context_bench.reporters.number_cells import BEST, find_best, write_cell, write_limits
 from context_bench.results import EvalRow
 from context_bench.stats import TOO_FEW, Interval
 from context_bench.summary import describe_metric, summarize
@@ -69,6 +69,13 @@ def test_an_interval_stands_beside_its_number() -> None:
 )
 def test_how_limits_are_written(interval: Interval, show: Any, text: str) -> None:
     assert write_limits(interval, show) == text
+
+
+def test_a_score_has_as_many_digits_as_its_limits() -> None:
+    """0.742 would be outside [0.7424, 0.7426]."""
+    close = Interval(0.74249, 0.74243, 0.74263)
+    result = EvalResult([], {"a": {"mean_score": 0.74249}}, intervals={"a": {"mean_score": close}})
+    assert write_cell(result, "a", "mean_score", score, limits=True) == "0.74249 [0.74243, 0.74263]"
 
 
 def test_the_best_is_starred_and_ties_share_it() -> None:

@@ -80,9 +80,12 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
         return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
     if key == "num_errors" and 0 < value == values.get("num_examples"):
         return "all failed"
-    shown = (BEST if best else "") + show(value) + (_MARK if key in notes else "")
-    interval = result.intervals.get(name, {}).get(key) if limits and key in HEADLINES else None
-    return shown if interval is None else f"{shown} {write_limits(interval, show)}"
+    interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
+    text = show(value)
+    if interval is not None and interval.known and show is score:
+        text = f"{value:.{max(3, interval.find_decimals())}f}"  # with fewer digits than its limits it may seem outside
+    shown = (BEST if best else "") + text + (_MARK if key in notes else "")
+    return shown if interval is None or not limits else f"{shown} {write_limits(interval, show)}"
 
 
 def write_limits(interval: Interval, show: Show) -> str:
