@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -31,7 +32,7 @@ def _jackknife(pairs: list[tuple[int, int]]) -> float:
     return (n - 1) / n * sum((each - middle) ** 2 for each in left)
 
 
-def _count_alike(pairs: list[tuple[int, int]]) -> float:
+def _count_alike(pairs: Sequence[tuple[float, float]]) -> float:
     """So many residuals of one size would have this kurtosis."""
     ratio = sum(above for above, _ in pairs) / sum(below for _, below in pairs)
     squares = [(above - ratio * below) ** 2 for above, below in pairs]
