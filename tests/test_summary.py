@@ -86,6 +86,25 @@ def test_one_system_keeps_the_placeholder() -> None:
     )
 
 
+def test_a_system_that_fails_does_not_share_the_front() -> None:
+    """Over the rows that it answers, flaky is as good as passthrough and cheaper: the long ones are those that fail."""
+    answered = {"output_tokens": 100, "metadata": {"output": "context"}}
+    rows = [
+        make_row(1.0, system="passthrough", example_id=place, **{**answered, "output_tokens": 100 + place})
+        for place in range(100)
+    ] + [
+        make_row(1.0, system="flaky", example_id=place, **{**answered, "output_tokens": 100 + place})
+        if place < 69
+        else failed_row(system="flaky", example_id=place)
+        for place in range(100)
+    ]
+    found = summarize(rows, ["passthrough", "flaky"], default_metrics(systems=2))
+    assert {name: values["pareto_rank"] for name, values in found.numbers.items()} == {"passthrough": 1, "flaky": 1}
+    assert {name: values["pareto_front"] for name, values in found.numbers.items()} == {"passthrough": 1, "flaky": 0}
+    assert found.numbers["flaky"]["pareto_tokens_read"] == 149.5
+    assert found.notes["flaky"]["pareto_front"] == "passthrough scores higher and is not shown to cost more"
+
+
 def test_a_system_that_cannot_be_ranked_has_no_rank() -> None:
     summary = summarize(
         _rows(a=(1.0, 1), b=(1.0, 2)), ["a", "b"], [MeanScore(), ParetoRank()]

@@ -92,7 +92,7 @@ def test_numbers_have_intervals_and_verdicts(page: str) -> None:
 
 def test_the_front_is_what_no_other_beats(page: str) -> None:
     """`half` is cheaper and `whole` is better, so both are on it."""
-    assert "<figcaption>No system beats half and whole on both quality and cost. Up and to the left" in page
+    assert "<figcaption>On the Pareto front of quality and cost: half and whole. Up and to the left" in page
 
 
 def test_names_stand_beside_their_own_marks() -> None:
