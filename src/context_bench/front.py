@@ -119,7 +119,8 @@ class FrontTally:
         )
         if failed:
             return _Answer(scored, (None,) * len(COST_KEYS))
-        dollars, output = row.metadata.get("cost_usd"), row.metadata.get("output", "")
+        dollars: Any = row.metadata.get("cost_usd")
+        output = row.metadata.get("output", "")
         self._outputs.add(output)
         read = row.output_tokens if row.upstream_tokens is None and output == "context" else row.upstream_tokens
         known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
@@ -146,9 +147,9 @@ class FrontTally:
                 tag, group = scored[one].dataset, scored[one].group
                 datasets.setdefault(tag, DatasetPairs()).add_pair(scored[one], scored[two])
                 group = None if group is None else f"{tag} {group}"
-                for sums, first, second in zip(pair.costs, costs[one], costs[two]):
+                for pairs, first, second in zip(pair.costs, costs[one], costs[two]):
                     if first is not None and second is not None:
-                        sums.add(first, second, group)
+                        pairs.add(first, second, group)
 
     def result(self, competing: Collection[str], baseline: str | None = None) -> Front | None:
         """Find the front of the systems that compete; a baseline that does not compete can put them off it too.
@@ -169,14 +170,14 @@ class FrontTally:
         for one, two in permutations(others, 2):
             if two in beaten_by and (how := self._explain(one, two, axis)):
                 beaten_by[two][one] = how
-        names = [name for name, others in beaten_by.items() if not others]
+        names = [name for name, ways in beaten_by.items() if not ways]
         if not names:  # they put each other off in a circle
-            names = [name for name, others in beaten_by.items() if baseline not in others]
+            names = [name for name, ways in beaten_by.items() if baseline not in ways]
         reasons = {}
-        for name, others in beaten_by.items():
+        for name, ways in beaten_by.items():
             if name not in names:
-                by = next((other for other in others if other in names), next(iter(others)))
-                reasons[name] = f"{by} {others[by]}"
+                by = next((other for other in ways if other in names), next(iter(ways)))
+                reasons[name] = f"{by} {ways[by]}"
         known = {name: costs[axis].total / costs[axis].n for name, costs in self._costs.items() if costs[axis].n}
         return Front(COST_KEYS[axis], known, tuple(names), reasons)
 

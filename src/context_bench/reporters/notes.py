@@ -12,6 +12,7 @@ from context_bench.reporters.number_cells import BEST, find_best
 from context_bench.reporters.upstream_tables import upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts
 from context_bench.results import EvalResult
+from context_bench.text.wording import count_things
 
 __all__ = ["list_notes"]
 
@@ -26,7 +27,7 @@ def list_notes(result: EvalResult) -> list[str]:
     if any("upstream_cost_of_pass" in values for values in result.summary.values()):
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
-    notes += [_explain_best(result), _explain_front(result)]
+    notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
     notes += upstream_notes(result)
     notes += explain_verdicts(result)
     return [note for note in notes if note]
@@ -112,6 +113,21 @@ def _explain_front(result: EvalResult) -> str:
         "Pareto: off the front = another system is shown better in score or cost (paired 95% intervals), and not shown "
         f"worse in the other; cost = {cost.title}{charged}."
     )
+
+
+def _tell_workers(result: EvalResult) -> str:
+    """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
+    workers: dict[str, int] = result.config.get("workers") or {}
+    if not workers or not any("latency_median" in values for values in result.summary.values()):
+        return ""
+    systems: dict[int, list[str]] = {}
+    for name, count in workers.items():
+        systems.setdefault(count, []).append(name)
+    parts = [
+        f"{count_things(count, 'worker')}{f' ({_some(names)})' if len(systems) > 1 else ''}"
+        for count, names in systems.items()
+    ]
+    return f"latency was measured with {', '.join(parts)}."
 
 
 def _explain_repeats(result: EvalResult) -> str:
