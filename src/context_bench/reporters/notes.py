@@ -109,10 +109,10 @@ def _explain_front(result: EvalResult) -> str:
     if cost is None or not any("pareto_front" in values for values in result.summary.values()):
         return ""
     failed = any(values.get("num_errors") for values in result.summary.values())
-    charged = "; a failure costs what the dearest system paid for that example" if failed else ""
+    charged = " A failure costs what the dearest system paid for that example." if failed else ""
     return (
-        "Pareto: off the front = another system is shown better in score or cost (paired 95% intervals), and not shown "
-        f"worse in the other; cost = {cost.title}{charged}."
+        "Pareto: off = another system is shown better in score or cost, and not shown worse in the other (paired 95% "
+        f"intervals). Cost: {cost.title}.{charged}"
     )
 
 
