@@ -48,19 +48,15 @@ _MARK = "*"
 def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
     """Find the systems with the best value of a column, among all or among those named; equal texts share it.
 
-    Floors, ceilings and controls do not compete, nor do systems whose quality was not measured. A system that is shown
-    to fail more often than another does not compete by numbers that leave failures out. There is none where nothing is
-    told apart, where neither more nor less is better, where the best has too few examples for an interval, or where
-    the intervals of times overlap.
+    Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
+    nothing: to save at no quality is easy. A system that is shown to fail more often than another does not compete by
+    numbers that leave failures out. There is none where nothing is told apart, where neither more nor less is better,
+    where the best has too few examples for an interval, or where the intervals of times overlap.
     """
     plain = re.split("[:@]", key, maxsplit=1)[0]
     sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
-    controls = set(result.config.get("controls") or ())
-    competing = [
-        name
-        for name in (result.summary if names is None else names)
-        if name not in controls and _is_judged(result.summary[name])
-    ]
+    aside = _list_aside(result)
+    competing = [name for name in (result.summary if names is None else names) if name not in aside]
     if plain not in _COUNT_FAILURES:
         competing = _leave_out_failing(result, competing)
     values = {
@@ -90,6 +86,17 @@ def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
     rates = {name: each for name in names if (each := result.intervals.get(name, {}).get("error_rate")) is not None}
     least = min((rate.high for rate in rates.values() if rate.known), default=math.inf)
     return [name for name in names if name not in rates or not rates[name].low > least]
+
+
+def _list_aside(result: EvalResult) -> set[str]:
+    """List the systems that do not compete for stars."""
+    aside = set(result.config.get("controls") or ())
+    aside |= {name for name, values in result.summary.items() if not _is_judged(values)}
+    if "memory" in result.config:
+        from context_bench.memory.findings import find_empty_stores
+
+        aside |= find_empty_stores(result).keys()
+    return aside
 
 
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
