@@ -15,7 +15,7 @@ from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
 from context_bench.engine.look_order import LookOrder, order_for_looks
-from context_bench.engine.placement import Engine
+from context_bench.engine.placement import Engine, count_workers
 from context_bench.engine.progress import Progress
 from context_bench.engine.ray.ray_engine import find_engine
 from context_bench.engine.scoring import Scorer, check_threshold
@@ -185,6 +185,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "engine": plan.engine.name,
         "max_workers": plan.max_workers,
+        "workers": {system.name: count_workers(system, plan.max_workers) for system in plan.systems},
         "repeats": plan.repeats,
         "baseline": plan.list_competing()[0],
         "twin": plan.twin,

@@ -90,7 +90,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "prices", config.get("prices")
     yield "behind the systems", config.get("reports")
     yield "time of each system", {name: seconds(value) for name, value in facts.result.timing.items()}
-    yield "examples at a time", config.get("max_workers")
+    yield "examples at a time", config.get("workers")
     yield "rows from the cache", config.get("reused")
     yield "stopped early", config.get("stopped")
     yield "systems that were stopped", config.get("stopped_systems")

@@ -46,7 +46,8 @@ _COLUMNS: tuple[Column, ...] = (
     ("overhead p50", "proxy_overhead_median", seconds),
     ("first token", "first_token_overhead_median", seconds),
     ("retention", "retention", percent),
-    ("Pareto", "pareto_rank", "{:.0f}".format),
+    ("Pareto", "pareto_front", lambda value: "front" if value else "off"),
+    ("Pareto rank", "pareto_rank", "{:.0f}".format),
 )
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
@@ -56,6 +57,8 @@ LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 def choose_columns(result: EvalResult) -> list[Column]:
     """Choose the columns that this run has something for."""
     columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
+    if any(key == "pareto_front" for _, key, _ in columns):  # ranks of points say more than the data show
+        columns = [column for column in columns if column[1] != "pareto_rank"]
     if all_metered(result):
         columns = [column for column in columns if column[1] not in LESS_THAN_THE_TAP]
     if _is_shown(_EVIDENCE[1], result.summary) and is_answered_by_script(result):
