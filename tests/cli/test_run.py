@@ -118,6 +118,7 @@ VALUES: dict[str, Any] = {
     "unsafe-code": True,
     "score-field": "contains",
     "threshold": 0.25,
+    "keep-reasoning": True,
     "repeats": 2,
     "aa": False,
     "stop-when-decided": False,

@@ -13,7 +13,16 @@ from context_bench.caveats import find_unscored
 from context_bench.cli.build_scoring import build_metrics, build_scorer
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import number
-from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
+from context_bench.cli.flags import (
+    STORE,
+    add_import,
+    add_judge,
+    add_keep_reasoning,
+    add_quiet,
+    add_report,
+    add_store,
+    add_unsafe_code,
+)
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.cli.output import (
@@ -51,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
+    add_keep_reasoning(parser)
     add_judge(parser)
     add_unsafe_code(parser)
     add_import(parser)
@@ -92,6 +102,7 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     metrics = build_metrics(options, datasets, len(config["systems"]))
     config["threshold_given"] = config.get("threshold_given", False) or flags.threshold is not None
     config["threshold"] = options.threshold
+    config["keep_reasoning"] = options.keep_reasoning
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
     progress = _show_progress(before, quiet=flags.quiet)
@@ -110,6 +121,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         metrics=flags.metric,
         score_field=chosen,
         threshold=_find_threshold(metrics) if flags.threshold is None else flags.threshold,
+        keep_reasoning=flags.keep_reasoning,
         judge=JudgeOptions.read(flags),
         unsafe_code=flags.unsafe_code,
         sees_upstream="prompt-savings" in names,

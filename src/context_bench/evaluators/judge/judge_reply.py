@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Verdict", "read_verdict"]
+from context_bench.text.reasoning import opens_with_reasoning, remove_reasoning
+
+__all__ = ["Verdict", "drop_thoughts", "read_verdict"]
 
 LOWEST, HIGHEST = 1, 5
 
@@ -66,7 +68,7 @@ def read_verdict(reply: str) -> Verdict:
     Raises:
         ValueError: There is none, or more than one; says which in words.
     """
-    units = list(_split_units(_drop_thoughts(reply)))
+    units = list(_split_units(drop_thoughts(reply)))
     if len(units) == 1 and not units[0].ratings:
         units = [_Unit(_find_ratings(units[0].text, _BARE), "")]
     ratings = [rating for unit in units for rating in unit.ratings]
@@ -87,13 +89,14 @@ def _join_rationale(units: list[_Unit]) -> str:
     return "\n".join(stated or [unit.text for unit in units if unit.text]).strip()
 
 
-def _drop_thoughts(reply: str) -> str:
-    """The reply after the thoughts that some models write down before it."""
-    text = reply.strip()
-    if not text.startswith("<think>"):
-        return text
-    _, closed, said = text.partition("</think>")
-    if not closed:
+def drop_thoughts(reply: str) -> str:
+    """Return what a judge says after its reasoning. An end of reasoning alone may be quoted from the judged text.
+
+    Raises:
+        ValueError: There is nothing after it.
+    """
+    said = remove_reasoning(reply) if opens_with_reasoning(reply) else reply
+    if reply.strip() and not said.strip():
         raise ValueError("it ends in the middle of a thought")
     return said.strip()
 

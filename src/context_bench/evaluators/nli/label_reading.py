@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from context_bench.evaluators.nli import label_cues as cues
 from context_bench.evaluators.nli.label_cues import Verdict
-from context_bench.text.markup import list_readable_parts, remove_markup
+from context_bench.text.markup import remove_markup
 
 __all__ = ["label_verdict", "read_verdict"]
 
@@ -33,16 +33,10 @@ def label_verdict(label: str) -> Verdict | None:
 
 def read_verdict(reply: str) -> Verdict | None:
     """The verdict that a reply gives; None when it gives none."""
-    for part in list_readable_parts(reply):
-        text = remove_markup(part.text).strip()
-        if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
-            text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
-        if _has_several_labels(text):
-            return None
-        verdict = _find_stated(text) or (_find_argued(text) if part.finished else None)
-        if verdict:
-            return verdict
-    return None
+    text = remove_markup(reply).strip()
+    if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
+        text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    return None if _has_several_labels(text) else _find_stated(text) or _find_argued(text)
 
 
 def _has_several_labels(line: str) -> bool:
