@@ -17,16 +17,33 @@ _WRAPPER = re.compile(
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}|\\boxed\s+(\S+)")
 _ANSWER_TAG = re.compile(r"<(?:final[_ ]?)?answer>([^<]{0,2000})</(?:final[_ ]?)?answer>", re.IGNORECASE)
 _HTML = re.compile(r"</?(?:b|strong|i|em|u|p|br|span|div|code|mark)\s*/?>", re.IGNORECASE)
-_BOLD_LETTER = re.compile(r"(?:\*\*|__)\s*[(\[]?([A-Z])(?:(?:[)\]]?[.:]?\s*(?:\*\*|__))|(?=[).:\]]\s))")
+_BOLD_LETTER = re.compile(r"(?:\*\*|__)[ \t]*[(\[]?([A-Z])(?:(?:[)\]]?[.:]?[ \t]*(?:\*\*|__))|(?=[).:\]]\s))")
 _MATH_SPACE = re.compile(r"\\[,; ]")
 _MATH = re.compile(r"\\[()\[\]]|\$+|\\!|\\(?=%)|(?<=\d)\{(?=,\})|(?<=\d\{,)\}")
 _EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)|(?m:^[ \t]*(?:#{1,6}|>)[ \t]+)")
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "′": "'", "、": ","})
+_QUOTES = str.maketrans(
+    {
+        "’": "'",
+        "‘": "'",
+        "“": '"',
+        "”": '"',
+        "′": "'",
+        "、": ",",
+        "「": '"',
+        "」": '"',
+        "『": '"',
+        "』": '"',
+        "【": "[",
+        "】": "]",
+    }
+)
+_CHECKBOX = re.compile(r"^([ \t]*[-*+•][ \t]+)\[(?:([xX✓✔])| )\](?=[ \t])", re.MULTILINE)
 
 
 def remove_markup(text: str) -> str:
     """Remove Markdown, HTML and LaTeX from a text; a letter in bold keeps the marks «B»."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    text = _CHECKBOX.sub(lambda box: box[1] + ("✅" if box[2] else "❌"), text)
     latex = "\\" in text
     for _ in range(3 if latex else 0):  # wrappers nest: \mathbf{\text{B}}
         text, changed = _WRAPPER.subn(r"\1", text)

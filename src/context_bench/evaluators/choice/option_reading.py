@@ -20,6 +20,7 @@ from context_bench.text.markup import remove_markup
 __all__ = ["read_choice"]
 
 _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:Next\s+)?(?:Question|Q)\s*\d*\s*:\s", re.IGNORECASE)
+_QUESTION_AND_ANSWER = re.compile(r"(?<![^\n])Q(?:uestion)?:[^\n]*\n\W*A(?=:)")
 _BOLD = re.compile(r"\*\*([^*\n]{2,200})\*\*")
 _CLOSING_REMARK = re.compile(
     r"\n[^\w\n]*(?:(?:i\s+)?hope\s+(?:this|that)\s+helps|let\s+me\s+know|(?:please\s+)?feel\s+free|is\s+there\s+anything"
@@ -42,7 +43,7 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
     """
     exception = _asks_for_exception(question)
     bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(reply)} if options else set()
-    for text in _drop_run_on(_drop_closing_remark(remove_markup(reply))):
+    for text in _drop_run_on(_drop_closing_remark(_QUESTION_AND_ANSWER.sub("Answer", remove_markup(reply)))):
         mentions = find_mentions(text, letters, options, bold)
         letter = _weigh(text, mentions, letters if options else "", exception)
         if letter is None and not _names_letters(mentions):
