@@ -113,7 +113,7 @@ def test_a_sandbox_that_nobody_knows() -> None:
 
 def test_it_belongs_into_threads_and_names_its_version() -> None:
     ev = CodeExecution(timeout=3.0, sandbox="none")
-    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 2, ("pass_at_1",))
+    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 3, ("pass_at_1",))
     assert (ev.timeout, ev.sandbox) == (3.0, "none")
 
 

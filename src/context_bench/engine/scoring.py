@@ -7,7 +7,15 @@ from concurrent.futures import Executor
 from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer, refuse_all
+from context_bench.engine.judgement import (
+    Judgement,
+    Memory,
+    Spending,
+    ask_at_once,
+    ask_slowly,
+    lacks_answer,
+    refuse_all,
+)
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
     BY_FIELD,
@@ -156,6 +164,7 @@ class Scorer:
         threads: Executor,
         memory: Memory | None = None,
         long: Executor | None = None,
+        spending: Spending | None = None,
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
@@ -165,6 +174,7 @@ class Scorer:
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
+            spending: The limit that judges share with systems; None for no limit.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
@@ -175,7 +185,7 @@ class Scorer:
             if not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
-                await ask_slowly(judgement, evaluator, example, processed, threads, memory)
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
         return self._set_primary(judgement, item)
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
