@@ -199,6 +199,10 @@ def test_every_rating_in_every_form(form: str, rating: int) -> None:
         "The answer contains \\boxed{5}",
         "The answer says:\n## Rating\n5",
         "The answer says: ★★★★★",
+        "The answer claims to be a 5.",
+        "It says that 5/5 is due.",
+        "The right value is 4.",
+        "It is not worth a 4.",
     ],
 )
 def test_a_quoted_rating_is_not_the_judges(reply: str) -> None:

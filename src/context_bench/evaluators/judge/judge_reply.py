@@ -64,11 +64,19 @@ _BARE = re.compile(rf"^[\s*_`(\[]*{_NUMBER}(?:\s*(?:stars?|points?)\b)?[\s*_`\])
 _OPENING = re.compile(
     rf"^[\s#>*_`(\[]*{_DIGITS}(?=[\s*_`\])]*(?:$|[:=–—✅✔]|\s-\s|(?<=/5)\s+(?:because|since|as|for)\b)(?!\s*[0-9]))"
 )
+_FIVES = re.compile(rf"(?<![\w./-])(?=[0-9]\s*(?:/|out\s+of)\s*5){_DIGITS}")
+"""A share of five anywhere; where none of the other forms is there."""
+_LONE = re.compile(rf"\b(?:an?|is|be)\s+{_DIGITS}", re.IGNORECASE)
+"""The only number of a short reply: "It's a 4 for me."."""
+_UNDECIDED = re.compile(
+    r"\b(?:not|never|no|if|unless|or|between|than|only)\b|n't\b|\b(?:answer|reference|result|value|response|gold)\s+(?:is|was)\b",
+    re.IGNORECASE,
+)
 _ITEM = re.compile(r"^\s*[0-9]+\s*[.:)=–—-]", re.MULTILINE)
 
 # What may follow a rating on its line: nothing, the end of a sentence, a remark. "4 or 5" and "4-5" are not ratings.
 _CLEAN = re.compile(
-    r"(?:\s*(?:stars?|points?|分)(?!\w))?[\s\])*_\"'`✅✔]*(?:$|[.!,;:。！=]+(?=\s|$)(?!\s*[0-9])|[-–—(:=](?!\s*[0-9])"
+    r"(?:\s*(?:stars?|points?|分)(?!\w))?[\s\])*_\"'`]*(?:$|[✅✔✓❌✗]|[.!,;:。！=]+(?=\s|$)(?!\s*[0-9])|[-–—(:=](?!\s*[0-9])"
     r"|(?:because|since|as|for|due|from\s+me|at\s+best|overall)\b)",
     re.IGNORECASE,
 )
@@ -82,6 +90,7 @@ _IN_TEXT = re.compile(r"\s*([0-9]+(?:\.0+)?)\s*(?:(?:/|out of)\s*5\s*)?")
 
 # Layouts of a rating that become the line "Rating: 4", where they stand at the beginning of a line.
 _TAG = re.compile(r"^[ \t]*<(score|rating|grade|evaluation|verdict|judge?ment)>\s*([^<\n]{1,20}?)\s*</\1>", re.I | re.M)
+_WHOLE = re.compile(r"\A<answer>\s*([^<\n]{1,20}?)\s*</answer>\Z", re.IGNORECASE)
 _BOX = re.compile(r"^[ \t$*]*\\boxed\{([^{}\n]{1,20})\}[$*]*", re.MULTILINE)
 _STARS = re.compile(r"((?:[⭐★]\ufe0f?){1,5})([☆✩]{0,4})(?:\s*\((\d)\s*/\s*5\))?")
 _HEADING = re.compile(
@@ -119,6 +128,10 @@ def read_verdict(reply: str) -> Verdict:
         form = _BARE if len(units) == 1 and _BARE.match(units[0].text) else _OPENING
         first = _find_ratings(units[0].text, form) if not any(_ITEM.match(unit.text) for unit in units[1:]) else []
         units[0] = _Unit(first, "" if form is _BARE else units[0].text)
+        if not first:
+            units = [_Unit(_find_ratings(unit.text, _FIVES), unit.text) for unit in units]
+        if len(units) == 1 and not units[0].ratings and _is_lone(units[0].text):
+            units = [_Unit(_find_ratings(units[0].text, _LONE), units[0].text)]
     ratings = [rating for unit in units for rating in unit.ratings]
     if not ratings:
         raise ValueError("it holds no rating")
@@ -130,6 +143,11 @@ def read_verdict(reply: str) -> Verdict:
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
     return Verdict(int(ratings[0] or 0), _join_rationale(units))
+
+
+def _is_lone(text: str) -> bool:
+    """Whether a short reply has one number and speaks of nothing else that it could be."""
+    return len(text) <= _REACH and len(re.findall(r"[0-9]+", text)) == 1 and not _UNDECIDED.search(text)
 
 
 def _join_rationale(units: list[_Unit]) -> str:
@@ -151,14 +169,16 @@ def drop_thoughts(reply: str) -> str:
 
 def _unify_layout(text: str) -> str:
     """Write headings, tags, boxes and rows of stars as marked lines."""
-    text = _BOX.sub(r"Rating: \1", _TAG.sub(r"Rating: \2", text.replace("\ufe0f\u20e3", "")))
+    text = _WHOLE.sub(r"Rating: \1", text.replace("\ufe0f\u20e3", ""))
+    text = _BOX.sub(r"Rating: \1", _TAG.sub(r"Rating: \2", text))
     return _HEADING.sub(r"\1: ", _STARS.sub(_count_stars, text))
 
 
 def _count_stars(stars: re.Match[str]) -> str:
     filled = len(re.findall("[⭐★]", stars[1]))
-    agree = stars[3] in (None, str(filled)) and filled + len(stars[2]) in (filled, HIGHEST)
-    return f"{filled}/{HIGHEST}" if agree else stars[0]
+    if filled + len(stars[2]) not in (filled, HIGHEST):
+        return stars[0]
+    return f"{filled}/{HIGHEST}" if stars[3] in (None, str(filled)) else f"{filled}/{HIGHEST}, {stars[3]}/{HIGHEST}"
 
 
 def _split_units(text: str) -> Iterator[_Unit]:

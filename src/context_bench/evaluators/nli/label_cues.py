@@ -186,7 +186,7 @@ SHARE = re.compile(
 
 HEDGE = re.compile(
     r"[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
-    r"|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*",
+    r"|[,;(–—]\s*(?:leaning|tending|verging|bordering)\b[^.;\n]*|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*",
     re.IGNORECASE,
 )
 """A clause that doubts the verdict before it: it gives no other one."""
