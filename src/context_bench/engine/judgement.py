@@ -133,8 +133,8 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
             own[key] = number
         else:
             judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
-    if not scores:
-        reason = scores.reason if isinstance(scores, Scores) else None
+    reason = scores.reason if isinstance(scores, Scores) else None
+    if reason or not scores:
         judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
     if isinstance(scores, Scores):
         judgement.transient |= scores.transient

@@ -31,6 +31,7 @@ from context_bench.errors import UsageError
 from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
 from context_bench.store.fingerprints import fingerprint_of
+from context_bench.text.evidence_state import STATE_SCORES
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
@@ -243,7 +244,7 @@ class Scorer:
         # An evaluator of the user's own that gives one score: that is the one. Where a dataset has a primary score of
         # its own, it counts only if the user chose the evaluators.
         chosen = self._given is not None or candidates == ["f1"]
-        own = [key for key in scores if key != "evidence_survived"]
+        own = [key for key in scores if key not in STATE_SCORES]
         return own[0] if chosen and len(own) == 1 else None
 
 
