@@ -18,8 +18,8 @@ from context_bench.types import Evaluator, Example
 
 __all__ = ["OURS_TO_SAY", "Judgement", "Memory", "Spending", "ask_at_once", "ask_slowly", "lacks_answer", "refuse_all"]
 
-OURS_TO_SAY = ("tapped", "unscorable")
-"""Fields of an answer that no system of a user's can set: what a tap saw, and why nothing is to be judged."""
+OURS_TO_SAY = ("tapped", "unscorable", "keep_reasoning")
+"""Fields of an answer that no system of a user's can set: what a tap saw, why nothing is judged, how it is read."""
 
 
 class Memory(Protocol):

@@ -66,6 +66,7 @@ class Settings:
     config: Mapping[str, Any] | None = None
     score_field: str | None = None
     threshold: float | None = None
+    keep_reasoning: bool = False
     preflight: bool = True
     debug: bool = False
     baseline: str | None = None
@@ -117,7 +118,9 @@ def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
 
 def _make_scorer(settings: Settings) -> Scorer:
     given = settings.evaluators
-    return given if isinstance(given, Scorer) else Scorer(given, score_field=settings.score_field or "score")
+    if isinstance(given, Scorer):
+        return given
+    return Scorer(given, score_field=settings.score_field or "score", keep_reasoning=settings.keep_reasoning)
 
 
 def _tell_doing(systems: Iterable[System]) -> str:
@@ -170,6 +173,7 @@ def _describe_run(settings: Settings, plan: Plan) -> dict[str, Any]:
         "cache_tag": settings.cache_tag,
         "threshold": next((found for each in plan.metrics if (found := find_threshold(each)) is not None), None),
         "threshold_given": settings.threshold is not None,
+        "keep_reasoning": plan.scorer.keep_reasoning,
         **(settings.config or {}),
     }
 

@@ -46,6 +46,7 @@ class Scorer:
         extra: Applied beside those, whatever they are.
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of an example.
+        keep_reasoning: Show the reasoning in replies to the evaluators.
 
     Attributes:
         primaries: The name of the score that counts, for each dataset tag that was judged.
@@ -57,8 +58,10 @@ class Scorer:
         extra: Sequence[Evaluator] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         score_field: str = "score",
+        keep_reasoning: bool = False,
     ) -> None:
         self._settings = settings or {}
+        self.keep_reasoning = keep_reasoning
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
         self._given = None if evaluators is None else build_all_evaluators(evaluators)
@@ -111,7 +114,16 @@ class Scorer:
     def versions(self) -> dict[str, str | None]:
         """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
         judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
-        return {name: fingerprint_of(judged[name]) for name in sorted(judged)}
+        return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
+
+    def fingerprint(self, evaluator: Evaluator) -> str | None:
+        """Return everything that the scores of an evaluator depend on; None where that cannot be known."""
+        known = fingerprint_of(evaluator)
+        return f"{known} keeps reasoning" if known and self.keep_reasoning else known
+
+    def show(self, processed: Example) -> Example:
+        """Return an answer as the evaluators are to read it."""
+        return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
@@ -165,7 +177,7 @@ class Scorer:
             long: For all others, when the texts are long; None calls them here.
             spending: The limit that judges share with systems; None for no limit.
         """
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
@@ -179,7 +191,7 @@ class Scorer:
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
         """Do the same where no evaluator is slow."""
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):

@@ -82,6 +82,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "score that counts", config.get("score_field")
     yield "primary score", config.get("primary")
     yield "a pass needs a score of", config.get("threshold")
+    yield "reasoning is scored", "yes" if config.get("keep_reasoning") else None
     yield "baseline", facts.baseline
     yield "margin", config.get("margin")
     yield "evaluators", config.get("evaluators")

@@ -27,7 +27,6 @@ from context_bench.evaluators.math.mentions import (
 )
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
 from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
-from context_bench.text.markup import split_reasoning
 
 __all__ = ["find_final_answer", "read_boxed", "read_gold_text", "read_parts"]
 
@@ -95,14 +94,10 @@ def read_gold_text(gold: str) -> str:
 
 def find_final_answer(reply: str) -> str:
     """Find the final answer as written, or an empty text when the reply has none."""
-    answer, reasoning, _ = split_reasoning(reply)
-    said = bool(answer.strip())
-    text = _drop_offer(unify(answer if said else reasoning).strip())
+    text = _drop_offer(unify(reply).strip())
     for find in (_read_box_or_correction, _read_marked, _read_json, _read_statement):
         if found := find(text):
             return found
-    if not said:
-        return ""
     text = drop_check(text)
     return _read_bare(text) or _read_bold(text) or _read_last_value(text)
 
@@ -303,7 +298,7 @@ def read_parts(reply: str, count: int) -> list[str]:
 
     There are none where the items are not `count`, or one of them has no answer.
     """
-    lines = [line for line in split_reasoning(reply)[0][-4000:].splitlines() if line.strip()]
+    lines = [line for line in reply[-4000:].splitlines() if line.strip()]
     found: list[str] = []
     for line in reversed(lines):
         item = _ITEM.fullmatch(line)
