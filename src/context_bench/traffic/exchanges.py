@@ -189,5 +189,13 @@ def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
 
 def read_bills(calls: Iterable[Call]) -> list[Bill] | None:
     """Read the usage of each call that a model answered; None when one of them does not tell its prompt."""
-    bills = [read_bill(call.reply) for call in calls if call.asks_model and call.is_answered]
+    bills = [_read_believable(call) for call in calls if call.asks_model and call.is_answered]
     return bills if all("prompt_tokens" in bill for bill in bills) else None
+
+
+def _read_believable(call: Call) -> Bill:
+    """Read the usage of a call, without a count of 0 for an answer that says something."""
+    bill, said = read_bill(call.reply), call.completion
+    if bill.get("completion_tokens") == 0 and said is not None and (any(said.texts) or said.calls):
+        del bill["completion_tokens"]
+    return bill
