@@ -74,7 +74,7 @@ def _decode(data: bytes | bytearray) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        pieces = (data[place : place + _PIECE] for place in range(0, len(data), _PIECE))
+        pieces = (bytes(data[place : place + _PIECE]) for place in range(0, len(data), _PIECE))
         return "".join(codecs.iterdecode(pieces, "utf-8", "replace"))
 
 

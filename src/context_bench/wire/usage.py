@@ -14,8 +14,8 @@ from context_bench.wire.requests import read_document
 
 __all__ = ["Bill", "read_anthropic_usage", "read_bill", "read_openai_usage", "read_usage"]
 
-Bill = dict[str, int]
-"""The counts that the price of a request depends on."""
+Bill = dict[str, Any]
+"""The counts that the price of a request depends on, and `model` where it is not the one that was asked for."""
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
