@@ -7,7 +7,15 @@ from concurrent.futures import Executor
 from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer, refuse_all
+from context_bench.engine.judgement import (
+    Judgement,
+    Memory,
+    Spending,
+    ask_at_once,
+    ask_slowly,
+    lacks_answer,
+    refuse_all,
+)
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
     BY_FIELD,
@@ -23,6 +31,7 @@ from context_bench.errors import UsageError
 from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
 from context_bench.store.fingerprints import fingerprint_of
+from context_bench.text.evidence_state import STATE_SCORES
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
@@ -144,6 +153,7 @@ class Scorer:
         threads: Executor,
         memory: Memory | None = None,
         long: Executor | None = None,
+        spending: Spending | None = None,
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
@@ -153,6 +163,7 @@ class Scorer:
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
+            spending: The limit that judges share with systems; None for no limit.
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         if "unscorable" in processed:
@@ -163,7 +174,7 @@ class Scorer:
             if not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
-                await ask_slowly(judgement, evaluator, example, processed, threads, memory)
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
         return self._set_primary(judgement, item)
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
@@ -221,7 +232,7 @@ class Scorer:
         # An evaluator of the user's own that gives one score: that is the one. Where a dataset has a primary score of
         # its own, it counts only if the user chose the evaluators.
         chosen = self._given is not None or candidates == ["f1"]
-        own = [key for key in scores if key != "evidence_survived"]
+        own = [key for key in scores if key not in STATE_SCORES]
         return own[0] if chosen and len(own) == 1 else None
 
 

@@ -32,7 +32,7 @@ class CodeExecution:
     """
 
     name = "code-execution"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("pass_at_1",)
     slow = True

@@ -137,7 +137,7 @@ class Tier:
 
 COSTS = (
     *("cost_usd", "cost_is_estimate", "cost_as_asked_usd", "least_cost_usd", "most_cost_usd"),
-    *("embedding_cost_usd", "judge_cost_usd"),
+    *("embedding_cost_usd", "judge_cost_usd", "timed_out_cost_usd"),
 )
 """The fields that `price_row` sets on a row."""
 

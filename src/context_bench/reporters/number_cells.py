@@ -41,16 +41,17 @@ _MARK = "*"
 def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
     """Find the systems with the best value of a column, among all or among those named; equal texts share it.
 
-    Floors, ceilings and controls do not compete. There is none where nothing is told apart, or where neither more nor
-    less is better.
+    Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
+    nothing: to save at no quality is easy. There is none where nothing is told apart, or where neither more nor less is
+    better.
     """
     plain = re.split("[:@]", key, maxsplit=1)[0]
     sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
-    controls = set(result.config.get("controls") or ())
+    aside = _list_aside(result)
     values = {
         name: result.summary[name][key]
         for name in (result.summary if names is None else names)
-        if name not in controls and math.isfinite(result.summary[name].get(key, math.nan))
+        if name not in aside and math.isfinite(result.summary[name].get(key, math.nan))
     }
     written = {name: show(value) for name, value in values.items()}
     if not sign or len(set(written.values())) < 2:
@@ -59,6 +60,17 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     if plain in _SAVINGS and values[top] <= 0:  # who loses least has saved nothing
         return set()
     return {name for name, text in written.items() if text == written[top]}
+
+
+def _list_aside(result: EvalResult) -> set[str]:
+    """List the systems that do not compete for stars."""
+    aside = set(result.config.get("controls") or ())
+    aside |= {name for name, values in result.summary.items() if math.isnan(values.get("mean_score", 0.0))}
+    if "memory" in result.config:
+        from context_bench.memory.findings import find_empty_stores
+
+        aside |= find_empty_stores(result).keys()
+    return aside
 
 
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:
