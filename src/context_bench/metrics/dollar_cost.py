@@ -177,9 +177,8 @@ class DollarTally:
         if self._repeated:
             said.append(f"without {self._repeated:,} answers that cost no call only since --repeats asked again")
         if self._unpaid:
-            said.append(
-                f"what it would cost with {priced_by.get('model')}: it was answered on this machine, for nothing"
-            )
+            priced = "" if self._swapped else f" with {priced_by.get('model')}"
+            said.append(f"what it would cost{priced}: it was answered on this machine, for nothing")
         if priced_by.get("how", "exact") != "exact":
             said.append(f"{priced_by.get('model')} priced as {priced_by.get('entry')} ({priced_by['how']})")
         if self._estimated:
