@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": BASE | TOKENS,
     "sandbox": BASE | {"processes"},
     # the components, side by side: none knows another kind, but for what a model was sent
-    "metrics": BASE | TOKENS,
+    "metrics": BASE | TOKENS | {"pricing"},
     "datasets": BASE | TOKENS | {"wire"},
     "systems": BASE | TOKENS | {"wire", "processes", "http", "store.fingerprints"},
     # what stands behind a proxy

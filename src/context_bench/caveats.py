@@ -28,6 +28,7 @@ _SHOWN = 3
 _JUDGE = "llm-judge"
 JUDGED = "mean_score:judge_score"
 """The key of the mean of a judge's scores, beside the score that counts."""
+_BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
 _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
 
 
@@ -204,12 +205,13 @@ def _judge_compression(
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
     """Beside a headline that leaves out what could not be told: its best and its worst case, by dataset too."""
-    for best in [key for key in values if key.startswith(("prompt_savings_best", "evidence_survival_best"))]:
+    for best in [key for key in values if key.startswith(_BOUNDED)]:
         key, worst = best.replace("_best", "", 1), best.replace("_best", "_worst", 1)
         values.setdefault(key, math.nan)
         known = "not measured" if math.isnan(values[key]) else "not sure"
         between = f"from {values[worst]:.1%} to {values[best]:.1%}"
-        notes[key] = f"{known}: some calls could not be told to be its own, so it lies {between}"
+        said = f"{known}: some calls could not be told to be its own, so it lies {between}"
+        notes[key] = f"{said}; {notes[key]}" if key in notes else said
     if "prompt_savings_worst" in values:
         for key in [key for key in values if key.startswith("prompt_savings@")]:
             notes.setdefault(key, "not sure: some calls could not be told to be its own; the pooled number has bounds")

@@ -253,7 +253,7 @@ def test_the_turns_before_a_failed_one_were_paid_for() -> None:
     assert row.metadata["attempts"] == 2
 
 
-@pytest.mark.parametrize("value", [-5, 2 * 10**18, "5", 1.5, True, None, [1]])
+@pytest.mark.parametrize("value", [-5, 0, 2 * 10**18, "5", 1.5, True, None, [1]])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_no_usage_switches_a_limit_off(value: Any, streamed: bool) -> None:
     """What a server tells and cannot be, or does not tell, is replaced by our own count of prompt and reply."""

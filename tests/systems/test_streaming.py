@@ -293,3 +293,14 @@ def test_a_server_that_refuses_both_ends_the_matter() -> None:
 def test_a_stream_is_another_fingerprint() -> None:
     one, two = (OpenAIProxy("http://127.0.0.1:1", stream=stream) for stream in (True, False))
     assert one.fingerprint != two.fingerprint
+
+
+@pytest.mark.parametrize("indexes", [(0, "1"), ("0", 1), (None, 0), (1, 0.5), (True, "x")])
+def test_tool_calls_whose_indexes_are_of_mixed_types_are_read_in_their_order(indexes: tuple[Any, Any]) -> None:
+    pieces = [
+        chunk(None, tool_calls=[{"index": index, "id": f"c{place}", "function": {"name": name, "arguments": "{}"}}])
+        for place, (index, name) in enumerate(zip(indexes, ("look", "stop")))
+    ]
+    with Server(stream(*pieces, chunk(None, "tool_calls"), DONE)) as server:
+        result = OpenAIProxy(server.url, stream=True).process({"id": 1, "context": "a", "question": "b"})
+    assert [(call["id"], call["function"]["name"]) for call in result["tool_calls"]] == [("c0", "look"), ("c1", "stop")]

@@ -18,6 +18,7 @@ __all__ = [
     "add_quiet",
     "add_report",
     "add_spending_limits",
+    "add_start_dir",
     "add_store",
     "add_tap_host",
     "add_unsafe_code",
@@ -49,6 +50,15 @@ def add_tap_host(group: Any) -> None:
         metavar="NAME",
         help="also accept requests that address the tap by this name, such as host.docker.internal from a container "
         "(repeatable; IP addresses and localhost always work)",
+    )
+
+
+def add_start_dir(group: Any) -> None:
+    """Add `--start-dir`, for every command that starts a proxy."""
+    group.add_argument(
+        "--start-dir",
+        metavar="DIR|scratch",
+        help="directory that --start runs in (default: this one); scratch = an empty one that is removed afterwards",
     )
 
 

@@ -124,6 +124,7 @@ class RunOptions:
     tap_model: str | None
     tap_reply: str | None
     start: list[str]
+    start_dir: str | None
     sweep: list[str]
     vendor: list[str]
     controls: bool

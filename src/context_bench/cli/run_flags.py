@@ -28,6 +28,7 @@ from context_bench.cli.flags import (
     add_plots,
     add_report,
     add_spending_limits,
+    add_start_dir,
     add_store,
     add_tap_host,
     add_unsafe_code,
@@ -218,6 +219,7 @@ def _add_tap(group: Any) -> None:
         help="command that starts a proxy, in the order of --proxy; {port} and {tap}, the address of its tap, are "
         "filled in (repeatable)",
     )
+    add_start_dir(group)
     add(
         "--sweep",
         action="append",

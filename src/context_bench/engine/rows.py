@@ -67,7 +67,8 @@ class RowMaker:
         if "ignored_usage" in metadata:
             self._warn_ignored_usage(job)
         if "tapped" in processed and outcome.returns == "response":
-            metadata |= measure_row(read_exchanges(processed["tapped"]), self._count).as_metadata()
+            seen = read_exchanges(processed["tapped"])
+            metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
         if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
@@ -155,7 +156,9 @@ class RowMaker:
         costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
         if "timed_out_attempts" in metadata:
             costs |= self._bound_timed_out(job, metadata["timed_out_attempts"])
-        if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
+        # A note of the summary says why these have no cost.
+        explained = not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
+        if "cost_usd" not in costs and not (failed or explained) and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
             return False
