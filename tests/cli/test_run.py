@@ -182,7 +182,7 @@ def answering(request: Any) -> Any:
 
 
 TAP_FLAGS = {"tap", "tap-forward", "relay", "tap-model", "tap-host", "tap-reply"}
-TAP_FLAGS |= {"start", "sweep", "vendor", "controls"}
+TAP_FLAGS |= {"start", "start-dir", "sweep", "vendor", "controls"}
 RAY_FLAGS = {"ray-address", "system-resources"}
 """They need a cluster: tests/engine/ray."""
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
