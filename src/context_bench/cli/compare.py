@@ -47,7 +47,9 @@ def main(arguments: Sequence[str]) -> int:
     ):
         find_run = _open_runs(options.cache_dir, stack)
         selections = [select(text, find_run) for text in options.runs]
-        found = compare_runs(selections, baseline=options.baseline, margin=margin)
+        found = compare_runs(
+            selections, baseline=options.baseline, margin=margin, fixed_groups=options.fixed_groups or None
+        )
         for warning in () if options.quiet else found.warnings:
             say(warning)
         outcomes = opened.judge(list_compared(found)) if opened.conditions else []
@@ -80,6 +82,11 @@ def _build_parser() -> Parser:
         type=number,
         metavar="X",
         help="difference of scores that does not matter (default: that of the baseline's run)",
+    )
+    add(
+        "--fixed-groups",
+        action="store_true",
+        help="these documents or conversations are all that matter: verdicts go by example, and speak of no others",
     )
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")

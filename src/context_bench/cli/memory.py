@@ -121,6 +121,7 @@ def _evaluate(flags: argparse.Namespace, arguments: list[str], store: str | None
         progress=not flags.quiet,
         baseline=flags.baseline,
         margin=flags.margin,
+        fixed_groups=flags.fixed_groups,
         score_field=flags.score_field,
         threshold=flags.threshold,
         max_workers=flags.max_workers or (_WORKERS if reader is not None else None),
