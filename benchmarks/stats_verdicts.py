@@ -58,8 +58,8 @@ def judge(difference: Difference, tail: float = 0.05) -> tuple[bool, bool]:
 
 def sum_changes(changes: Array) -> list[PairedSums]:
     """Paired sums of each line of a matrix of differences."""
-    columns = (changes.sum(1), (changes**2).sum(1), (changes > 0).sum(1), (changes < 0).sum(1))
-    columns += (np.abs(changes).max(1), (changes**3).sum(1))
+    sides = ((changes > 0).sum(1), (changes < 0).sum(1))
+    columns = (changes.sum(1), (changes**2).sum(1), *sides, np.abs(changes).max(1), (changes**3).sum(1))
     return [PairedSums(changes.shape[1], *line) for line in zip(*(column.tolist() for column in columns))]
 
 

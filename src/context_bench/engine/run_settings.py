@@ -118,7 +118,7 @@ def _warn_too_few(plan: Plan) -> None:
     examples, least = count // plan.repeats, least_n(margin)
     if examples < least:
         sys.stderr.write(
-            f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent to {baseline} "
+            f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent "
             f"within ±{margin:g}: that takes at least {least:,}\n"
         )
 
