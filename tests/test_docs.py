@@ -152,6 +152,18 @@ def test_every_import_of_another_tool_that_is_said_to_work_does() -> None:
         exec(compile(line, "coming-from.md", "exec"), {})
 
 
+KINDS = ("dataset", "memory_dataset", "system", "memory_system", "evaluator", "metric", "reporter")
+
+
+@pytest.mark.parametrize("page", ["README.md", *MORE])
+def test_no_page_says_of_a_part_that_it_is_not_here(page: str) -> None:
+    parts = {*COMMANDS, "HTML", *(name for kind in KINDS for name in registry.list(kind))}
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if re.search(r"\bnot (here|yet|there|supported)\b", line):
+            named = {word for span in re.findall(r"`([^`]+)`|(HTML)", line) for word in " ".join(span).split()}
+            assert not named & parts, line
+
+
 def _run_file(server: Server) -> str:
     text = fences("docs/command-line.md", "toml")[0]
     return text.replace("http://localhost:7878", server.url).replace("n=50", "n=2")
@@ -274,12 +286,20 @@ def test_every_metric_gives_the_keys_in_the_table() -> None:
 def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
     facts = (
         *("sent_tokens", "downstream_tokens", "untouched", "extra_upstream_calls", "lost_upstream_calls"),
-        *("lost_upstream_tokens", "cached_answer", "proxy_overhead", "first_token_overhead", "prefix_stability"),
+        *(
+            "lost_upstream_tokens",
+            "answered_without_call",
+            "cached_answer",
+            "proxy_overhead",
+            "first_token_overhead",
+            "prefix_stability",
+        ),
         *("first_message_changed", "rewritten_history", "claimed_tokens_saved", "billed_prompt_tokens"),
     )
     row = make_row(scores={"score": 1.0, "evidence_survived": 1.0}, upstream_tokens=5)
     row.metadata.update(dict.fromkeys(facts, 1))
     bounds = {"sent_tokens": 1, "least_upstream_tokens": 1, "most_upstream_tokens": 1, "answer_unknown": "why"}
+    bounds |= {"untouched_at_best": 1, "most_extra_upstream_calls": 1}
     unknown = make_row(1.0, metadata=bounds, unscored={"evidence-survival": "why"})
     rows = table("docs/scores.md", "metric of the tap")
     assert len(rows) == 7
@@ -291,11 +311,15 @@ def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
 
 def test_every_metric_of_money_gives_the_keys_in_its_table() -> None:
     facts = {"cost_usd": 0.1, "judge_cost_usd": 0.1, "embedding_usage": [{}], "embedding_cost_usd": 0.1}
-    facts |= {"upstream_calls": 1, "billed_prompt_tokens": 9}
+    facts |= {"timed_out_attempts": 1, "timed_out_cost_usd": 0.1}
+    facts |= {"upstream_calls": 1, "billed_prompt_tokens": 9, "billed_usage": [{"model": "other"}]}
+    unknown = make_row(metadata={"least_cost_usd": 0.1, "most_cost_usd": 0.2})
     rows = table("docs/prices.md", "metric of money")
     assert [name for name, _, _ in rows] == ["DollarCost", "BilledRatio"]
     for name, cell, _ in rows:
-        given = getattr(context_bench.metrics, name)().compute([make_row(1.0, upstream_tokens=5, metadata=facts)])
+        given = getattr(context_bench.metrics, name)().compute(
+            [make_row(1.0, upstream_tokens=5, metadata=facts), unknown]
+        )
         assert set(re.findall(r"`([^`]+)`", cell)) == set(given)
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from context_bench.text.evidence_state import NOT_IN_CONTEXT
+
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
@@ -26,6 +28,7 @@ _SHOWN = 3
 _JUDGE = "llm-judge"
 JUDGED = "mean_score:judge_score"
 """The key of the mean of a judge's scores, beside the score that counts."""
+_BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
 _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
 
 
@@ -88,6 +91,11 @@ class Census:
         }
 
     @property
+    def not_applicable(self) -> int:
+        """Count the rows without the score whose gold answer stands in no context."""
+        return sum(count for cause, count in self.causes.items() if cause.endswith(NOT_IN_CONTEXT))
+
+    @property
     def all_failed(self) -> bool:
         """Whether there are rows and every one is an error."""
         return 0 < self.rows == self.errors
@@ -148,6 +156,8 @@ def add_caveats(
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
+    if census.not_applicable and not census.nothing_scored and "mean_score" in values:
+        notes.setdefault("mean_score", f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
     if census.all_failed and values.get("cost_per_1k_usd") == 0:
         values["cost_per_1k_usd"], notes["cost_per_1k_usd"] = math.nan, "not measured: no row succeeded"
     if census.not_applied:
@@ -195,12 +205,13 @@ def _judge_compression(
 
 def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
     """Beside a headline that leaves out what could not be told: its best and its worst case, by dataset too."""
-    for best in [key for key in values if key.startswith(("prompt_savings_best", "evidence_survival_best"))]:
+    for best in [key for key in values if key.startswith(_BOUNDED)]:
         key, worst = best.replace("_best", "", 1), best.replace("_best", "_worst", 1)
         values.setdefault(key, math.nan)
         known = "not measured" if math.isnan(values[key]) else "not sure"
         between = f"from {values[worst]:.1%} to {values[best]:.1%}"
-        notes[key] = f"{known}: some calls could not be told to be its own, so it lies {between}"
+        said = f"{known}: some calls could not be told to be its own, so it lies {between}"
+        notes[key] = f"{said}; {notes[key]}" if key in notes else said
     if "prompt_savings_worst" in values:
         for key in [key for key in values if key.startswith("prompt_savings@")]:
             notes.setdefault(key, "not sure: some calls could not be told to be its own; the pooled number has bounds")

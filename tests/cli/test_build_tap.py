@@ -91,6 +91,49 @@ def test_a_started_proxy_is_recorded_by_its_command_without_secrets(tmp_path: Pa
     assert result["config"]["model"] == "gpt-3.5-turbo"
 
 
+INDEXES = """
+import pathlib, sys
+sys.path.insert(0, {tests!r})
+import toy_proxies
+
+class Indexes(toy_proxies.Toy):
+    def changed(self, document, path):
+        found = [each.read_text() for each in sorted(pathlib.Path().glob("*.txt"))]
+        return {{**document, "messages": [{{"role": "system", "content": "".join(found)}}, *document["messages"]]}}
+
+toy_proxies.KINDS["indexes"] = Indexes
+toy_proxies._program()
+"""
+"""A proxy that reads the files around it and sends them on, as entroly does."""
+
+
+@pytest.mark.parametrize(
+    ("where", "sent_on"), [((), True), (("--start-dir", "scratch"), False), (("--start-dir", "empty"), False)]
+)
+def test_a_started_proxy_reads_your_files_only_if_it_runs_beside_them(
+    tmp_path: Path, where: tuple[str, ...], sent_on: bool
+) -> None:
+    (tmp_path / "diary.txt").write_text("nobody must know of this")
+    (tmp_path / "empty").mkdir()
+    program = tmp_path / "toy.py"
+    program.write_text(INDEXES.format(tests=str(TOYS.parent)))
+    command = f"{sys.executable} {program} indexes --port {{port}} --upstream {{tap}}"
+    with Server(completion("ok")) as server:
+        result = run("--start", command, *where, "--tap-forward", server.url, cwd=tmp_path)
+        assert [b"nobody must know" in request.body for request in server.chats] == [not where] * 4
+    assert result["config"]["reports"]["toy.py"]["proxy"].get("directory") == (where[1] if where else None)
+
+
+def test_a_vendor_runs_in_a_directory_of_its_own(tmp_path: Path) -> None:
+    install_kompact(tmp_path)
+    program = tmp_path / ".vendors" / "kompact" / "bin" / "kompact"
+    program.write_text(program.read_text().replace("exec ", f'pwd > "{tmp_path}/where"\nexec '))
+    run("--vendor", "kompact", "--tap-reply", "extract", cwd=tmp_path)
+    where = Path((tmp_path / "where").read_text().strip())
+    assert where != tmp_path
+    assert not where.exists()
+
+
 def test_the_model_is_recorded_however_it_is_asked(tmp_path: Path) -> None:
     port = free_port()
     with toy_proxy("passes", f"http://127.0.0.1:{port}") as url:
@@ -221,6 +264,8 @@ MISTAKES = [
     (("--start", "x {l} {port}", "--sweep", "l=a", "--sweep", "l=b", "--tap-reply", "echo"), "gives 'l' twice"),
     (("--start", "x {l}", "--proxy", "http://127.0.0.1:1", "--sweep", "l=a|b", "--tap-reply", "echo"), "one address"),
     (("--system", "passthrough", "--sweep", "l=a|b"), "--sweep fills in a --start"),
+    (("--start", f"{sys.executable} x {{port}}", "--start-dir", "no/where", "--tap-reply", "echo"), "not a directory"),
+    (("--vendor", "kompact", "--start-dir", "scratch", "--tap-reply", "echo"), "a --vendor runs in a scratch one"),
 ]
 
 

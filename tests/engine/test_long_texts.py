@@ -17,6 +17,7 @@ import pytest
 from context_bench import OpenAIProxy, aevaluate
 from context_bench.http.loop import new_event_loop
 from context_bench.results import EvalResult
+from servers import Server, chunk, completion, free_port, stream
 
 DELAY = 0.05
 
@@ -123,3 +124,50 @@ def test_a_rival_with_long_replies_does_not_move_the_latency_of_another() -> Non
     before = median(row.latency for row in alone.rows)
     after = median(row.latency for row in beside.rows if row.system == "a")
     assert after < 1.5 * before, f"{before * 1000:.0f} ms became {after * 1000:.0f}"
+
+
+_ONE_REPLY = """
+import sys
+from pathlib import Path
+from context_bench import OpenAIProxy, evaluate
+from context_bench.tap.forward import Forward
+from context_bench.tap.system import Tapped
+
+url, port, streamed, folder = sys.argv[1:]
+system = OpenAIProxy(f"http://127.0.0.1:{port}" if port != "0" else url, stream=streamed == "1", timeout=100)
+if port != "0":
+    system = Tapped(system, Forward(url), port=int(port), known_as="the model itself")
+example = {"id": 1, "context": "some words", "question": "Which?", "answer": "these"}
+(row,) = evaluate(system, [example], cache_dir=folder, progress=False).rows
+status = Path("/proc/self/status").read_text().splitlines()
+peak = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
+print(row.error, len(row.response), row.metadata["response_tokens"], peak)
+"""
+_PHRASE = "lorem ipsum dolor sit amet, consectetur 12 adipiscing elit. "
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize("tapped", [False, True])
+@pytest.mark.parametrize(
+    ("piece", "tokens"),
+    [
+        ("a" * 16, 2),  # no place to cut it: all of it is one word
+        ("{" * 32, 16),
+        (_PHRASE, 12),
+    ],
+    ids=["letter", "brace", "words"],
+)
+def test_a_reply_of_30_mb_takes_at_most_600_mb(piece: str, tokens: int, tapped: bool, tmp_path: Path) -> None:
+    """Measured by the peak of a process of its own."""
+    times = (30 << 20) // len(piece)
+    text = piece * times
+    pieces = (chunk(text[place : place + 65_536]) for place in range(0, len(text), 65_536))
+    answer = stream(*pieces, chunk(finish="stop"), b"data: [DONE]\n\n") if tapped else completion(text)
+    port = free_port() if tapped else 0
+    with Server(answer) as server:
+        command = [sys.executable, "-c", _ONE_REPLY, server.url, str(port), str(int(tapped)), str(tmp_path)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    error, size, counted, peak = ended.stdout.split()
+    assert (error, int(size)) == ("None", len(text))
+    assert int(counted) == pytest.approx(tokens * times, abs=20)
+    assert int(peak) <= 600

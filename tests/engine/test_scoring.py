@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from context_bench.engine.jobs import Item
 from context_bench.engine.judgement import Judgement
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import ScoreClash, UsageError
+from context_bench.evaluators import AnswerQuality
 from context_bench.systems import Passthrough
 
 
@@ -243,3 +245,32 @@ def test_no_system_of_a_user_s_can_take_itself_out_of_the_scores() -> None:
     result = evaluate(dodge, [{"id": "q", "context": "", "question": "?", "answer": "right"}], progress=False)
     assert result.rows[0].scores["f1"] == 0.0
     assert "it is too hard" not in result.rows[0].unscored.values()
+
+
+class Thinks:
+    name, fingerprint = "thinks", "thinks/1"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "<think>Paris?</think>Lyon", "keep_reasoning": True}
+
+
+def test_reasoning_is_scored_only_where_the_run_asks_for_it(tmp_path: Path) -> None:
+    def contains(**options: Any) -> tuple[float, bool, Any]:
+        example = {"id": 1, "context": "c", "question": "q", "answer": "Paris"}
+        result = evaluate(
+            Thinks(), [example], evaluators=["answer-quality"], progress=False, cache_dir=tmp_path, **options
+        )
+        return result.rows[0].scores["contains"], result.config["keep_reasoning"], result.config["reused"]
+
+    assert contains() == (0.0, False, 0)  # a system cannot ask for it
+    assert contains(keep_reasoning=True)[:2] == (1.0, True)
+    assert contains() == (0.0, False, 1)
+    assert contains(keep_reasoning=True) == (1.0, True, 1)
+
+
+def test_runs_that_keep_reasoning_have_other_versions_of_their_evaluators() -> None:
+    scorers = [Scorer([AnswerQuality()], keep_reasoning=kept) for kept in (False, True)]
+    for scorer in scorers:
+        scorer.evaluators_for("")
+    one, other = (scorer.versions["answer-quality"] for scorer in scorers)
+    assert one != other

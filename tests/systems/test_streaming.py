@@ -168,7 +168,7 @@ def test_the_times_are_on_the_row() -> None:
         (row,) = evaluate(proxy(server), [EXAMPLE]).rows
     assert row.scores["f1"] == 1.0
     assert 0 < row.metadata["time_to_first_token"] < row.latency
-    assert row.metadata["inter_token_seconds"] == pytest.approx(0.05, abs=0.04)
+    assert 0.02 < row.metadata["inter_token_seconds"] < 1.0
 
 
 # A stream that is not whole is tried again
@@ -293,3 +293,14 @@ def test_a_server_that_refuses_both_ends_the_matter() -> None:
 def test_a_stream_is_another_fingerprint() -> None:
     one, two = (OpenAIProxy("http://127.0.0.1:1", stream=stream) for stream in (True, False))
     assert one.fingerprint != two.fingerprint
+
+
+@pytest.mark.parametrize("indexes", [(0, "1"), ("0", 1), (None, 0), (1, 0.5), (True, "x")])
+def test_tool_calls_whose_indexes_are_of_mixed_types_are_read_in_their_order(indexes: tuple[Any, Any]) -> None:
+    pieces = [
+        chunk(None, tool_calls=[{"index": index, "id": f"c{place}", "function": {"name": name, "arguments": "{}"}}])
+        for place, (index, name) in enumerate(zip(indexes, ("look", "stop")))
+    ]
+    with Server(stream(*pieces, chunk(None, "tool_calls"), DONE)) as server:
+        result = OpenAIProxy(server.url, stream=True).process({"id": 1, "context": "a", "question": "b"})
+    assert [(call["id"], call["function"]["name"]) for call in result["tool_calls"]] == [("c0", "look"), ("c1", "stop")]

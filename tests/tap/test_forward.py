@@ -218,6 +218,26 @@ def test_an_upstream_that_says_no_http_is_a_502() -> None:
         run(test)
 
 
+def test_a_switch_of_protocols_that_nobody_asked_for_is_a_502() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        async def test() -> None:
+            forward = Forward(f"http://127.0.0.1:{server.getsockname()[1]}")
+            await forward.open()
+            pending = asyncio.ensure_future(forward.answer(post()))
+            connection, _ = await asyncio.to_thread(server.accept)
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: own\r\nConnection: upgrade\r\n\r\nxyz")
+            answer = await pending
+            assert answer.status == 502
+            assert isinstance(answer.body, bytes)
+            assert "switched to another protocol" in json.loads(answer.body)["error"]["message"]
+            assert await asyncio.to_thread(lambda: connection.recv(65536) and connection.recv(1)) == b""
+            connection.close()
+            await forward.close()
+
+        run(test)
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_a_slow_upstream_is_a_504(path: str) -> None:
     with Server(hang(20)) as server:

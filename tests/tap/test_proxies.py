@@ -118,8 +118,8 @@ def test_unknown_rows_beside_known_ones_give_bounds() -> None:
     assert (values["evidence_survival_best"], values["evidence_survival_worst"]) == (1.0, 0.75)
     table = evidence(EvalResult(rows, {"toy": values}))
     cells = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
-    assert cells[0][2:6] == ["rows", "survived", "at best", "at worst"]
-    assert cells[2][2:6] == ["3", "100.0%", "100.0%", "75.0%"]
+    assert cells[0][2:8] == ["rows", "verbatim", "recoverable", "lost", "survived at best", "at worst"]
+    assert cells[2][2:8] == ["3", "100.0%", "0.0%", "0.0%", "100.0%", "75.0%"]
 
 
 def test_an_answer_that_the_proxy_lost_was_paid_for() -> None:
@@ -274,13 +274,15 @@ def test_a_cached_answer_is_counted_and_shown(header: str) -> None:
         result = run(Cache, data, recorder)
     sent = [sent_tokens(example) for example in data]
     assert recorder.read == sent[:2]
-    assert facts(result, "cached_answer") == [False, False, True]
+    assert facts(result, "answered_without_call") == [False, False, True]
+    assert facts(result, "cached_answer") == [False, False, bool(header)]  # only by its own word
     assert upstream(result) == [*sent[:2], 0]
     assert result.rows[2].response == result.rows[0].response
     values = result.summary["toy"]
-    assert values["cached_answers"] == 1.0
+    assert (values["answers_without_call"], values["cached_answers"]) == (1.0, float(bool(header)))
     assert values["prompt_savings"] == pytest.approx(1 - sum(recorder.read) / sum(sent))
-    assert "cached answers" in meters(result)
+    assert "answers without a call" in meters(result)
+    assert ("cached answers" in meters(result)) == bool(header)
 
 
 def test_a_cache_that_is_warm_before_the_first_call_says_so() -> None:

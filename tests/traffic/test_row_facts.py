@@ -154,7 +154,9 @@ def test_what_every_call_wrote_is_summed() -> None:
 def test_an_exchange_with_no_call_makes_no_other_call_of_the_row_an_extra_one_less() -> None:
     numbers = measured([exchange(body(TEN)), exchange(body(TEN), call(body(TEN)), call(body(TEN)))], words)
     assert numbers["extra_upstream_calls"] == 1
-    assert numbers["cached_answer"] is True
+    assert (numbers["answered_without_call"], numbers["cached_answer"]) == (True, False)
+    told = measured([exchange(body(TEN), cache_hit=True)], words)
+    assert (told["answered_without_call"], told["cached_answer"]) == (True, True)
 
 
 def test_alone_means_that_every_request_of_the_row_was() -> None:

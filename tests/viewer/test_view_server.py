@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import pytest
 from context_bench import evaluate
 from context_bench.errors import StoreError, UsageError
 from context_bench.store import Store
-from context_bench.viewer import ViewServer
+from context_bench.viewer import ViewServer, view_server
 
 
 def _drop_half(example: dict[str, Any]) -> str:
@@ -216,7 +217,7 @@ def test_rows_are_filtered_sorted_and_searched(server: ViewServer) -> None:
     assert find(outcome=2) == (1, ["e7"])
     assert find(error=number["error"]["TimeoutError"]) == (1, ["e7"])
     assert find(evidence=0)[0] == 9
-    assert find(evidence=1)[0] == 30
+    assert find(evidence=2)[0] == 30
     assert find(evidence="null")[0] == 1
     assert find(flip=-1)[0] == 10
     assert find(flip=1)[0] == 0
@@ -468,3 +469,18 @@ def test_rows_of_a_run_under_way_are_shown_as_they_come(tmp_path: Path) -> None:
         assert ask(server, "rows", runs=run.id)["found"] == 6
         assert ask(server, "runs")["runs"][0]["status"] == "under way"
     assert second["total"] == 6
+
+
+@pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"])
+def test_a_request_that_drips_is_cut(head: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_server, "_IDLE", 0.5)
+    with ViewServer(folder) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(head)
+        started = time.monotonic()
+        try:
+            while time.monotonic() < started + 5:
+                time.sleep(0.1)
+                client.sendall(b"x")
+        except OSError:
+            pass
+    assert time.monotonic() - started < 2

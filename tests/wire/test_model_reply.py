@@ -38,6 +38,17 @@ def test_both_apis_give_the_same_record() -> None:
     }
 
 
+def test_an_answer_of_no_tokens_beside_a_text_cannot_be() -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}
+    for message in ({"content": "Sunny."}, {"content": None, "tool_calls": [CALL]}):
+        read = read_chat_completion({"choices": [{"message": message}], "usage": usage})
+        assert read.usage == {"prompt_tokens": 7, "total_tokens": 7, "ignored_usage": {"completion_tokens": "0"}}
+    assert read_chat_completion({"choices": [{"message": {"content": ""}}], "usage": usage}).usage == usage
+    block = {"type": "text", "text": "Sunny."}
+    read = read_message({"content": [block], "usage": {"input_tokens": 7, "output_tokens": 0}})
+    assert "completion_tokens" not in read.usage
+
+
 def test_a_part_whose_text_is_null_adds_nothing() -> None:
     parts = [{"type": "text", "text": None}, {"type": "text", "text": "Paris"}]
     assert read_chat_completion({"choices": [{"message": {"content": parts}}]}).text == "Paris"

@@ -71,6 +71,29 @@ def test_usage_that_cannot_be_is_left_out_and_named(value: Any, shown: str) -> N
     }
 
 
+def test_a_prompt_of_no_tokens_cannot_be() -> None:
+    """A server that reports 0 for everything must not switch limits off: nobody answers a prompt of no tokens."""
+    nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    assert read_openai_usage(nothing) == {"ignored_usage": dict.fromkeys(nothing, "0")}
+    assert read_openai_usage({**nothing, "completion_tokens": 7}) == {
+        "completion_tokens": 7,
+        "ignored_usage": {"prompt_tokens": "0", "total_tokens": "0"},
+    }
+    assert read_anthropic_usage({"input_tokens": 0, "output_tokens": 0}) == {
+        "ignored_usage": {"input_tokens": "0", "output_tokens": "0"}
+    }
+    assert read_anthropic_usage({"input_tokens": 0, "cache_read_input_tokens": 9, "output_tokens": 1}) == {
+        "prompt_tokens": 9,
+        "completion_tokens": 1,
+        "total_tokens": 10,
+        "cached_tokens": 9,
+        "cache_creation_tokens": 0,
+    }
+    assert read_bill(json.dumps({"usage": nothing})) == {}
+    # A model may well have said nothing.
+    assert read_openai_usage({"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3})["completion_tokens"] == 0
+
+
 def test_anthropics_usage_adds_up_to_the_prompt() -> None:
     usage = {"input_tokens": 1, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 300, "output_tokens": 4}
     assert read_anthropic_usage(usage) == {

@@ -28,6 +28,8 @@ def build_system_list(options: RunOptions) -> list[Any]:
     _parse_extra_body(options.extra_body)
     if options.reader and not options.system:
         raise UsageError("--reader reads what a --system made: add --system NAME")
+    if options.start_dir and not options.start:
+        raise UsageError("--start-dir is where a --start runs: add --start COMMAND (a --vendor runs in a scratch one)")
     if options.sweep and not options.start:
         raise UsageError("--sweep fills in a --start: add --start COMMAND; a --system takes it itself: NAME:key=a|b")
     if options.wants_tap:

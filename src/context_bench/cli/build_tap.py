@@ -15,6 +15,7 @@ from context_bench.cli.options import RunOptions
 from context_bench.cli.start_settings import expand_start, parse_sweeps
 from context_bench.curves.knobs import name_setting
 from context_bench.errors import UsageError
+from context_bench.processes.started_proxy import SCRATCH
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import mask_command
 
@@ -93,17 +94,19 @@ def _plan_arms(options: RunOptions) -> list[Arm]:
         settings = expand_start(start, url, knobs)
         for command, setting in settings:
             called = name_setting(name or _name_program(str(start)), setting)
-            arms.append(_plan_arm(None, command, called, named_by_program=True))
+            arms.append(_plan_arm(None, command, called, options.start_dir, named_by_program=True))
         if not settings:
-            arms.append(_plan_arm(url, start, name, named_by_program=not options.proxy))
+            arms.append(_plan_arm(url, start, name, options.start_dir, named_by_program=not options.proxy))
     for vendor, name in zip(recipes, names):
         port = free_port()
-        launch = Launch(vendor.command, port, vendor.env, vendor.describe())
+        launch = Launch(vendor.command, port, vendor.env, vendor.describe(), SCRATCH)
         arms.append(Arm(f"http://127.0.0.1:{port}", launch, name or vendor.name, vendor.headers, vendor.known_as))
     return arms
 
 
-def _plan_arm(url: str | None, start: str | None, name: str | None, *, named_by_program: bool) -> Arm:
+def _plan_arm(
+    url: str | None, start: str | None, name: str | None, directory: str | None, *, named_by_program: bool
+) -> Arm:
     """Plan a proxy with a URL, with a command that starts it, or with both."""
     from context_bench.tap.system import Launch
 
@@ -113,7 +116,7 @@ def _plan_arm(url: str | None, start: str | None, name: str | None, *, named_by_
     if url is None and "{port}" not in start:
         raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: put it where the proxy takes its port")
     url = url or f"http://127.0.0.1:{free_port()}"
-    return Arm(url, Launch(start, port_of(url)), name or (program if named_by_program else None))
+    return Arm(url, Launch(start, port_of(url), directory=directory), name or (program if named_by_program else None))
 
 
 def _share_answerer(options: RunOptions) -> Any:

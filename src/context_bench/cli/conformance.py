@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import amount
-from context_bench.cli.flags import add_quiet, add_tap_host, add_wide
+from context_bench.cli.flags import add_quiet, add_start_dir, add_tap_host, add_wide
 from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
 
@@ -89,6 +89,7 @@ def _build_parser() -> Parser:
         metavar="COMMAND",
         help="command that starts the proxy; {port} and the address of its {tap} are filled in",
     )
+    add_start_dir(parser)
     help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add(
@@ -176,9 +177,10 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
 
 def _prepare_proxy(options: argparse.Namespace, tap_url: str, vendor: Recipe | None) -> Any:
     """Prepare the proxy under test, without starting it."""
-    from context_bench.processes.started_proxy import StartedProxy
+    from context_bench.processes.started_proxy import SCRATCH, StartedProxy
     from context_bench.tap.address import free_port, port_of
 
     port = port_of(options.proxy) if options.proxy else free_port()
     command, env = (vendor.command, vendor.env) if vendor else (options.start, None)
-    return StartedProxy(command, port=port, tap_url=tap_url, env=env)
+    directory = SCRATCH if vendor else options.start_dir
+    return StartedProxy(command, port=port, tap_url=tap_url, env=env, directory=directory)

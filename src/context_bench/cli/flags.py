@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.cli.flag_types import condition
+from context_bench.cli.flag_types import amount, condition, positive
 
 __all__ = [
     "STORE",
@@ -13,9 +13,12 @@ __all__ = [
     "add_gate",
     "add_import",
     "add_judge",
+    "add_keep_reasoning",
     "add_plots",
     "add_quiet",
     "add_report",
+    "add_spending_limits",
+    "add_start_dir",
     "add_store",
     "add_tap_host",
     "add_unsafe_code",
@@ -50,6 +53,15 @@ def add_tap_host(group: Any) -> None:
     )
 
 
+def add_start_dir(group: Any) -> None:
+    """Add `--start-dir`, for every command that starts a proxy."""
+    group.add_argument(
+        "--start-dir",
+        metavar="DIR|scratch",
+        help="directory that --start runs in (default: this one); scratch = an empty one that is removed afterwards",
+    )
+
+
 def add_data(group: Any, *, revision: bool = True) -> None:
     """Add the flags that say where public datasets come from."""
     group.add_argument(
@@ -79,6 +91,15 @@ def add_gate(group: Any) -> None:
         metavar="FILE",
         help="write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, "
         "if that is set",
+    )
+
+
+def add_keep_reasoning(group: Any) -> None:
+    """Add the flag that leaves reasoning in the replies that are scored, for runs, `memory` and `score`."""
+    group.add_argument(
+        "--keep-reasoning",
+        action="store_true",
+        help="score whole replies, with their <think> blocks and the like (default: the answer alone)",
     )
 
 
@@ -115,6 +136,18 @@ def add_judge(group: Any, *, score: str | None = "judge_score") -> None:
         help="environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this "
         "machine)",
     )
+
+
+def add_spending_limits(group: Any) -> None:
+    """Add the prices, and the limits on dollars and tokens, which systems and judges share."""
+    add = group.add_argument
+    add(
+        "--prices",
+        metavar="FILE",
+        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
+    )
+    add("--max-cost", type=amount, metavar="USD", help="stop before systems and judge cost more")
+    add("--max-total-tokens", type=positive, metavar="N", help="stop before systems and judge use more tokens")
 
 
 def add_store(group: Any, *, reuse: bool) -> None:

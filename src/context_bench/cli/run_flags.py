@@ -24,8 +24,11 @@ from context_bench.cli.flags import (
     add_gate,
     add_import,
     add_judge,
+    add_keep_reasoning,
     add_plots,
     add_report,
+    add_spending_limits,
+    add_start_dir,
     add_store,
     add_tap_host,
     add_unsafe_code,
@@ -216,6 +219,7 @@ def _add_tap(group: Any) -> None:
         help="command that starts a proxy, in the order of --proxy; {port} and {tap}, the address of its tap, are "
         "filled in (repeatable)",
     )
+    add_start_dir(group)
     add(
         "--sweep",
         action="append",
@@ -247,6 +251,7 @@ def _add_scoring(group: Any) -> None:
         help="the score that counts (default: auto, the primary score of each dataset)",
     )
     add("--threshold", type=number, metavar="X", help="lowest score that passes (default: 0.7)")
+    add_keep_reasoning(group)
     add(
         "--baseline",
         metavar="NAME",
@@ -298,13 +303,7 @@ def _add_limits(group: Any) -> None:
         metavar="N|P%",
         help="stop when a system has more errors (default: go on, but exit with 3 above 10%%)",
     )
-    add(
-        "--prices",
-        metavar="FILE",
-        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
-    )
-    add("--max-cost", type=amount, metavar="USD", help="stop before the run costs more")
-    add("--max-total-tokens", type=positive, metavar="N", help="stop before the run uses more tokens")
+    add_spending_limits(group)
     add(
         "--no-preflight",
         action="store_true",

@@ -42,6 +42,8 @@ _OURS = frozenset(
         "billed_usage",
         "embedding_usage",
         "embedding_cost_usd",
+        "timed_out_attempts",
+        "timed_out_cost_usd",
         "turn_usage",
         "card_threshold",
         "group",
@@ -53,7 +55,9 @@ _OURS = frozenset(
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
     | {"prefix_stability", "first_message_changed", "rewritten_history", "sent_tokens", "written_tokens", "alone"}
     | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
-    | {"cached_answer", "answer_unknown"}
+    | {"cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
+    | {"counted_usage", "least_usage", "most_usage", "untouched_at_best", "most_extra_upstream_calls"}
+    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd"}
 )
 """Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
 

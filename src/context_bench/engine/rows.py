@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.estimates import measure_request
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.judgement import Judgement
 from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
@@ -66,7 +67,8 @@ class RowMaker:
         if "ignored_usage" in metadata:
             self._warn_ignored_usage(job)
         if "tapped" in processed and outcome.returns == "response":
-            metadata |= measure_row(read_exchanges(processed["tapped"]), self._count).as_metadata()
+            seen = read_exchanges(processed["tapped"])
+            metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
         if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
@@ -159,7 +161,11 @@ class RowMaker:
         if name not in self._price_of:
             self._price_of[name] = self._prices.of(find_model(job.system))
         costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
-        if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
+        if "timed_out_attempts" in metadata:
+            costs |= self._bound_timed_out(job, metadata["timed_out_attempts"])
+        # A note of the summary says why these have no cost.
+        explained = not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
+        if "cost_usd" not in costs and not (failed or explained) and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
             return False
@@ -167,6 +173,14 @@ class RowMaker:
             metadata.pop(key, None)
         metadata |= costs
         return True
+
+    def _bound_timed_out(self, job: Job, attempts: int) -> dict[str, float]:
+        """Return the most that attempts without an answer may cost; nothing where no bound is known."""
+        price = self._price_of[job.system.name]
+        size = measure_request(job.system, job.item.example, self._count)
+        if price is None or size.reply is None:
+            return {}
+        return {"timed_out_cost_usd": attempts * price.dollars(size.prompt, size.reply)}
 
     def _warn_of_missing_usage(self, job: Job) -> None:
         """Say once for each system whose model has a price that its server reports no usage."""
@@ -187,9 +201,10 @@ def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
 
 
 def _read_question_facts(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of a question to a memory, and the tokens of the history that it is about."""
+    """Return the type of a question to a memory, the tokens of its history, and how many turns are its evidence."""
     about, meta = example["memory"], example.get("meta")
     tokens = read_token_count(about.get("history_tokens")) if isinstance(about, Mapping) else None
     if tokens is None or not isinstance(meta, Mapping):
         return {}
-    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens}
+    named = {str(each) for each in about.get("evidence_ids") or ()}
+    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens, "evidence_count": len(named)}

@@ -7,7 +7,15 @@ from concurrent.futures import Executor
 from typing import Any
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.engine.judgement import Judgement, Memory, ask_at_once, ask_slowly, lacks_answer, refuse_all
+from context_bench.engine.judgement import (
+    Judgement,
+    Memory,
+    Spending,
+    ask_at_once,
+    ask_slowly,
+    lacks_answer,
+    refuse_all,
+)
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
     BY_FIELD,
@@ -23,6 +31,7 @@ from context_bench.errors import UsageError
 from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
 from context_bench.store.fingerprints import fingerprint_of
+from context_bench.text.evidence_state import STATE_SCORES
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
@@ -37,6 +46,7 @@ class Scorer:
         extra: Applied beside those, whatever they are.
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of an example.
+        keep_reasoning: Show the reasoning in replies to the evaluators.
 
     Attributes:
         primaries: The name of the score that counts, for each dataset tag that was judged.
@@ -48,8 +58,10 @@ class Scorer:
         extra: Sequence[Evaluator] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         score_field: str = "score",
+        keep_reasoning: bool = False,
     ) -> None:
         self._settings = settings or {}
+        self.keep_reasoning = keep_reasoning
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
         self._given = None if evaluators is None else build_all_evaluators(evaluators)
@@ -102,7 +114,16 @@ class Scorer:
     def versions(self) -> dict[str, str | None]:
         """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
         judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
-        return {name: fingerprint_of(judged[name]) for name in sorted(judged)}
+        return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
+
+    def fingerprint(self, evaluator: Evaluator) -> str | None:
+        """Return everything that the scores of an evaluator depend on; None where that cannot be known."""
+        known = fingerprint_of(evaluator)
+        return f"{known} keeps reasoning" if known and self.keep_reasoning else known
+
+    def show(self, processed: Example) -> Example:
+        """Return an answer as the evaluators are to read it."""
+        return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
@@ -144,6 +165,7 @@ class Scorer:
         threads: Executor,
         memory: Memory | None = None,
         long: Executor | None = None,
+        spending: Spending | None = None,
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
@@ -153,8 +175,9 @@ class Scorer:
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
+            spending: The limit that judges share with systems; None for no limit.
         """
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
@@ -163,12 +186,12 @@ class Scorer:
             if not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
-                await ask_slowly(judgement, evaluator, example, processed, threads, memory)
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
         return self._set_primary(judgement, item)
 
     def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
         """Do the same where no evaluator is slow."""
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
@@ -221,7 +244,7 @@ class Scorer:
         # An evaluator of the user's own that gives one score: that is the one. Where a dataset has a primary score of
         # its own, it counts only if the user chose the evaluators.
         chosen = self._given is not None or candidates == ["f1"]
-        own = [key for key in scores if key != "evidence_survived"]
+        own = [key for key in scores if key not in STATE_SCORES]
         return own[0] if chosen and len(own) == 1 else None
 
 

@@ -42,7 +42,7 @@ class RatioTally:
             billed is None and "upstream_calls" not in metadata
         ):  # a reader behind a compressor: its own usage is the bill
             billed = read_token_count(metadata.get("prompt_tokens"))
-        counted = row.upstream_tokens
+        counted = None if metadata.get("lost_upstream_calls") else row.upstream_tokens  # the bill holds lost calls too
         if row.error is None and billed is not None and counted:
             self._rows += 1
             self._billed += billed * billed

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.metrics.facts import read_fact
+from context_bench.metrics.facts import read_fact, was_repeated
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
+from context_bench.pricing import Price
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text.wording import count_things
@@ -20,6 +22,7 @@ from context_bench.utils.tokens import read_token_count
 __all__ = ["DollarCost"]
 
 _KEYS = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+_BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
 _UNPAID = ("scripted/", "local ")
 """How the names of those begin who answer behind a tap and send no bill."""
 
@@ -29,13 +32,19 @@ class DollarCost(RunningMetric):
     """Dollars spent in all, for a thousand examples, and for each passing example; lower is better.
 
     Rows that failed or did not pass are on the bill too; those whose cost nobody knows are left out altogether, which
-    a note says. What a judge and embeddings cost stands apart. A model without a price is not priced, which is not 0.
+    a note says. Where calls fit no single row, or came late, `cost_per_1k_usd_best` counts none of them, and
+    `cost_per_1k_usd_worst` all. A proxy that asked another model is priced by that one; `cost_per_1k_as_asked_usd` is
+    the price of the model that was asked for. What a judge and embeddings cost stands apart. A model without a price is
+    not priced, which is not 0.
     """
 
     threshold: float = 0.7
     score_field: str = "score"
     name = "dollar-cost"
-    keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd", "judge_cost_usd", "embedding_cost_usd")
+    keys = (
+        *(*_KEYS, *_BOUNDS, "cost_per_1k_as_asked_usd", "judge_cost_usd", "embedding_cost_usd"),
+        *("timed_out_attempts", "timed_out_cost_usd"),
+    )
     by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
 
     def __context_bench_traits__(self) -> MetricTraits:
@@ -54,7 +63,10 @@ class DollarTally:
         self._dollars = self._judge_dollars = 0.0
         self._known = self._unknown = self._failed_unknown = self._estimated = self._passing = 0
         self._judged = self._judged_unknown = 0
-        self._embeddings = _Embeddings()
+        self._repeated = self._bounded = 0
+        self._least = self._most = self._late = self._asked = 0.0
+        self._swapped: Counter[str] = Counter()
+        self._embeddings, self._timed_out = _Embeddings(), _TimedOut()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
         self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
@@ -63,13 +75,24 @@ class DollarTally:
         """Add one row."""
         self._add_judge(row)
         self._embeddings.add(row)
-        cost = read_fact(row, "cost_usd")
+        self._timed_out.add(row)
+        if was_repeated(row):
+            self._repeated += 1
+            return
+        cost, asked = read_fact(row, "cost_usd"), read_fact(row, "cost_as_asked_usd")
+        self._swapped.update(_list_models(row))
         if cost is None:
+            least, most = read_fact(row, "least_cost_usd"), read_fact(row, "most_cost_usd")
+            if least is not None and most is not None:
+                self._bounded += 1
+                self._least += least
+                self._most += most
             self._unknown += 1
             self._failed_unknown += row.error is not None
             return
         self._known += 1
         self._dollars += cost
+        self._asked += cost if asked is None else asked
         self._estimated += row.metadata.get("cost_is_estimate") is True
         value = self._scores.take(row)
         passes = row.error is None and value is not None and value >= self._threshold
@@ -92,20 +115,37 @@ class DollarTally:
             values["cost_usd"] = self._dollars
             values["cost_per_1k_usd"] = self._dollars / self._known * 1000
             values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
+            if self._swapped:
+                values["cost_per_1k_as_asked_usd"] = self._asked / self._known * 1000
+        values |= self._bounds()
         if self._judged or self._judged_unknown:
             values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
-        return values | self._embeddings.result()
+        return values | self._embeddings.result() | self._timed_out.result()
 
     def intervals(self) -> dict[str, Interval]:
         """Give the intervals of the cost for a thousand examples and for each that passes."""
         intervals = {"cost_per_1k_usd": self._each.interval().multiply(1000)} if self._dollars else {}
         return intervals | ({"cost_of_pass_usd": self._pass.interval()} if self._dollars and self._passing else {})
 
+    def _bounds(self) -> dict[str, float]:
+        """Compute the best and the worst case; none where all calls are known. The headline lies between them."""
+        rows = self._known + self._bounded
+        if not rows or not (self._bounded or self._late):
+            return {}
+        cases = [(self._dollars + more) / rows * 1000 for more in (self._least, self._most + self._late)]
+        if self._known:
+            cases.append(self._dollars / self._known * 1000)
+        return dict(zip(_BOUNDS, (min(cases), max(cases))))
+
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
-        """Take in which entry of the prices the system has; one whose cost nobody knows has NaN."""
+        """Take in which entry of the prices the system has, and its late calls; one whose cost nobody knows has NaN."""
         self._priced_by = report.get("priced_by")
         self._unpaid = str(report.get("answered_by", "")).startswith(_UNPAID)
-        return dict.fromkeys(_KEYS, math.nan) if self._priced_by and not self._known else {}
+        price, late = (self._priced_by or {}).get("price"), report.get("late_usage")
+        if isinstance(price, Mapping) and isinstance(late, list):
+            self._late = Price.from_dict(price).sum_costs(late) or 0.0
+        unknown = dict.fromkeys(_KEYS, math.nan) if self._priced_by and not self._known else {}
+        return unknown | self._bounds()
 
     def unmeasured(self) -> dict[str, str]:
         """Name the cost of a pass, when no row has the score."""
@@ -114,23 +154,31 @@ class DollarTally:
     def notes(self) -> dict[str, str]:
         """Say what the dollars stand on, where that is not the bill of every row by the entry of the very model."""
         notes: dict[str, str] = {}
-        if self._known and (said := "; ".join(self._explain())):
-            notes |= dict.fromkeys(_KEYS, said)
+        if (self._known or self._bounded) and (said := "; ".join(self._explain())):
+            notes |= dict.fromkeys(_KEYS, said if self._known else f"not measured: {said}")
         elif not self._known and self._priced_by:
             notes |= dict.fromkeys(_KEYS, self._explain_unpriced(self._priced_by))
         if self._judged_unknown:
             what = "the judge's model has no price, or its server reports no usage"
             rows = f"for {self._judged_unknown:,} of {self._judged + self._judged_unknown:,} ratings "
             notes["judge_cost_usd"] = f"not sure: not known {rows}({what})" if self._judged else f"not priced: {what}"
-        return notes | self._embeddings.notes()
+        return notes | self._embeddings.notes() | self._timed_out.notes()
 
     def _explain(self) -> list[str]:
         said = []
         priced_by = self._priced_by or {}
+        if bounds := self._bounds():
+            low, high = (f"${bounds[key]:,.4g}" for key in _BOUNDS)
+            said.append(f"not sure: some calls fit no single row; $ / 1k lies from {low} to {high}")
+        if self._swapped and self._known:
+            models = ", ".join(f"{model} ({count_things(rows, 'row')})" for model, rows in self._swapped.most_common(3))
+            asked = f"${self._asked / self._known * 1000:,.4g}"
+            said.append(f"priced as what was sent on, {models}; as {priced_by.get('model')} $ / 1k would be {asked}")
+        if self._repeated:
+            said.append(f"without {self._repeated:,} answers that cost no call only since --repeats asked again")
         if self._unpaid:
-            said.append(
-                f"what it would cost with {priced_by.get('model')}: it was answered on this machine, for nothing"
-            )
+            priced = "" if self._swapped else f" with {priced_by.get('model')}"
+            said.append(f"what it would cost{priced}: it was answered on this machine, for nothing")
         if priced_by.get("how", "exact") != "exact":
             said.append(f"{priced_by.get('model')} priced as {priced_by.get('entry')} ({priced_by['how']})")
         if self._estimated:
@@ -150,6 +198,12 @@ class DollarTally:
         model = priced_by.get("model")
         what = f"no price for {model!r}" if model else "the model is not known"
         return f"not priced: {what}; give one in a file of --prices"
+
+
+def _list_models(row: EvalRow) -> set[str]:
+    """List the models that the proxy asked instead of the one that was asked for."""
+    bills = [*(row.metadata.get("billed_usage") or ()), *(row.metadata.get("counted_usage") or ())]
+    return {str(bill["model"]) for bill in bills if isinstance(bill, Mapping) and "model" in bill}
 
 
 class _Embeddings:
@@ -188,3 +242,42 @@ class _Embeddings:
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
         return {"embedding_cost_usd": said}
+
+
+class _TimedOut:
+    """Sums over the attempts that timed out: their server may have billed them, and nobody knows."""
+
+    def __init__(self) -> None:
+        self._attempts = self._unbounded = 0
+        self._most = 0.0
+
+    def add(self, row: EvalRow) -> None:
+        """Add one row."""
+        attempts = read_token_count(row.metadata.get("timed_out_attempts"))
+        if not attempts:
+            return
+        self._attempts += attempts
+        most = read_fact(row, "timed_out_cost_usd")
+        if most is None:
+            self._unbounded += attempts
+        else:
+            self._most += most
+
+    def result(self) -> dict[str, float]:
+        """Give the attempts and the most that they cost; nothing where none timed out."""
+        if not self._attempts:
+            return {}
+        return {
+            "timed_out_attempts": self._attempts,
+            "timed_out_cost_usd": math.nan if self._unbounded else self._most,
+        }
+
+    def notes(self) -> dict[str, str]:
+        """Say what may be on the bill."""
+        if not self._attempts:
+            return {}
+        bound = (
+            "an upper bound takes --max-tokens and a price" if self._unbounded else f"at most ${self._most:.4f} more"
+        )
+        said = f"{count_things(self._attempts, 'attempt')} may have been billed all the same ({bound})"
+        return {"timed_out_cost_usd": said}

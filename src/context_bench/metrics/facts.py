@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from context_bench.results import EvalRow
 
-__all__ = ["mean", "read_billed", "read_fact", "read_sides"]
+__all__ = ["mean", "read_billed", "read_fact", "read_sides", "was_repeated"]
 
 
 def read_fact(row: EvalRow, key: str) -> float | None:
@@ -17,11 +17,19 @@ def read_fact(row: EvalRow, key: str) -> float | None:
 
 
 def read_sides(row: EvalRow) -> tuple[float, float] | None:
-    """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed."""
+    """Read the tokens sent to a system and those that it sent on; None where either is unknown, or the row failed.
+
+    None too where nothing was sent on only because we had asked the same before: nobody repeats themselves like that.
+    """
     sent = read_fact(row, "sent_tokens")
-    if row.error is not None or sent is None or row.upstream_tokens is None:
+    if row.error is not None or sent is None or row.upstream_tokens is None or was_repeated(row):
         return None
     return sent, float(row.upstream_tokens)
+
+
+def was_repeated(row: EvalRow) -> bool:
+    """Whether a proxy saved on a row only because the run repeats its examples."""
+    return row.metadata.get("saved_by_repeating") is True
 
 
 def read_billed(row: EvalRow) -> float | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.metrics.facts import read_fact, read_sides
+from context_bench.metrics.facts import read_fact, read_sides, was_repeated
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread, RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
+from context_bench.text.wording import count_things
 from context_bench.traits import MetricTraits
 
 __all__ = ["PromptSavings", "SavingsTally"]
@@ -22,12 +24,17 @@ class PromptSavings(RunningMetric):
 
     `untouched_share` is the share of rows in which the model got exactly what was sent. Errored rows are left out, and
     so are rows that could not be matched to their upstream calls for certain; where there are such,
-    `prompt_savings_best` counts none of the doubtful calls as theirs, and `prompt_savings_worst` counts all.
+    `prompt_savings_best` counts none of the doubtful calls as theirs, and `prompt_savings_worst` counts all. So does
+    `untouched_share`. Answers without a call count as saved, except where only our own repetition of an example saved
+    the call: a note says how many are left out.
     """
 
     name = "prompt-savings"
-    by_dataset = ("prompt_savings", "prompt_savings_best", "prompt_savings_worst", "untouched_share")
-    keys = (*by_dataset, "sent_tokens", "mean_sent_tokens", "downstream_tokens", "mean_downstream_tokens")
+    by_dataset = (
+        *("prompt_savings", "prompt_savings_best", "prompt_savings_worst"),
+        *("untouched_share", "untouched_share_best", "untouched_share_worst"),
+    )
+    keys = (*by_dataset, "sent_tokens", "mean_sent_tokens")
 
     def __context_bench_traits__(self) -> MetricTraits:
         return MetricTraits(bound=SavingsTally.bound)
@@ -41,25 +48,26 @@ class SavingsTally:
     """Sums tokens on both sides of a system."""
 
     def __init__(self) -> None:
-        self._sent = self._passed_on = self._downstream = 0.0
-        self._rows = self._judged = self._untouched = self._tapped = 0
+        self._sent = self._passed_on = 0.0
+        self._rows = self._judged = self._untouched = self._repeated = 0
+        self._unjudged = self._maybe_untouched = 0
+        self._changes: Counter[str] = Counter()
         self._unknown_sent = self._least = self._most = 0.0
         self._spread, self._untouched_spread = RatioSpread(), MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
         sides = read_sides(row)
+        self._changes.update(row.metadata.get("changed_settings") or ())
         if sides is None:
+            self._repeated += was_repeated(row)
             self._add_unknown(row)
             return
         self._rows += 1
         self._sent += sides[0]
         self._passed_on += sides[1]
         self._spread.add(row, sides[1], sides[0])
-        downstream, untouched = read_fact(row, "downstream_tokens"), read_fact(row, "untouched")
-        if downstream is not None:
-            self._tapped += 1
-            self._downstream += downstream
+        untouched = read_fact(row, "untouched")
         if untouched is not None:
             self._judged += 1
             self._untouched += untouched == 1
@@ -72,6 +80,9 @@ class SavingsTally:
             self._unknown_sent += sent
             self._least += least
             self._most += most
+            if (maybe := read_fact(row, "untouched_at_best")) is not None:
+                self._unjudged += 1
+                self._maybe_untouched += maybe == 1
 
     def result(self) -> dict[str, float]:
         """Return the savings so far."""
@@ -82,12 +93,9 @@ class SavingsTally:
                 "sent_tokens": self._sent,
                 "mean_sent_tokens": self._sent / self._rows,
             }
-            if self._tapped:
-                values["downstream_tokens"] = self._downstream
-                values["mean_downstream_tokens"] = self._downstream / self._tapped
             if self._judged:
                 values["untouched_share"] = self._untouched / self._judged
-        return values | self._bounds(0.0)
+        return values | self._bounds(0.0) | self._bound_untouched(0)
 
     def intervals(self) -> dict[str, Interval]:
         """Give the intervals of the savings and of the share that was left alone."""
@@ -96,8 +104,32 @@ class SavingsTally:
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
         """Return the best and the worst case with what a tapped system reports at its end: calls that came late."""
-        late = report.get("late_tokens", 0)
-        return self._bounds(float(late) if isinstance(late, int | float) else 0.0)
+        late, calls = report.get("late_tokens", 0), report.get("late_calls", 0)
+        bounds = self._bounds(float(late) if isinstance(late, int | float) else 0.0)
+        return bounds | self._bound_untouched(calls if isinstance(calls, int) else 0)
+
+    def _bound_untouched(self, late: int) -> dict[str, float]:
+        """Compute both cases of the untouched share: a call that came late may be one more of an untouched row."""
+        rows = self._judged + self._unjudged
+        if not rows or not (self._unjudged or late):
+            return {}
+        cases = [(self._untouched + self._maybe_untouched) / rows, max(0, self._untouched - late) / rows]
+        if self._judged:
+            cases.append(self._untouched / self._judged)
+        return {"untouched_share_best": max(cases), "untouched_share_worst": min(cases)}
+
+    def notes(self) -> dict[str, str]:
+        """Say what the proxy changed beside the prompt, and which rows the savings leave out."""
+        notes = {}
+        if self._changes:
+            shown = [f"{change} ({count_things(rows, 'row')})" for change, rows in self._changes.most_common(_SHOWN)]
+            more = f" and {len(self._changes) - _SHOWN} more" if len(self._changes) > _SHOWN else ""
+            notes["untouched_share"] = f"changed beside the messages: {'; '.join(shown)}{more}"
+        if self._repeated:
+            notes["prompt_savings"] = (
+                f"without {self._repeated:,} answers that cost no call only since --repeats asked again"
+            )
+        return notes
 
     def _bounds(self, late: float) -> dict[str, float]:
         """Compute both cases; none where all calls are known. The headline leaves rows out, and lies between them."""
@@ -110,4 +142,6 @@ class SavingsTally:
         return {"prompt_savings_best": max(cases), "prompt_savings_worst": min(cases)}
 
 
+_SHOWN = 5
+"""Changes of settings that a note names."""
 _BOUNDS = ("least_upstream_tokens", "most_upstream_tokens")

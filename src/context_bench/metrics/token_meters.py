@@ -17,8 +17,9 @@ __all__ = ["TokenMeters"]
 class TokenMeters(RunningMetric):
     """Three meters side by side: what the vendor claims to save, what we counted, what the API billed.
 
-    Each is a sum over the rows that tell it: `claimed_rows`, `counted_rows`, `usage_rows`. The API counts with a
-    tokenizer of its own, so its number compares with that of another system, not with the other two.
+    Each is a sum over the rows that tell it: `claimed_rows`, `counted_rows`, `usage_rows`. What the API billed includes
+    calls that the proxy lost and rows that failed, as dollars do; the other two are of answered rows. The API has
+    a tokenizer of its own, so its number compares with that of another system, not with the other two.
     """
 
     name = "token-meters"
@@ -40,11 +41,10 @@ class MetersTally:
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
-        if row.error is not None:
-            return
         sides = read_sides(row)
         counted = None if sides is None else sides[0] - sides[1]
         claimed, used = read_fact(row, "claimed_tokens_saved"), read_billed(row)
+        claimed = None if row.error is not None else claimed
         for meter, value in ((self._claimed, claimed), (self._counted, counted), (self._usage, used)):
             if value is not None:
                 meter.append(value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.metrics.facts import read_fact
+from context_bench.metrics.facts import read_fact, was_repeated
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
@@ -51,6 +51,8 @@ class UpstreamCostTally:
 
     def add(self, row: EvalRow) -> None:
         """Add one row. What was written is known where there is a tap, else it is the response."""
+        if was_repeated(row):
+            return
         if row.upstream_tokens is None:
             self._unknown += read_fact(row, "least_upstream_tokens") is not None
             return

@@ -107,6 +107,16 @@ class Price:
         reached = [tier for tier in self.tiers if prompt > tier.above]
         return max(reached, key=lambda tier: tier.above).price if reached else self
 
+    @classmethod
+    def from_dict(cls, listed: Mapping[str, Any]) -> Price:
+        """Read what `to_dict` gave."""
+        plain = {name: value for name, value in listed.items() if not name.startswith("above_")}
+        above = {name: value for name, value in listed.items() if name.startswith("above_")}
+        tiers = [
+            Tier(int(name.removeprefix("above_")[:-1]) * 1000, cls.from_dict(each)) for name, each in above.items()
+        ]
+        return cls(**plain, tiers=tuple(tiers))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the prices as they stand in a file of prices."""
         values = {name: getattr(self, name) for name in ("input", "cached_input", "cache_write_5m", "cache_write_1h")}
@@ -125,7 +135,10 @@ class Tier:
 # --- rows
 
 
-COSTS = ("cost_usd", "cost_is_estimate", "embedding_cost_usd", "judge_cost_usd")
+COSTS = (
+    *("cost_usd", "cost_is_estimate", "cost_as_asked_usd", "least_cost_usd", "most_cost_usd"),
+    *("embedding_cost_usd", "judge_cost_usd", "timed_out_cost_usd"),
+)
 """The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})
@@ -143,7 +156,11 @@ def price_row(
         metadata: Of the row.
         upstream_tokens: Tokens that the model read, by our own count, if that is known.
     """
-    costs = {} if price is None else _price_answer(price, metadata, upstream_tokens)
+    costs = {} if metadata.get("saved_by_repeating") else _price_answer(prices, price, metadata, upstream_tokens)
+    for key in ("least", "most"):
+        bounded = metadata.get(f"{key}_usage")
+        if isinstance(bounded, list) and (cost := _sum_bills(prices, price, bounded)) is not None:
+            costs[f"{key}_cost_usd"] = cost
     return costs | _price_embeddings(prices, metadata) | price_judges(prices, metadata)
 
 
@@ -165,11 +182,34 @@ def price_judges(prices: Prices, metadata: Mapping[str, Any]) -> dict[str, float
     return {"judge_cost_usd": sum(spent)} if spent else {}
 
 
-def _price_answer(price: Price, metadata: Mapping[str, Any], upstream_tokens: int | None) -> dict[str, Any]:
-    bills = metadata.get("billed_usage")
+def _sum_bills(prices: Prices, price: Price | None, bills: list[Any]) -> float | None:
+    """Add up the dollars of calls, each at the price of the model that it asked; None when one is not known."""
+    total = 0.0
+    for bill in bills:
+        own = prices.of(bill["model"]) if "model" in bill else price
+        cost = own.sum_costs([bill]) if own is not None else None
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def _price_answer(
+    prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
+) -> dict[str, Any]:
+    bills, counted = metadata.get("billed_usage"), metadata.get("counted_usage")
+    for calls in (bills, counted):  # all calls that a model answered, those that the proxy made on top included
+        if isinstance(calls, list) and any("model" in bill for bill in calls):  # it asked another model than was asked
+            cost, asked = _sum_bills(prices, price, calls), price.sum_costs(calls) if price is not None else None
+            known = (
+                {} if cost is None else {"cost_usd": cost, **({"cost_is_estimate": True} if calls is counted else {})}
+            )
+            return known if asked is None else {**known, "cost_as_asked_usd": asked}
+    if price is None:
+        return {}
     tapped = "upstream_calls" in metadata
     cost = None
-    if isinstance(bills, list):  # all calls that a model answered, those that the proxy made on top included
+    if isinstance(bills, list):
         cost = price.sum_costs(bills)
     elif not tapped:  # behind a tap the proxy's own word is not the bill: it may leave out calls that it made on top
         cost = price.cost(metadata)

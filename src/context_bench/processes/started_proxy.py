@@ -28,7 +28,10 @@ from context_bench.processes.child import kill_group, kill_process, start_child,
 from context_bench.processes.programs import find_program
 from context_bench.text.masking import find_command_secrets, mask_command, may_name_secret
 
-__all__ = ["StartedProxy"]
+__all__ = ["SCRATCH", "StartedProxy"]
+
+SCRATCH = "scratch"
+"""Stands for a new directory of its own, as the directory in which a proxy is started."""
 
 HOST = "127.0.0.1"
 
@@ -50,6 +53,8 @@ class StartedProxy:
         timeout: Seconds until it must answer.
         log: A file for its output; a temporary one by default.
         secrets: Values that are not shown when it repeats them.
+        directory: The one that it is started in: ours by default, `SCRATCH` for `{scratch}`. A proxy may index the
+            files around it and send them on.
     """
 
     def __init__(
@@ -62,7 +67,9 @@ class StartedProxy:
         timeout: float = 120.0,
         log: Path | None = None,
         secrets: Sequence[str] = (),
+        directory: str | None = None,
     ) -> None:
+        self._directory = directory
         self.command, self.port, self.timeout, self.log = command, port, timeout, log
         self.secrets = (*secrets, *find_command_secrets(command))
         self.url = f"http://{HOST}:{port}"
@@ -79,6 +86,8 @@ class StartedProxy:
         """Start it, and return once it answers."""
         environment = self._environment()
         program = _find_executable(self._words[0], environment)
+        if self._directory not in (None, SCRATCH) and not Path(self._directory).is_dir():
+            raise UsageError(f"{self._directory!r} is not a directory to start {self.name} in")
         if await _is_open(self.port):
             raise UsageError(f"something already listens on {HOST}:{self.port}, where {self.name} was to be started")
         try:
@@ -122,6 +131,7 @@ class StartedProxy:
             [sys.executable, "-I", guardian.__file__, self._scratch, *arguments],
             stdout=self._output,
             stderr=self._output,
+            cwd=self._scratch if self._directory == SCRATCH else self._directory,
             env={name: _fill(value, filled) if name in self._env else value for name, value in environment.items()},
         )
 
@@ -212,7 +222,7 @@ def _find_executable(word: str, environment: Mapping[str, str]) -> str:
     if found is None:
         hint = ": no shell is used, so write env NAME=VALUE PROGRAM ..." if "=" in word else ""
         raise UsageError(f"there is no program {mask_command(word)!r} to start{hint}")
-    return found
+    return str(Path(found).absolute())  # it may be started in another directory
 
 
 async def _is_open(port: int) -> bool:

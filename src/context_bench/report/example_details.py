@@ -15,7 +15,14 @@ __all__ = ["cut_details", "describe_row"]
 
 _FACTS = (
     *("output", "sent_tokens", "response_tokens", "written_tokens", "upstream_calls", "extra_upstream_calls"),
-    *("lost_upstream_calls", "failed_upstream_calls", "untouched", "cached_answer", "prompt_savings"),
+    *(
+        "lost_upstream_calls",
+        "failed_upstream_calls",
+        "untouched",
+        "answered_without_call",
+        "cached_answer",
+        "prompt_savings",
+    ),
     *("claimed_tokens_saved", "billed_prompt_tokens", "proxy_overhead", "first_token_overhead", "injected_tools"),
     *("answer_unknown", "prefix_stability", "first_message_changed", "rewritten_history", "not_applied"),
 )

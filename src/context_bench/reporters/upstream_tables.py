@@ -26,6 +26,11 @@ def _take_reader_savings(values: Values) -> float | None:
     return None if "downstream_tokens" in values else values.get("counted_tokens_saved")
 
 
+def _take_sent(values: Values) -> float | None:
+    """Take what was sent for the rows whose upstream tokens are known; without a tap, for those with savings."""
+    return values.get("downstream_tokens", values.get("sent_tokens"))
+
+
 def _count(value: float) -> str:
     return f"{value:.0f}"
 
@@ -36,7 +41,7 @@ def _unless_zero(key: str) -> Callable[[Values], float | None]:
 
 
 _METERS: tuple[Column, ...] = (
-    ("sent", "sent_tokens", tokens),
+    ("sent", _take_sent, tokens),
     ("reached the model", "upstream_tokens", tokens),
     ("saved, by the tap", _take_tap_savings, tokens),
     ("saved, as sent", _take_reader_savings, tokens),
@@ -45,14 +50,19 @@ _METERS: tuple[Column, ...] = (
     ("saved, its own claim", "claimed_tokens_saved", tokens),
     ("prompt, by API usage", "usage_prompt_tokens", tokens),
     ("extra calls", "extra_upstream_calls", _count),
+    ("extra at worst", "extra_upstream_calls_worst", _count),
     ("lost calls", _unless_zero("lost_upstream_calls"), _count),
     ("tokens lost with them", _unless_zero("lost_upstream_tokens"), tokens),
+    ("answers without a call", _unless_zero("answers_without_call"), _count),
     ("cached answers", _unless_zero("cached_answers"), _count),
 )
 _EVIDENCE: tuple[Column, ...] = (
     ("rows", "evidence_rows", _count),
-    ("survived", "evidence_survival", percent),
-    ("at best", "evidence_survival_best", percent),
+    ("verbatim", "evidence_verbatim", percent),
+    ("recoverable", "evidence_recoverable", percent),
+    ("lost", "evidence_lost", percent),
+    ("lost and rewritten", _unless_zero("evidence_rewritten"), percent),
+    ("survived at best", "evidence_survival_best", percent),
     ("at worst", "evidence_survival_worst", percent),
     ("lost by the system", "lost_by_system", percent),
     ("failed anyway", "failed_anyway", percent),

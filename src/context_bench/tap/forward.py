@@ -122,6 +122,9 @@ class Forward:
             allow_redirects=False,
             proxy=self._proxy,
         )
+        if response.status == 101:
+            response.close()
+            return build_error(502, f"{self._shown} switched to another protocol unasked", request.dialect)
         headers = _filter_reply_headers(response.headers)
         if _is_streamed(response) or _may_be_large(response):
             return Outgoing(response.status, headers, _Chunks(response))

@@ -52,6 +52,7 @@ class Ticket:
     """
 
     prompt: Prompt | None
+    digest: bytes = b""
     mark: str = field(default_factory=lambda: f"cb-{secrets.token_hex(12)}")
     calls: list[Call] = field(default_factory=list)
     unmatched: list[Call] = field(default_factory=list)
@@ -70,7 +71,8 @@ class Matcher:
 
     Those of the rest that came too late for any request under way are also in `late`: no row knows of them. Of both
     the first ones are kept, and all are counted: `unmatched_count`, `late_count`. `late_bytes` is the size of the
-    bodies that a model may have read in late calls that were not kept.
+    bodies that a model may have read in late calls that were not kept. `reached` holds the digests of the requests that
+    became a call. `probe` is a text by which a request of our own is known that the tap itself answers.
     """
 
     def __init__(self) -> None:
@@ -88,10 +90,12 @@ class Matcher:
         self._held: dict[Call, int] = {}
         self._held_room = _KEPT_CHARACTERS
         self.seen = 0
+        self.reached: set[bytes] = set()
+        self.probe = ""
 
-    def open(self, prompt: Prompt | None) -> Ticket:
-        """Begin to look for the calls of a request."""
-        ticket = Ticket(prompt)
+    def open(self, prompt: Prompt | None, digest: bytes = b"") -> Ticket:
+        """Begin to look for the calls of a request; `digest` is the same for equal requests, marks aside."""
+        ticket = Ticket(prompt, digest)
         self._open[ticket.mark] = ticket
         return ticket
 
@@ -111,6 +115,8 @@ class Matcher:
     def take(self, call: Call, request: Incoming) -> Awaitable[None] | None:
         """Take in a call that has reached the tap; where long texts must be compared, once this is awaited."""
         self.seen += 1
+        if self.answers_probe(request):
+            return None
         marks = _find_marks(request)
         if marks:
             self._hand_over(call, len(request.body), self._find_marked(marks), marked=True)
@@ -121,6 +127,10 @@ class Matcher:
             return self._compare_beside(call, request, known, under_way)
         self._hand_over(call, len(request.body), self._find_by_content(request, known, under_way))
         return None
+
+    def answers_probe(self, request: Incoming) -> bool:
+        """Whether a request is ours, sent to find out whether the proxy's upstream is the tap; no model gets it."""
+        return bool(self.probe) and self.probe.encode() in request.body
 
     async def _compare_beside(
         self, call: Call, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
@@ -137,16 +147,20 @@ class Matcher:
         """Give a call of so many bytes to the one request that it belongs to, or keep it as one that cannot be told."""
         if len(candidates) == 1 and (candidates[0].mark in self._open or (marked and not candidates[0].recorded)):
             candidates[0].calls.append(call)
+            if call.asks_model:
+                self.reached.add(candidates[0].digest)
             return
         self._loose[call] = size
         waiting = [ticket for ticket in candidates if not ticket.recorded]
         self._keep(call, size, late=not waiting)
+        if not call.asks_model:  # whoever's embedding it is: no model read a prompt
+            return
         for ticket in waiting:
             if self._hold(call):
                 ticket.unmatched.append(call)
             else:
                 ticket.more_unmatched += 1
-                ticket.more_bytes += size if call.asks_model else 0
+                ticket.more_bytes += size
 
     def end(self, call: Call, _: Incoming) -> None:
         """Take in the reply of a call, which is there by now: it takes room too where nobody knows whose it is."""

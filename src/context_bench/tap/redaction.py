@@ -48,7 +48,7 @@ class Redactor:
     def __repr__(self) -> str:
         return f"Redactor({len(self._values)} secrets)"
 
-    def text(self, data: bytes) -> str:
+    def text(self, data: bytes | bytearray) -> str:
         """Mask the secrets in a body."""
         text = self.line(_decode(data))
         if not any(is_secret_name(found[1]) for found in _NAME.finditer(text)):
@@ -69,12 +69,12 @@ class Redactor:
         }
 
 
-def _decode(data: bytes) -> str:
+def _decode(data: bytes | bytearray) -> str:
     """Decode a body; one that is not UTF-8 piece by piece, as one call would stop every other thread for long."""
     try:
         return data.decode()
     except UnicodeDecodeError:
-        pieces = (data[place : place + _PIECE] for place in range(0, len(data), _PIECE))
+        pieces = (bytes(data[place : place + _PIECE]) for place in range(0, len(data), _PIECE))
         return "".join(codecs.iterdecode(pieces, "utf-8", "replace"))
 
 

@@ -46,6 +46,8 @@ _IDLE_SECONDS = 75.0
 _WRITE_SECONDS = 60.0
 """For the client to take a chunk of the reply; how long a model takes to write one is another matter."""
 _PIECE = 256 * 1024
+_KEPT_OF_REFUSED = 1024 * 1024
+"""Bytes that are kept of a reply that is larger than the tap takes."""
 _BACKLOG = 4096
 _GRACE = 0.5
 """Seconds that replies under way get when the tap stops."""
@@ -272,12 +274,12 @@ async def _send(
     return response
 
 
-async def _redact(redactor: Redactor, body: bytes) -> str:
+async def _redact(redactor: Redactor, body: bytes | bytearray) -> str:
     """Mask the secrets in a body; in a thread where it is long."""
     return redactor.text(body) if len(body) < LONG_BODY else await work_beside(redactor.text, body)
 
 
-async def _keep_reply(call: Call, body: bytes, redactor: Redactor, ended: float | None) -> None:
+async def _keep_reply(call: Call, body: bytes | bytearray, redactor: Redactor, ended: float | None) -> None:
     """Put down the reply of a call, and then, if it was sent as a whole, when it ended."""
 
     async def keep() -> None:
@@ -309,29 +311,29 @@ async def _stream(
     from aiohttp import web
 
     response = web.StreamResponse(status=outgoing.status, headers=outgoing.headers)
-    sent: list[bytes] = []
-    size, ended = 0, None
+    sent, ended = bytearray(), None
     try:
         await response.prepare(request)
         async for chunk in chunks:
             if chunk:
-                size += len(chunk)
-                if size > MAX_BODY:
+                if len(sent) + len(chunk) > MAX_BODY:
                     raise BodyRefused(502, f"a reply of more than {MAX_BODY >> 20} MB is cut")
-                await share.take(len(chunk))
+                await share.take(2 * len(chunk))  # it is held as bytes, and as text when it is kept
                 with limit_seconds(request, _WRITE_SECONDS):
                     await response.write(chunk)
                 call.first = call.first or perf_counter()
-                sent.append(chunk)
+                sent += chunk
         await response.write_eof()
         ended = perf_counter()
     except Exception as error:  # noqa: BLE001 - an answerer may be anybody's; to the client it is a cut connection
         _log.debug("a stream broke off: %s", describe(error))
         _cut(request)
+        if isinstance(error, BodyRefused):
+            del sent[_KEPT_OF_REFUSED:]
     finally:
         if hasattr(chunks, "aclose"):
             await chunks.aclose()
-        await _keep_reply(call, b"".join(sent), redactor, ended)
+        await _keep_reply(call, sent, redactor, ended)
     return response
 
 

@@ -14,15 +14,17 @@ from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.systems.prompts import Message
-from context_bench.tap.answering import Answerer, describe_answerer
+from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_reply, describe_answerer
 from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
 from context_bench.tap.watched_endpoint import WatchedEndpoint, gather_exchanges
 from context_bench.text.masking import mask_command
 from context_bench.traffic.calls import Call
+from context_bench.traffic.row_facts import bill_call
 from context_bench.traits import SystemTraits, find_label, find_model, find_secrets, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
+from context_bench.wire.replies import Answer
 
 __all__ = ["Launch", "Tapped"]
 
@@ -33,24 +35,27 @@ _SHOWN = 200
 class Launch:
     """How the proxy under test is started: a command with {port} and {tap} in it.
 
-    `facts` is more that is known of it, such as its package and version.
+    `facts` is more that is known of it, such as its package and version. `directory` is where it is started: ours by
+    default, "scratch" for a new one.
     """
 
     command: str
     port: int
     env: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    directory: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """Describe the measured program for the record of a run, without what may be a secret."""
-        return {"command": mask_command(self.command), **self.facts}
+        where = {"directory": self.directory} if self.directory else {}
+        return {"command": mask_command(self.command), **where, **self.facts}
 
     @property
     def known_as(self) -> str:
         """The command, and what the files in it hold: a proxy that was changed is another one."""
         files = [path for word in shlex.split(self.command)[1:] if (path := Path(word)).is_file()]
         digests = [blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in files]
-        return " ".join([self.command, *digests])
+        return " ".join([self.command, *digests, *([f"in {self.directory}"] if self.directory else [])])
 
 
 class Tapped:
@@ -92,7 +97,7 @@ class Tapped:
         self._secrets = secrets = system.endpoint.reveal_secrets()
         self._watched = system.endpoint = WatchedEndpoint(system.endpoint, self._matcher, known_as)
         self.tap = Tap(
-            answerer,
+            _AnswersProbe(answerer, self._matcher),
             host=host,
             port=port,
             on_call=self._matcher.take,
@@ -146,7 +151,7 @@ class Tapped:
         """Report on the run beside its rows, with tokens counted by `count`.
 
         `late_tokens` are those that a model read in calls which no row knows of: they came when the request that set
-        them off was answered. With these, `prompt_savings` has a worst case.
+        them off was answered. With these, `prompt_savings` has a worst case, and by `late_usage` so have dollars.
         """
         report: dict[str, Any] = {
             "answered_by": describe_answerer(self.answerer),
@@ -161,9 +166,11 @@ class Tapped:
         if late or uncounted:
             tokens = [call.prompt.tokens(count) for call in late if call.prompt is not None]
             # A token is at least one byte: with those that were not kept the worst case is still the worst.
+            more = [{"prompt_tokens": self._matcher.late_bytes, "completion_tokens": 0}] if uncounted else []
             report |= {
                 "late_calls": len(late) + uncounted,
                 "late_tokens": sum(tokens) + self._matcher.late_bytes,
+                "late_usage": [*(bill_call(call, count) for call in late), *more],
             }
         return {**report, "label": self.label} if self.label else report
 
@@ -191,7 +198,12 @@ class Tapped:
         if self.launch is not None:
             launch = self.launch
             self._proxy = StartedProxy(
-                launch.command, port=launch.port, tap_url=self.tap.url, env=launch.env, secrets=self._secrets
+                launch.command,
+                port=launch.port,
+                tap_url=self.tap.url,
+                env=launch.env,
+                secrets=self._secrets,
+                directory=launch.directory,
             )
             await self._proxy.start()
         await self.system.prepare()
@@ -229,6 +241,25 @@ class Tapped:
         """Answer the open turns of a conversation one after the other."""
         replies: list[Message] = await _keep_what_was_seen(self.system.aprocess_conversation(turns))
         return replies
+
+
+class _AnswersProbe:
+    """An answerer that no model hears of our own probe from."""
+
+    def __init__(self, answerer: Answerer, matcher: Matcher) -> None:
+        self._answerer, self._matcher = answerer, matcher
+        self.open, self.close = answerer.open, answerer.close
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of the other one."""
+        return self._answerer.fingerprint
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        """Answer the probe here, and let the other one answer the rest."""
+        if self._matcher.answers_probe(request):
+            return build_reply(Answer("It is the tap."), request)
+        return await self._answerer.answer(request)
 
 
 async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from context_bench.errors import RequestFailed
@@ -19,6 +21,7 @@ from context_bench.text.masking import mask_command
 from context_bench.traffic.calls import Call
 from context_bench.traffic.claims import claim_headers, says_cache_hit
 from context_bench.traffic.exchanges import Exchange as Seen
+from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.completions import read_completion, read_plain
 from context_bench.wire.requests import read_prompt
 
@@ -77,14 +80,14 @@ class WatchedEndpoint:
 
     async def post(self, path: str, body: Mapping[str, Any], parse: Callable[[Reply], Any] | None = None) -> Exchange:
         """Send one request of a run. Each attempt has a mark of its own, so that nothing is counted for another."""
-        prompt = read_prompt(body)
+        prompt, digest = read_prompt(body), blake2b(encode(body), digest_size=16).digest()
         sending = _Sending()
         tickets = sending.tickets
 
         def attempt() -> tuple[bytes, tuple[str, ...]]:
             self._close(tickets)
             self._begin(sending)
-            tickets.append(self._matcher.open(prompt))
+            tickets.append(self._matcher.open(prompt, digest))
             mark = tickets[-1].mark
             sending.sent = encode(_mark(body, path, mark))
             return sending.sent, (f"{MARK_HEADER}: {mark}",)
@@ -106,6 +109,8 @@ class WatchedEndpoint:
             self._close(tickets)
             for ticket in tickets:
                 self._matcher.record(ticket)
+        if not self._matcher.seen and not says_cache_hit(_read_headers(exchange.raw_headers)):
+            await self._look_for_tap(path, body)
         exchange.tapped = [self._record(path, exchange, sending)]
         for ticket in tickets:  # which are known for a while, by their marks and texts
             ticket.calls, ticket.unmatched = [], []
@@ -121,6 +126,14 @@ class WatchedEndpoint:
                 stacklevel=2,
             )
         return exchange
+
+    async def _look_for_tap(self, path: str, body: Mapping[str, Any]) -> None:
+        """Send a request that the tap answers itself, to tell a proxy that answers from one with another upstream."""
+        self._matcher.probe = f"tap-{secrets.token_hex(12)}"
+        message = {"role": "user", "content": f"context-bench looks for its tap: {self._matcher.probe}"}
+        kept = {key: body[key] for key in ("model", "max_tokens", "max_completion_tokens") if key in body}
+        with suppress(RequestFailed):
+            await self._endpoint.post(path, {**kept, "messages": [message]})
 
     def _begin(self, sending: _Sending) -> None:
         """Note that a request is in flight; where there are several, none of them is `alone`."""
@@ -162,7 +175,9 @@ class WatchedEndpoint:
             unmatched=len(unmatched) + sum(ticket.more_unmatched for ticket in sending.tickets),
             unmatched_bodies=_list_readable(unmatched),
             unmatched_bytes=sum(ticket.more_bytes for ticket in sending.tickets),
+            unmatched_bills=_list_bills(unmatched),
             silent=not self._matcher.seen,
+            asked_before=last.digest in self._matcher.reached,
         ).as_dict(since)
 
     def _record_failure(self, path: str, body: Mapping[str, Any], tickets: Sequence[Ticket]) -> dict[str, Any]:
@@ -189,6 +204,11 @@ def _find_unmatched(tickets: Iterable[Ticket]) -> list[Call]:
 def _list_readable(calls: Iterable[Call]) -> list[str]:
     """List the bodies of those calls that a model may have read."""
     return [call.body for call in calls if call.asks_model and call.status < 300]
+
+
+def _list_bills(calls: Iterable[Call]) -> list[dict[str, Any]]:
+    """List what the replies to those calls tell of usage; our own count is made where they are read."""
+    return [read_call_bill(call) for call in calls if call.asks_model and call.status < 300]
 
 
 def _sort(calls: Iterable[Call]) -> list[Call]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Gold", "evidence_texts", "gold_answers", "has_gold", "is_blank", "response_text", "turn_responses"]
+from context_bench.text.reasoning import remove_reasoning
+
+__all__ = [
+    "Gold",
+    "evidence_texts",
+    "gold_answers",
+    "has_gold",
+    "is_blank",
+    "response_text",
+    "turn_answers",
+    "turn_responses",
+]
 
 Gold = tuple[str, ...]
 """One accepted answer: its parts, all of which must be given. Most have a single part."""
@@ -40,9 +51,14 @@ def has_gold(example: Mapping[str, Any]) -> bool:
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
-    """Return the system's answer; nothing at all reads as an empty answer."""
+    """Return the system's answer without its reasoning; nothing at all reads as an empty answer.
+
+    With `keep_reasoning` the whole reply is the answer. A context that stands for an answer is no reply: it stays.
+    """
     response = processed.get("response")
-    return "" if response is None else str(response)
+    text = "" if response is None else str(response)
+    whole = processed.get("keep_reasoning") or response is processed.get("context")
+    return text if whole else remove_reasoning(text)
 
 
 def turn_responses(processed: Mapping[str, Any]) -> list[str]:
@@ -52,6 +68,12 @@ def turn_responses(processed: Mapping[str, Any]) -> list[str]:
         return []
     contents = (reply.get("content") if isinstance(reply, Mapping) else reply for reply in replies)
     return ["" if content is None else str(content) for content in contents]
+
+
+def turn_answers(processed: Mapping[str, Any]) -> list[str]:
+    """Return the answer in the reply to each turn, without its reasoning unless that is kept."""
+    replies = turn_responses(processed)
+    return replies if processed.get("keep_reasoning") else [remove_reasoning(reply) for reply in replies]
 
 
 def is_blank(processed: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from context_bench.wire.completions import Completion, read_completion
 from context_bench.wire.dialects import asks_model
-from context_bench.wire.requests import Prompt, read_prompt
+from context_bench.wire.requests import Prompt, read_document, read_prompt
 
 __all__ = ["Call"]
 
@@ -58,9 +58,14 @@ class Call:
         return 200 <= self.status < 300
 
     @cached_property
+    def document(self) -> dict[str, Any]:
+        """The request as JSON; empty when it is none."""
+        return read_document(self.body)
+
+    @cached_property
     def prompt(self) -> Prompt | None:
         """The prompt in it; None when it holds none."""
-        return read_prompt(self.body)
+        return read_prompt(self.document)
 
     @cached_property
     def spelled_prompt(self) -> Prompt | None:

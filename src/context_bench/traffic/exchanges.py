@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from context_bench.results import dump_json
 from context_bench.traffic.calls import Call
 from context_bench.traffic.reply_sources import find_sources
 from context_bench.wire.completions import Completion
-from context_bench.wire.requests import Prompt, read_prompt
+from context_bench.wire.requests import Prompt, read_document, read_prompt, read_settings
 from context_bench.wire.usage import Bill, read_bill
 
-__all__ = ["Exchange", "find_answers", "read_bills", "read_exchanges"]
+__all__ = ["Exchange", "find_answers", "read_bills", "read_call_bill", "read_exchanges"]
+
+_SHOWN = 40
+"""Characters of a changed setting that are shown."""
 
 
 @dataclass(eq=False)
@@ -41,7 +45,9 @@ class Exchange:
         unmatched: Calls that may belong to it and cannot be told, by number.
         unmatched_bodies: What those of them hold that ask a model.
         unmatched_bytes: The size of those that ask a model and for which there was no room.
+        unmatched_bills: The usage that the replies to those calls tell, in their order.
         silent: Whether nothing at all had reached the tap by then.
+        asked_before: Whether the same request had been sent before and had reached the tap.
         failed: Whether the example came to nothing.
     """
 
@@ -60,7 +66,9 @@ class Exchange:
     unmatched: int = 0
     unmatched_bodies: Sequence[str] = ()
     unmatched_bytes: int = 0
+    unmatched_bills: Sequence[Bill] = ()
     silent: bool = False
+    asked_before: bool = False
     failed: bool = False
 
     @classmethod
@@ -80,6 +88,8 @@ class Exchange:
         unmatched: dict[str, Any] = {"unmatched": self.unmatched, "unmatched_bodies": list(self.unmatched_bodies)}
         if self.unmatched_bytes:
             unmatched["unmatched_bytes"] = self.unmatched_bytes
+        if self.unmatched_bills:
+            unmatched["unmatched_bills"] = list(self.unmatched_bills)
         if self.failed:
             return {**record, "calls": calls, **unmatched, "failed": True}
         return {
@@ -95,12 +105,22 @@ class Exchange:
             "earlier_calls": self.earlier_calls,
             **unmatched,
             "silent": self.silent,
+            "asked_before": self.asked_before,
         }
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return read_document(self.sent)
 
     @cached_property
     def prompt(self) -> Prompt | None:
         """The prompt that was sent; None when it holds no prompt."""
-        return read_prompt(self.sent)
+        return read_prompt(self._document)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings that were sent: model, temperature and the like."""
+        return read_settings(self._document)
 
     @cached_property
     def _spelled_prompt(self) -> Prompt | None:
@@ -132,6 +152,25 @@ class Exchange:
         if (call.prompt or empty) == (self.prompt or empty):
             return True
         return (call.spelled_prompt or empty) == (self._spelled_prompt or empty)
+
+    def list_changes(self, call: Call) -> list[str]:
+        """List the settings that a call has otherwise than they were sent, and its tools if those are others."""
+        sent, passed_on = self.settings, read_settings(call.document)
+        changes = []
+        for name in sorted(sent.keys() | passed_on.keys()):
+            before, after = (None if each is None else _show(each) for each in (sent.get(name), passed_on.get(name)))
+            if sent.get(name) != passed_on.get(name):
+                happened = "left out" if after is None else f"{before} became {after}" if before else f"{after} added"
+                changes.append(f"{name}: {happened}")
+        if (call.spelled_prompt or Prompt()).tools != (self._spelled_prompt or Prompt()).tools:
+            changes.append("tools")
+        return changes
+
+    def find_swapped_model(self, call: Call) -> str | None:
+        """Return the model that a call asks, where that is not the one that was asked for."""
+        model = call.document.get("model")
+        swapped = isinstance(model, str) and read_settings({"model": model})["model"] != self.settings.get("model")
+        return model if swapped else None
 
     @cached_property
     def answering_calls(self) -> list[Call] | None:
@@ -176,6 +215,12 @@ def read_exchanges(records: Sequence[Mapping[str, Any]]) -> list[Exchange]:
     return exchanges
 
 
+def _show(value: Any) -> str:
+    """Show a setting, a long one by its start."""
+    text = value if isinstance(value, str) else dump_json(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
     """Find the calls that gave the answer of each exchange, or say why they cannot be told."""
     found = [(exchange, exchange.answering_calls) for exchange in exchanges]
@@ -187,7 +232,27 @@ def find_answers(exchanges: Iterable[Exchange]) -> list[list[Call]] | str:
     return "which requests at the tap belong to this example could not be told"
 
 
-def read_bills(calls: Iterable[Call]) -> list[Bill] | None:
-    """Read the usage of each call that a model answered; None when one of them does not tell its prompt."""
-    bills = [read_bill(call.reply) for call in calls if call.asks_model and call.is_answered]
-    return bills if all("prompt_tokens" in bill for bill in bills) else None
+def read_bills(paid: Iterable[tuple[Exchange, Call]]) -> list[Bill] | None:
+    """Read the usage of each call that a model answered; None when one of them does not tell its prompt.
+
+    A bill names the model where that is not the one that was asked for.
+    """
+    bills = []
+    for exchange, call in paid:
+        if not (call.asks_model and call.is_answered):
+            continue
+        bill = read_call_bill(call)
+        if "prompt_tokens" not in bill:
+            return None
+        if model := exchange.find_swapped_model(call):
+            bill["model"] = model
+        bills.append(bill)
+    return bills
+
+
+def read_call_bill(call: Call) -> Bill:
+    """Read the usage that the reply to a call tells, without a count of 0 for an answer that says something."""
+    bill, said = read_bill(call.reply), call.completion
+    if bill.get("completion_tokens") == 0 and said is not None and (any(said.texts) or said.calls):
+        del bill["completion_tokens"]
+    return bill

@@ -52,7 +52,10 @@ def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
         elif call.prompt is None:
             yield PassedOn(f"{title}: {call.path} holds no messages", [])
         else:
-            yield PassedOn(title if len(calls) > 1 else name, diff_prompts(sent, call.prompt))
+            parts = diff_prompts(sent, call.prompt)
+            if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
+                parts.append(Part("settings", diff_texts("", "\n".join(changes))))
+            yield PassedOn(title if len(calls) > 1 else name, parts)
         seen.setdefault(call.body, number)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import repeat
 from typing import Any
 
 from context_bench.traffic.calls import Call
 from context_bench.traffic.claims import read_claimed_tokens
-from context_bench.traffic.exchanges import Exchange, find_answers, read_bills
+from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_call_bill
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.requests import Prompt, read_document, read_prompt
 from context_bench.wire.usage import Bill, read_bill
 
-__all__ = ["RowFacts", "count_request", "measure_row"]
+__all__ = ["RowFacts", "bill_call", "count_request", "measure_row"]
 
 
 @dataclass(slots=True)
@@ -32,16 +33,24 @@ class RowFacts:
         upstream_tokens: What models read in all calls that they answered.
         written_tokens: What they wrote.
         untouched: Whether each request reached the model as it was sent.
-        cached_answer: Whether an answer came without a call.
+        changed_settings: Settings and tools that the proxy changed in the calls that gave the answer.
+        answered_without_call: Whether an answer came without a call.
+        cached_answer: Whether the proxy said of such an answer that it came from its cache.
+        saved_by_repeating: Whether an answer came without a call only because we had asked the same before.
         prompt_savings: The share of the sent tokens that no model read.
-        billed_prompt_tokens: The API's own count of what models read.
+        billed_prompt_tokens: The API's own count of what models read, in lost calls too.
         billed_usage: The API's own counts of each call, lost ones too, where every one of them tells.
+        counted_usage: The same by our own count, where the proxy asked another model and no usage is told.
         embedding_usage: Model and tokens of each call for embeddings, which are on no other bill.
         upstream_seconds: How long at least one call was under way.
         proxy_overhead: What came on top.
         first_token_overhead: How much later a first token came out of the proxy than it went in.
         least_upstream_tokens: Where not all calls are known: those of the calls that are certainly this row's,
         most_upstream_tokens: and of those that may be.
+        least_usage: The usage of the calls that are certainly this row's, counted where it is not told,
+        most_usage: and of those that may be.
+        untouched_at_best: Whether the request reached the model as it was sent, by the calls that are known.
+        most_extra_upstream_calls: Extra calls, with all those that may be this row's.
         failed_upstream_calls: Calls that were refused.
         earlier_upstream_calls: Calls of attempts before the last.
         exchanges_without_call: Requests of ours that became no call.
@@ -64,16 +73,24 @@ class RowFacts:
     upstream_tokens: int | None = None
     written_tokens: int | None = None
     untouched: bool | None = None
+    changed_settings: list[str] | None = None
+    answered_without_call: bool | None = None
     cached_answer: bool | None = None
+    saved_by_repeating: bool | None = None
     prompt_savings: float | None = None
     billed_prompt_tokens: int | None = None
     billed_usage: list[Bill] | None = None
+    counted_usage: list[Bill] | None = None
     embedding_usage: list[dict[str, Any]] | None = None
     upstream_seconds: float | None = None
     proxy_overhead: float | None = None
     first_token_overhead: float | None = None
     least_upstream_tokens: int | None = None
     most_upstream_tokens: int | None = None
+    least_usage: list[Bill] | None = None
+    most_usage: list[Bill] | None = None
+    untouched_at_best: bool | None = None
+    most_extra_upstream_calls: int | None = None
     failed_upstream_calls: int | None = None
     earlier_upstream_calls: int | None = None
     exchanges_without_call: int | None = None
@@ -91,8 +108,8 @@ class RowFacts:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def measure_row(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFacts:
-    """Measure the exchanges of one row.
+def measure_row(exchanges: Sequence[Exchange], count: Tokenizer, *, repeated: bool = False) -> RowFacts:
+    """Measure the exchanges of one row; `repeated` says that the run sends each example several times.
 
     What depends on all calls of the example is missing where a request at the tap may be one of them and cannot be
     told, where nothing has reached the tap so far, and where a call is in a form that cannot be read.
@@ -118,6 +135,8 @@ def measure_row(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFacts:
     _add_lost(facts, exchanges, count)
     if all(exchange.is_known for exchange in exchanges):
         _add_upstream(facts, exchanges, count)
+        again = repeated and any(each.asked_before and not each.model_calls for each in exchanges)
+        facts.saved_by_repeating = again or None
         _add_times(facts, exchanges)
     elif not any(exchange.silent for exchange in exchanges):
         _add_bounds(facts, exchanges, count)
@@ -139,7 +158,7 @@ def _measure_failure(exchanges: Sequence[Exchange], count: Tokenizer) -> RowFact
     paid = [(exchange, call) for exchange, call in paid if call.is_answered]
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in paid)
     facts.written_tokens = _count_written((call for _, call in paid), count)
-    facts.billed_usage = read_bills(call for _, call in paid)
+    _add_bills(facts, paid, count)
     facts.embedding_usage = _read_embeddings(exchanges)
     return facts
 
@@ -156,17 +175,34 @@ def _add_upstream(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokeniz
     answered = [(exchange, call) for exchange in exchanges for call in exchange.answered_calls]
     facts.upstream_tokens = sum(_count_call(call, exchange, count) for exchange, call in answered)
     facts.written_tokens = _count_written((call for _, call in answered), count)
-    facts.untouched = all(map(_is_untouched, exchanges))
-    facts.cached_answer = any(not exchange.model_calls for exchange in exchanges)
+    facts.untouched = all(_is_untouched(exchange, exchange.answered_calls) for exchange in exchanges)
+    answering = [(exchange, call) for exchange in exchanges for call in exchange.answering_calls or ()]
+    changes = [change for exchange, call in answering for change in exchange.list_changes(call)]
+    facts.changed_settings = list(dict.fromkeys(changes)) or None
+    facts.answered_without_call = any(not exchange.model_calls for exchange in exchanges)
+    facts.cached_answer = any(not exchange.model_calls and exchange.cache_hit for exchange in exchanges)
     if facts.sent_tokens:
         facts.prompt_savings = 1 - facts.upstream_tokens / facts.sent_tokens
-    bills = read_bills(call for _, call in answered)
+    lost = [(exchange, call) for exchange in exchanges for call in exchange.lost_calls]
+    _add_bills(facts, [*answered, *lost], count)
+    facts.embedding_usage = _read_embeddings(exchanges)
+
+
+def _add_bills(facts: RowFacts, paid: Sequence[tuple[Exchange, Call]], count: Tokenizer) -> None:
+    """Add what the API says of all calls that were paid for; our own count of those whose model was swapped."""
+    facts.billed_usage = bills = read_bills(paid)
     if bills:
         facts.billed_prompt_tokens = sum(bill["prompt_tokens"] for bill in bills)
-    lost = read_bills(call for exchange in exchanges for call in exchange.lost_calls)
-    if bills is not None and lost is not None:
-        facts.billed_usage = [*bills, *lost]
-    facts.embedding_usage = _read_embeddings(exchanges)
+    elif bills is None and any(exchange.find_swapped_model(call) for exchange, call in paid):
+        facts.counted_usage = [bill_call(call, count, exchange) for exchange, call in paid]
+
+
+def bill_call(call: Call, count: Tokenizer, exchange: Exchange | None = None) -> Bill:
+    """Return the usage of a call as its reply tells it, and what it does not tell by our own count."""
+    written = call.completion.tokens(count) if call.completion else 0
+    counted = {"prompt_tokens": _count_prompt(call.prompt, count), "completion_tokens": written}
+    model = exchange.find_swapped_model(call) if exchange is not None else None
+    return {**counted, **read_call_bill(call), **({"model": model} if model else {})}
 
 
 def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | None:
@@ -181,6 +217,8 @@ def _read_embeddings(exchanges: Iterable[Exchange]) -> list[dict[str, Any]] | No
 def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer) -> None:
     """Add the tokens of the calls that are certainly this row's, and of those that may be, if all can be read."""
     least = most = 0
+    sure: list[Bill] = []
+    doubtful: list[Bill] = []
     for exchange in exchanges:
         for call in exchange.model_calls:
             if call.prompt is None:
@@ -188,9 +226,23 @@ def _add_bounds(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenizer
             tokens = _count_call(call, exchange, count)
             least += tokens if call.is_answered else 0
             most += 0 if call.status else tokens  # it is under way: it may still be answered
-        most += sum(count_request(body, count) for body in exchange.unmatched_bodies)
+            if call.is_answered or not call.status:
+                (sure if call.is_answered else doubtful).append(bill_call(call, count, exchange))
+        told = [*exchange.unmatched_bills, *repeat({}, len(exchange.unmatched_bodies))]
+        for body, bill in zip(exchange.unmatched_bodies, told):
+            tokens = count_request(body, count)
+            most += tokens
+            doubtful.append({"prompt_tokens": tokens, "completion_tokens": 0, **bill})
         most += exchange.unmatched_bytes  # a token is at least one byte
+        if exchange.unmatched_bytes:
+            doubtful.append({"prompt_tokens": exchange.unmatched_bytes, "completion_tokens": 0})
+    sure += [bill_call(call, count, exchange) for exchange in exchanges for call in exchange.lost_calls]
     facts.least_upstream_tokens, facts.most_upstream_tokens = least, least + most
+    facts.least_usage, facts.most_usage = sure, [*sure, *doubtful]
+    facts.untouched_at_best = all(_is_untouched(exchange, _list_likely(exchange)) for exchange in exchanges)
+    facts.most_extra_upstream_calls = sum(
+        max(0, len(exchange.model_calls) + exchange.unmatched - 1) for exchange in exchanges
+    )
 
 
 def _add_times(facts: RowFacts, exchanges: Sequence[Exchange]) -> None:
@@ -224,9 +276,17 @@ def _add_answers(facts: RowFacts, exchanges: Sequence[Exchange], count: Tokenize
         facts.rewritten_history = stability.rewritten
 
 
-def _is_untouched(exchange: Exchange) -> bool:
-    """Whether the model got exactly what was sent: one call, which means the same to a model."""
-    return len(exchange.answered_calls) == 1 and exchange.passes_on(exchange.answered_calls[0])
+def _is_untouched(exchange: Exchange, calls: Sequence[Call]) -> bool:
+    """Whether the model got exactly what was sent: one call, with the same prompt and settings."""
+    return len(calls) == 1 and exchange.passes_on(calls[0]) and not exchange.list_changes(calls[0])
+
+
+def _list_likely(exchange: Exchange) -> list[Call]:
+    """List the answered calls; where none is known, one that may be it and says what was sent, if there is any."""
+    if exchange.model_calls:
+        return exchange.answered_calls
+    likely = [Call(exchange.path, body) for body in exchange.unmatched_bodies]
+    return [call for call in likely if _is_untouched(exchange, [call])][:1]
 
 
 def _find_injected_tools(exchanges: Iterable[Exchange]) -> list[str]:

@@ -33,6 +33,9 @@ _PIECE = 65_536
 _MANY = 1_000_000
 """Characters from which any text is encoded in pieces: each thread keeps room for the longest that it has encoded."""
 
+_MAX_UNBROKEN = 2_097_152
+"""Characters without a place to cut that are encoded in one call, which takes 70 bytes for each of them."""
+
 _FEW = 64
 """Places with `<` that are looked at one by one for what follows."""
 
@@ -70,7 +73,7 @@ def _encoding(name: str) -> Tokenizer:
     def count_exactly(text: str) -> int:
         # Four bytes for each token cost half of what a list of numbers does, but special tokens are recognised.
         if not plain:
-            return len(ordinary(text))
+            return len(ordinary(text)) if len(text) < _MAX_UNBROKEN else sum(map(len, map(ordinary, _cut(text, _MANY))))
         if not _has_marks(text):
             return count_plain(text) if len(text) < _MANY else sum(map(count_plain, _cut(text)))
         if len(text) <= _PIECE:
@@ -96,15 +99,18 @@ def _has_marks(text: str) -> bool:
     return place >= 0 and text.find("<|", place) >= 0
 
 
-def _cut(text: str) -> Iterator[str]:
+def _cut(text: str, least: int = _PIECE) -> Iterator[str]:
     """Yield a text in pieces whose tokens are those of the whole.
 
-    OpenAI's encodings never join a letter or a digit with the space or the sign after it, whatever follows.
+    OpenAI's encodings never join a letter or a digit with the space or the sign after it, whatever follows. Only a
+    stretch of millions of characters without such a place is cut all the same, which may add a token at each cut.
     """
     start = 0
-    while found := _CUT.search(text, start + _PIECE):
-        yield text[start : found.end()]
-        start = found.end()
+    while start + least < len(text):
+        found = _CUT.search(text, start + least, start + _MAX_UNBROKEN)
+        end = found.end() if found else start + _MAX_UNBROKEN
+        yield text[start:end]
+        start = end
     yield text[start:]
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import errno
 import hmac
+import io
 import json
 import secrets
+import socket
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -27,7 +30,7 @@ from context_bench.viewer.pages import LIST_POLICY, RUN_POLICY, list_page, run_p
 __all__ = ["ViewServer"]
 
 _IDLE = 75.0
-"""Seconds after which a connection that asks nothing is closed."""
+"""Seconds after which a connection is closed that has asked nothing, or has not ended its request."""
 _MOST_FIELDS = 50
 _NOTHING_ELSE = "default-src 'none'; frame-ancestors 'none'"
 _HEADERS = {
@@ -153,12 +156,40 @@ class _Server(ThreadingHTTPServer):
         """A browser that went away is no news."""
 
 
+class _TimedReader(socket.SocketIO):
+    """Reads a request within a time limit, also one that comes byte by byte."""
+
+    end_by = 0.0
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, "r")
+        self._connection = connection
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come; TimeoutError at the limit."""
+        self._connection.settimeout(max(0.001, self.end_by - monotonic()))
+        try:
+            return super().readinto(buffer)
+        finally:
+            self._connection.settimeout(_IDLE)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "context-bench", ""
     disable_nagle_algorithm = True
-    timeout = _IDLE
     server: _Server
+
+    def setup(self) -> None:
+        """Open the connection."""
+        super().setup()
+        self._reader = _TimedReader(self.connection)
+        self.rfile = io.BufferedReader(self._reader)
+
+    def handle_one_request(self) -> None:
+        """Read one request, and answer it."""
+        self._reader.end_by = monotonic() + _IDLE
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         """Answer a request."""

@@ -19,7 +19,7 @@ from context_bench.wire.stream_reader import StreamAssembler
 __all__ = ["Completion", "read_completion", "read_plain"]
 
 _LONGEST = 100_000
-"""Characters of a text that are kept of what came back to the client."""
+"""Characters of a text that are kept of what came back to the client, and by which answers are compared."""
 
 ToolCall = tuple[str, str]
 
@@ -34,8 +34,8 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """The text of the first choice, which is the one that clients read; layout does not tell answers apart."""
-        return " ".join(self.texts[0].split()) if self.texts else ""
+        """The start of the first choice, which is the one that clients read; layout does not tell answers apart."""
+        return " ".join(self.texts[0][:_LONGEST].split()) if self.texts else ""
 
     def tokens(self, count: Tokenizer) -> int:
         """Count the tokens that the model wrote: all texts, and the arguments of the tools that it calls."""

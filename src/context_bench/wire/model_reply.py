@@ -60,7 +60,7 @@ def read_chat_completion(document: Any) -> ModelReply:
         calls = message.get("tool_calls") or []
         content = message.get("content")
         text = content if type(content) is str else read_text(content)
-        return ModelReply(text, calls, choice.get("finish_reason"), usage, timings)
+        return ModelReply(text, calls, choice.get("finish_reason"), _check_usage(usage, text or calls), timings)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise NotAReply("chat completion", document, usage, "choices") from None
 
@@ -72,9 +72,17 @@ def read_message(document: Any) -> ModelReply:
         blocks = list(document["content"])
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         calls = [_to_openai_call(block) for block in blocks if block["type"] == "tool_use"]
-        return ModelReply(text, calls, document.get("stop_reason"), usage)
+        return ModelReply(text, calls, document.get("stop_reason"), _check_usage(usage, text or calls))
     except (KeyError, TypeError):
         raise NotAReply("message", document, usage, "content") from None
+
+
+def _check_usage(usage: dict[str, Any], written: Any) -> dict[str, Any]:
+    """Ignore a count of 0 for an answer that says something."""
+    if usage.get("completion_tokens") != 0 or not written:
+        return usage
+    ignored = {**usage.get("ignored_usage", {}), "completion_tokens": "0"}
+    return {**{key: value for key, value in usage.items() if key != "completion_tokens"}, "ignored_usage": ignored}
 
 
 def _to_openai_call(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,15 @@ import orjson
 from context_bench.results import dump_json
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["Prompt", "read_document", "read_prompt", "read_text", "spell_json"]
+__all__ = ["Prompt", "read_document", "read_prompt", "read_settings", "read_text", "spell_json"]
 
 _DEEPEST = 8
+
+_NO_SETTINGS = {
+    *("messages", "system", "tools"),  # the prompt
+    *("stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"),
+}
+"""Fields of a request that do not change what a model writes, or are compared as its prompt."""
 
 _NOT_READ = ("cache_control",)
 """Fields of messages, blocks and tools that say something to the API and nothing to the model."""
@@ -73,6 +79,21 @@ def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
         return None
     tools = document.get("tools")
     return Prompt(document.get("system"), document["messages"], tools if isinstance(tools, list) else [])
+
+
+def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the settings of a request in one spelling: model, length, temperature and all that is not its prompt.
+
+    Null is the same as absent, and the two names of the limit on the length are one. A provider in front of a model's
+    name (`openai/gpt-4o`) is for a gateway to read, and is left out.
+    """
+    settings = {key: value for key, value in document.items() if value is not None and key not in _NO_SETTINGS}
+    if "max_completion_tokens" in settings:
+        settings["max_tokens"] = settings.pop("max_completion_tokens")
+    if isinstance(settings.get("model"), str):
+        settings["model"] = settings["model"].rpartition("/")[2]
+    spelled: dict[str, Any] = _spell(settings)
+    return spelled
 
 
 def read_document(body: str | bytes) -> dict[str, Any]:

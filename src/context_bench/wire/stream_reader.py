@@ -92,7 +92,8 @@ class StreamAssembler:
     def first_message(self) -> dict[str, Any]:
         """The first choice as a message in OpenAI's form."""
         message: dict[str, Any] = {"content": "".join(self.texts.get(0, ()))}
-        calls = [call.as_openai() for place, call in sorted(self.calls.items()) if place[0] == 0]
+        # In the order of their coming: a server may number them by texts, or not at all.
+        calls = [call.as_openai() for place, call in self.calls.items() if place[0] == 0]
         return {**message, "tool_calls": calls} if calls else message
 
 

@@ -1,6 +1,6 @@
 """Token counts as servers report them (`usage`), in the forms of OpenAI and Anthropic.
 
-A count that cannot be true (negative, absurd, not a whole number) is never passed on.
+A count that cannot be true is never passed on: negative, absurd, not a whole number, or a prompt of no tokens.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from context_bench.wire.requests import read_document
 
 __all__ = ["Bill", "read_anthropic_usage", "read_bill", "read_openai_usage", "read_usage"]
 
-Bill = dict[str, int]
-"""The counts that the price of a request depends on."""
+Bill = dict[str, Any]
+"""The counts that the price of a request depends on, and `model` where it is not the one that was asked for."""
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
@@ -39,6 +39,8 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
         details = usage.get(part)
         told[name] = details.get(name) if isinstance(details, Mapping) else None
     numbers, ignored = _split_counts(told)
+    if numbers.get("prompt_tokens") == 0:
+        numbers, ignored = _ignore_zeros(numbers, ignored)
     return {**numbers, **ignored}
 
 
@@ -51,6 +53,8 @@ def read_anthropic_usage(usage: Any) -> dict[str, Any]:
     if "input_tokens" not in counts:
         return ignored
     new, read, written = (counts.get(name, 0) for name in names[:3])
+    if new + read + written == 0:
+        return _ignore_zeros(counts, ignored)[1]
     numbers = {"prompt_tokens": new + read + written, "cached_tokens": read, "cache_creation_tokens": written}
     by_lifetime = usage.get("cache_creation")
     if isinstance(by_lifetime, Mapping) and (
@@ -79,6 +83,15 @@ def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, di
         elif value is not None:
             ignored[name] = repr(value)[:_SHOWN] if isinstance(value, int | float | str) else type(value).__name__
     return counts, {"ignored_usage": ignored} if ignored else {}
+
+
+def _ignore_zeros(
+    counts: Mapping[str, int], ignored: Mapping[str, dict[str, str]]
+) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+    """Ignore every 0 of a server that reports a prompt of no tokens: it does not count."""
+    zeros = {name: "0" for name, count in counts.items() if count == 0}
+    left = {name: count for name, count in counts.items() if count}
+    return left, {"ignored_usage": {**ignored.get("ignored_usage", {}), **zeros}}
 
 
 def read_bill(reply: str) -> Bill:
