@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from context_bench.comparer import Comparer
 from context_bench.comparison import Comparison, DollarSaving, read_value
 from context_bench.results import EvalRow
-from context_bench.stats import holm
+from context_bench.stats import Verdict, holm
+from report_pages import make_result
 from rows import failed_row, make_row
 
 BASELINE = [1, 1, 0, 1, 0, 1, 1, 0, 1, 1]
@@ -24,9 +26,10 @@ def _rows(name: str, scores: list[float], **facts: Any) -> list[EvalRow]:
 
 
 def _compare(rows: list[EvalRow], *systems: str, controls: tuple[str, ...] = (), **more: Any) -> Comparison | None:
+    fixed = more.pop("fixed_groups", False)
     comparer = Comparer(systems or ("a", "b"), "a", read_value("score", "score", 0.7), **more)
     comparer.add(rows)
-    return comparer.compare(controls=controls)
+    return comparer.compare(controls=controls, fixed_groups=fixed)
 
 
 def _must(found: Comparison | None) -> Comparison:
@@ -41,7 +44,7 @@ def test_the_worked_example_in_any_order(seed: int) -> None:
     found = _must(_compare(rows))
     (verdict,) = found.verdicts
     assert (found.baseline, found.metric, found.margin) == ("a", "mean_score", 0.02)
-    assert (verdict.name, verdict.n, verdict.word, verdict.needed_n) == ("b", 10, "undecided", 703)
+    assert (verdict.name, verdict.n, verdict.word, verdict.needed_n) == ("b", 10, "undecided", 704)
     assert verdict.difference == pytest.approx(-0.05)
     assert (round(verdict.interval.low, 2), round(verdict.interval.high, 2)) == (-0.43, 0.35)
     assert round(verdict.p, 3) == 0.813
@@ -99,6 +102,67 @@ def test_examples_that_share_a_document_are_counted_by_document() -> None:
     (verdict,) = _must(_compare(rows)).verdicts
     assert verdict.interval.method == "clusters"
     assert (round(verdict.interval.low, 2), round(verdict.interval.high, 2)) == (-0.64, 0.56)  # docs/statistics.md
+
+
+def test_a_group_may_have_the_name_of_one_of_its_examples() -> None:
+    """Five documents of two examples, each named after the first of them; so named, a group lost that example."""
+    rows = [*_rows("a", BASELINE), *_rows("b", SYSTEM)]
+    for row in rows:
+        row.metadata = {"cluster": int(row.example_id) // 2 * 2}
+    (verdict,) = _must(_compare(rows)).verdicts
+    assert (verdict.groups, round(verdict.interval.low, 2)) == (5, -0.64)  # as with any other names
+    result = make_result(rows, baseline="a")
+    limits = result.intervals["b"]["mean_score"]
+    assert (limits.method, limits.groups) == ("clusters", 5)
+    repeated = [replace(row, metadata={"cluster": ["example", row.example_id]}) for row in rows]
+    assert _must(_compare(repeated)).verdicts[0].groups is None
+
+
+def _conversations(lost: int, *, groups: int = 10, size: int = 50) -> list[EvalRow]:
+    """Two systems on conversations of so many questions, of which the second fails on the last of each."""
+    return [
+        make_row(
+            float(name == "a" or place >= lost),
+            system=name,
+            example_id=f"{group}.{place}",
+            metadata={"cluster": f"c{group}"},
+        )
+        for name in "ab"
+        for group in range(groups)
+        for place in range(size)
+    ]
+
+
+def test_ten_conversations_show_nothing_of_others() -> None:
+    rows = _conversations(0)
+    (verdict,) = _must(_compare(rows)).verdicts
+    assert (verdict.word, verdict.scope, verdict.not_worse) == ("undecided", "these groups", False)
+    assert verdict.reason == (
+        "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
+    )
+    assert verdict.narrow is not None
+    assert verdict.narrow.low == pytest.approx(-(1 - 0.05**0.1))  # a loss of 0.26 at best
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
+    fixed = _must(_compare(rows, fixed_groups=True)).verdicts[0]
+    assert (fixed.word, fixed.scope) == ("equivalent", "these groups")
+    assert "on these 10 conversations or documents, taken as all that matter (--fixed-groups)" in fixed.reason
+    assert fixed.narrow is not None
+    assert fixed.narrow.low == pytest.approx(-(1 - 0.05 ** (1 / 500)))  # as 500 questions
+    assert fixed.p == verdict.p  # better and worse go by conversation all the same
+    many = _must(_compare(_conversations(0, groups=149, size=2))).verdicts[0]
+    assert (many.word, many.scope, many.groups) == ("equivalent", "all groups", 149)
+
+
+def test_worse_goes_by_conversations_that_are_fixed_too() -> None:
+    (verdict,) = _must(_compare(_conversations(10), fixed_groups=True)).verdicts
+    assert (verdict.word, verdict.scope) == ("worse", "all groups")
+
+
+def test_a_system_that_changed_nothing_is_named() -> None:
+    rows = [*_rows("a", BASELINE), *_rows("b", BASELINE), *_rows("c", BASELINE)]
+    for row in rows:
+        row.metadata = {"unchanged": True} if row.system == "b" or row.example_id == 3 else {}
+    assert _must(_compare(rows)).notes == ("b changed nothing on 10 of 10 examples",)
 
 
 def test_repeats_are_one_example() -> None:
@@ -290,7 +354,10 @@ def test_examples_that_one_side_alone_has_a_score_of_are_told() -> None:
 
 def test_scores_on_another_scale_say_what_the_margin_and_a_failure_mean() -> None:
     ratings = _must(_compare([*_rows("a", [1, 5]), *_rows("b", [2, 4])]))
-    assert ratings.notes == ("scores lie between 1 and 5, and the margin of 0.02 is in their unit",)
+    assert ratings.notes == (
+        "scores lie between 1 and 5, and the margin of 0.02 is in their unit; losses that were not seen are not "
+        "bounded, as no bound is known for such scores",
+    )
     # b answers worse (-0.6 against -0.5) and fails on half of the examples, which count as 0: "better" by +0.2
     rows = _rows("a", [-0.5] * 200) + _rows("b", [-0.6] * 200)
     rows = [failed_row(system="b", example_id=row.example_id) if _is_even(row) else row for row in rows]

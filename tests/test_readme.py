@@ -72,7 +72,7 @@ def test_the_python_snippets_run(folder: Path, capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     summary = namespace["result"].summary["keep_start"]
     assert printed == f"{summary}\n"
-    assert summary["num_examples"] == 20
+    assert summary["num_examples"] == 200
     assert summary["num_errors"] == 0
     assert 0.3 < summary["compression_ratio"] < 1  # 2,000 letters of 4,000 tokens
     assert set(AnswerQuality.score_fields) <= namespace["result"].rows[0].scores.keys()

@@ -24,6 +24,7 @@ from context_bench.comparison import (
     find_empty_score,
     find_first_samples,
     name_twin,
+    read_group,
     read_value,
     was_stopped_by_looks,
 )
@@ -155,6 +156,8 @@ class Comparer:
         self._nonzero: set[tuple[str, str]] = set()
         self._examples: Counter[tuple[str, str]] = Counter()
         self._failed, self._least, self._most = False, math.inf, -math.inf
+        self._unchanged: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
         self._unscored: set[tuple[str, str]] = set()
         self._answers: dict[tuple[str, Key], list[_Answer]] = {}
         self._baseline_rows: dict[Key, _Answer] = {}
@@ -215,6 +218,8 @@ class Comparer:
     def _take(self, row: EvalRow) -> _Answer:
         metadata, score, failed = row.metadata, self._read(row), row.error is not None
         self._failed = self._failed or failed
+        self._rows[row.system] += 1
+        self._unchanged[row.system] += metadata.get("unchanged") is True or metadata.get("untouched") is True
         if score is not None:
             self._scored.add((row.system, row.dataset))
             if score:
@@ -222,10 +227,8 @@ class Comparer:
             self._least, self._most = min(self._least, score), max(self._most, score)
         elif not failed:
             self._unscored.add((row.system, row.dataset))
-        cluster, dollars = metadata.get("cluster"), metadata.get("cost_usd")
-        # with repeats an example that shares nothing is the cluster of its own answers, which are averaged here
-        group = None if cluster is None or cluster == row.example_id else str(cluster)
-        scored = ScoredRow(str(row.example_id), row.dataset, score, group, failed)
+        dollars = metadata.get("cost_usd")
+        scored = ScoredRow(str(row.example_id), row.dataset, score, read_group(row), failed)
         known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
         return _Answer(scored, dollars if known else None, metadata.get("cost_is_estimate") is True)
 
@@ -263,6 +266,7 @@ class Comparer:
         margin: float = DEFAULT_MARGIN,
         controls: Iterable[str] = (),
         settled: Mapping[str, Verdict] | None = None,
+        fixed_groups: bool = False,
     ) -> Comparison | None:
         """Decide what can be said so far; None where no pair has a score on both sides.
 
@@ -272,9 +276,10 @@ class Comparer:
             controls: Systems that never win.
             settled: Verdicts by looks, on systems that were stopped by those: nothing else may be said of them, by
                 dataset neither.
+            fixed_groups: Whether the documents or conversations of the run are all that matter.
         """
         if (closed := self._close()) is not self:
-            return closed.compare(metric, margin, controls, settled)
+            return closed.compare(metric, margin, controls, settled, fixed_groups)
         measured = self._list_measured()
         if not measured:
             return None
@@ -282,7 +287,9 @@ class Comparer:
         paired = {name: sums for name, sums in measured.items() if name != self._twin}
         tags = sorted({tag for sums in measured.values() for tag in sums.datasets})
         verdicts = judge_family(
-            [sums.contrast(name, control=name in never_win) for name, sums in paired.items()], margin=margin
+            [sums.contrast(name, control=name in never_win) for name, sums in paired.items()],
+            margin=margin,
+            fixed_groups=fixed_groups,
         )
         verdicts = [(settled or {}).get(each.name, each) for each in verdicts]
         by_dataset: dict[str, list[Verdict]] = {}
@@ -292,9 +299,10 @@ class Comparer:
                 PairedRuns({tag: paired[name].datasets[tag]}).contrast(name, control=name in never_win)
                 for name, tag in places
             ]
-            for (_, tag), verdict in zip(places, judge_family(family, margin=margin)):
+            judged = judge_family(family, margin=margin, fixed_groups=fixed_groups)
+            for (_, tag), verdict in zip(places, judged):
                 by_dataset.setdefault(tag, []).append(verdict)
-        said = [*_explain_left_out(paired, tags), *self._explain_scale(margin)]
+        said = [*_explain_left_out(paired, tags), *self._explain_scale(margin), *self._explain_unchanged(paired)]
         said += [] if settled else self._explain_one_sided(paired)
         unscored = sorted({tag for sums in self._sums.values() for tag in sums.datasets}.difference(tags))
         said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
@@ -323,12 +331,21 @@ class Comparer:
                 found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
+    def _explain_unchanged(self, paired: Mapping[str, PairedRuns]) -> list[str]:
+        """Name the systems that passed every example on as it was: of those, nothing was tested."""
+        return [
+            f"{name} changed nothing on {self._unchanged[name]:,} of {count_things(self._rows[name], 'example')}"
+            for name in paired
+            if self._repeats == 1 and self._unchanged[name] == self._rows[name] > 0
+        ]
+
     def _explain_scale(self, margin: float) -> list[str]:
         """Say what scores that do not lie between 0 and 1 mean for the verdicts."""
         if (self._least >= 0 and self._most <= 1) or not self._scored:
             return []
         said = [
-            f"scores lie between {self._least:.4g} and {self._most:.4g}, and the margin of {margin:g} is in their unit"
+            f"scores lie between {self._least:.4g} and {self._most:.4g}, and the margin of {margin:g} is in their "
+            "unit; losses that were not seen are not bounded, as no bound is known for such scores"
         ]
         if self._failed and self._least < 0:
             said.append("a failed example counts as 0, which is more than an answer with a score below 0")
@@ -391,7 +408,7 @@ def compare_systems(
         twin=twin if name_twin(chosen) == twin else None,
     )
     comparer.add(result.rows)
-    found = comparer.compare(metric, width, controls)
+    found = comparer.compare(metric, width, controls, fixed_groups=bool(config.get("fixed_groups")))
     if found is None:
         return None
     empty = find_empty_score(config, result.summary) if metric in SCORE_NAMES else ""

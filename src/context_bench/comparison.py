@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError, suggest
-from context_bench.stats import FIRST, Interval, NoiseFloor, Verdict
+from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -30,6 +30,7 @@ __all__ = [
     "mark_samples",
     "mark_verdict",
     "name_twin",
+    "read_group",
     "read_intervals",
     "read_settled",
     "read_value",
@@ -141,7 +142,17 @@ def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
     """Return it with no word, as what was compared says nothing of quality."""
     unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
     clean = None if verdict.word_without_errors is None else "undecided"
-    return replace(verdict, word="undecided", reason=reason, needed_n=None, narrow=unknown, word_without_errors=clean)
+    return replace(
+        verdict,
+        word="undecided",
+        reason=reason,
+        needed_n=None,
+        needed_n_if_equal=None,
+        promised=True,
+        scope=ALL_GROUPS,
+        narrow=unknown,
+        word_without_errors=clean,
+    )
 
 
 def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
@@ -164,6 +175,15 @@ def check_margin(margin: float) -> float:
     if not 0 < margin < 1:
         raise UsageError(f"the margin must be between 0 and 1 (got {margin:g})")
     return margin
+
+
+def read_group(row: EvalRow) -> str | None:
+    """Return the document or conversation that an example shares with others, where it does.
+
+    The answers to one repeated example are no group: they are averaged.
+    """
+    cluster = row.metadata.get("cluster")
+    return str(cluster) if isinstance(cluster, str | int) else None
 
 
 def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:

@@ -62,6 +62,7 @@ def evaluate(
     margin: float | None = None,
     aa: bool = False,
     stop_when_decided: bool = False,
+    fixed_groups: bool = False,
     seed: int = 0,
     engine: str | Engine = "local",
 ) -> EvalResult:
@@ -106,6 +107,8 @@ def evaluate(
         aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
         stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
             order: all of them are read before the run. `config["looks"]` says what was not run.
+        fixed_groups: The documents or conversations of this run are all that matter: "equivalent" and "not worse" then
+            go by example, and speak of no others.
         seed: For that order.
         engine: Where the work is done: `"local"`, in this process; `"ray"`, on a Ray cluster; or a `RayEngine(...)`.
         debug: Stop at the first exception of a system's own code, keep what is done, and open the debugger there.
@@ -146,6 +149,7 @@ def evaluate(
             margin=margin,
             aa=aa,
             stop_when_decided=stop_when_decided,
+            fixed_groups=fixed_groups,
             seed=seed,
             engine=engine,
         )
@@ -211,6 +215,7 @@ async def aevaluate(
     margin: float | None = None,
     aa: bool = False,
     stop_when_decided: bool = False,
+    fixed_groups: bool = False,
     seed: int = 0,
     engine: str | Engine = "local",
 ) -> EvalResult:
@@ -242,6 +247,7 @@ async def aevaluate(
         margin=margin,
         aa=aa,
         stop_when_decided=stop_when_decided,
+        fixed_groups=fixed_groups,
         seed=seed,
         engine=engine,
     )

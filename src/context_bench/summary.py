@@ -277,6 +277,7 @@ class Summarizer:
             margin=config.get("margin") or DEFAULT_MARGIN,
             controls=config.get("controls") or (),
             settled=read_settled(config),
+            fixed_groups=bool(config.get("fixed_groups")),
         )
         if found is not None and config.get("looks_before"):  # scored again: the looks were at other scores
             found = dataclasses.replace(found, notes=(*found.notes, LOOKED))

@@ -47,7 +47,7 @@ def test_two_runs(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     line = [cell.strip() for cell in done.stdout.splitlines()[2].split("|")[1:-1]]
     # ten pairs, three of them lost: sum -3, squares 3
-    interval = paired_difference(PairedSums(10, -3.0, 3.0, 0, 3)).interval(0.95)
+    interval = paired_difference(PairedSums(10, -3.0, 3.0, 0, 3, cubes=-3.0)).interval(0.95)
     assert line[:6] == [NEWER, "10", "1.000", "0.700", "-0.300", f"[{interval.low:+.3f}, {interval.high:+.3f}]"]
     assert line[7:9] == ["0", "3"]
     assert "10 examples are paired by id and content." in done.stdout

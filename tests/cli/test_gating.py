@@ -54,7 +54,7 @@ def test_a_shell_script_tells_the_three_outcomes_apart(folder: Path) -> None:
     )
     assert done.stdout.splitlines() == ["same: holds", "worse: fails", "short: too few examples"]
     assert (
-        "its 90% interval [-0.012, 0.012] with 200 examples (score is mean_score)" in (folder / "same.err").read_text()
+        "its 90% interval [-0.015, 0.015] with 200 examples (score is mean_score)" in (folder / "same.err").read_text()
     )
     found = {name: ElementTree.parse(folder / f"{name}.xml").getroot() for name in ("same", "worse", "short")}
     assert [(root.get("failures"), root.get("errors")) for root in found.values()] == [

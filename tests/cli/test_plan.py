@@ -19,9 +19,16 @@ def test_assumptions(tmp_path: Path) -> None:
     done = called("plan", "--discordant", "0.1", "--difference", "0.05", "-n", "1000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = [line.rsplit(None, 3)[-3] for line in done.stdout.splitlines()[1:]]
-    # as statistics give them: 2.8016² · 0.0975 / 0.0025, 2.9264² and 2.4865² · 0.1 / 0.0004
-    assert lines == ["307", "2,141", "1,546", "1,000"]
+    # 2.8016² · 0.0975 / 0.0025 = 307, and 12 for the two pairs that are added and for t; 1.02 times the least n with
+    # (1.645 + 1.282) · sqrt(0.1 / n), (1.645 + 0.842) · sqrt(0.1 / n) and a little for the same within 0.02
+    assert lines == ["319", "2,195", "1,590", "1,000"]
     assert "smallest difference: 0.028" in done.stdout  # 2.8016 · sqrt(0.1 / 1000)
+
+
+def test_few_discordant_examples_are_enumerated(tmp_path: Path) -> None:
+    done = called("plan", "--discordant", "0.01", "--difference", "0.01", cwd=tmp_path)
+    lines = [line.rsplit(None, 3)[-3] for line in done.stdout.splitlines()[1:]]
+    assert lines[1] == "344"  # tests/stats/test_planning.py enumerates it with scipy
 
 
 def test_it_says_what_a_difference_is_corrected_for(tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ VALUES: dict[str, Any] = {
     "repeats": 2,
     "aa": False,
     "stop-when-decided": False,
+    "fixed-groups": True,
     "tokenizer": "o200k_base",
     "seed": 3,
     "max-workers": 1,

@@ -39,6 +39,7 @@ WRONG: dict[str, tuple[list[Any], str]] = {
     "margin": (["0.02", [5], {}, True], "must be a number"),
     "aa": (["no", 5], "must be True or False"),
     "stop_when_decided": (["no", 5], "must be True or False"),
+    "fixed_groups": (["no", 5], "must be True or False"),
     "seed": (["q", 1.5, True, [5]], "must be an integer"),
 }
 BUILT_ELSEWHERE = {"systems", "dataset", "evaluators", "metrics", "tokenizer", "engine"}

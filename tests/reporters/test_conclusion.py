@@ -10,6 +10,7 @@ from context_bench import EvalResult
 from context_bench.metrics import EvidenceShares
 from context_bench.reporters import TableReporter
 from context_bench.reporters.conclusion import conclude, describe_alone
+from context_bench.reporters.verdict_table import explain_verdicts
 from context_bench.text.evidence_state import STATE_SCORES
 from report_pages import make_result
 from rows import failed_row, make_row
@@ -49,9 +50,14 @@ def test_a_saving_stands_beside_that_of_a_baseline_which_saves_too() -> None:
 
 
 def test_a_verdict_that_the_interval_shown_seems_to_contradict_is_explained() -> None:
-    # 120 equal pairs: the 95% limits are ±0.023, the 90% ones ±0.019.
+    # 20 of 820 gained, 20 lost: √42 / 822 = 0.0079, so that the 90% limits are ±0.0130 and the 95% ones ±0.0155
+    rows = [
+        make_row(float(number // 20 != place), system=name, example_id=number)
+        for place, name in enumerate(("whole", "third"))
+        for number in range(820)
+    ]
     said = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
-    assert said in TableReporter().render(_result(120, {"whole": 0, "third": 0}))
+    assert said in TableReporter().render(make_result(rows, margin=0.014))
     assert said not in TableReporter().render(_result(300, {"whole": 0, "third": 0}))
 
 
@@ -67,6 +73,9 @@ def test_a_short_answer_is_no_saving() -> None:
 def test_what_a_worse_system_saves_is_not_told() -> None:
     text = conclude(_result(200, {"whole": 0, "lossy": 80}))
     assert text == "No system is shown to be as good as whole. Worse: lossy."
+    text = conclude(_result(100, {"whole": 0, "lossy": 80}))
+    few = "100 examples cannot show any system equivalent within ±0.02: that takes at least 149."
+    assert text == f"{few} Worse: lossy."
 
 
 def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
@@ -75,14 +84,36 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     (verdict,) = result.comparison.verdicts
     assert verdict.word == "undecided"
     assert conclude(result) == (
-        "No system is shown to be as good as whole. "
-        f"Undecided: third (about {verdict.needed_n:,} examples would decide)."
+        "50 examples cannot show any system equivalent within ±0.02: that takes at least 149. Undecided: third; it "
+        f"takes at least {verdict.needed_n:,} (if the difference stays as it is), {verdict.needed_n_if_equal:,} if "
+        "there is none."
     )
+    assert few_notes(result) == ["50 examples cannot show any system equivalent within ±0.02: that takes at least 149."]
+
+
+def few_notes(result: EvalResult) -> list[str]:
+    return [note for note in explain_verdicts(result) if "cannot show" in note]
+
+
+def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
+    result = _result(200, {"whole": 0, "third": 0})
+    for row in result.rows:
+        row.metadata = {**row.metadata, "cluster": f"c{int(row.example_id) % 10}"}
+    known = {"returns": {"whole": "context", "third": "context"}}
+    here = "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
+    again = make_result(result.rows, **known)
+    assert f"third is {here}." in conclude(again)
+    assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter().render(again)
+    fixed = make_result(result.rows, fixed_groups=True, **known)
+    assert conclude(fixed) == "third is equivalent to whole, with 70.0% of the tokens saved."
+    assert "equivalent (these groups)" in TableReporter().render(fixed)
+    assert "hold for the conversations or documents of this run (--fixed-groups)." in TableReporter().render(fixed)
 
 
 def test_what_no_number_would_decide_says_why() -> None:
     said = conclude(_result(1, {"whole": 0, "third": 0}))
-    assert said == "No system is shown to be as good as whole. Undecided: third (too few examples: 1)."
+    few = "1 example cannot show any system equivalent within ±0.02: that takes at least 149."
+    assert said == f"{few} Undecided: third (too few examples: 1)."
 
 
 def test_the_settings_of_a_sweep_share_a_name() -> None:
@@ -101,7 +132,8 @@ def test_several_that_are_undecided_share_a_sentence() -> None:
     assert result.comparison is not None
     few, many = sorted(verdict.needed_n or 0 for verdict in result.comparison.verdicts)
     assert 0 < few < many
-    assert conclude(result).endswith(f"Undecided: third and half (about {few:,} to {many:,} examples would decide).")
+    told = f"Undecided: third and half; it takes at least {few:,} to {many:,} (if the difference stays as it is), "
+    assert told in conclude(result)
 
 
 def test_examples_that_need_no_context_are_said_to_show_nothing() -> None:

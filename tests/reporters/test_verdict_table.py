@@ -52,9 +52,9 @@ def test_the_verdicts() -> None:
     # -12 of 60: -12/62 = -0.1935, √((14/62 - 0.0375)/62) = 0.0551, t(59) = 2.001; p = 0.00085, times 3
     assert rows[2] == ["bm25:ratio=0.3", "60", "-0.200", "[-0.304, -0.083]", "0.003", "worse"]
     assert rows[3][0] == "a/b \\`name\\` with_marks"
-    assert rows[4][-1].startswith("undecided (n ≈ ")
+    assert rows[4][-1].startswith("undecided (n ≥ ")
     assert "p corrected for 3 comparisons (Holm), intervals not." in text
-    assert "n ≈: examples that would decide" in text
+    assert "n ≥ A; B: a verdict takes at least A examples" in text
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -160,8 +160,8 @@ def test_one_example_and_one_failure_are_too_few() -> None:
 
 def test_what_would_decide_is_explained_where_it_is_told() -> None:
     rows = [row for row in _rows() if row.system in (NAMES[0], NAMES[3])]
-    assert "n ≈: " in TableReporter().render(_result(rows))
-    assert "n ≈" not in TableReporter().render(_result(rows, controls=[NAMES[3]]))
+    assert "n ≥ A; B: " in TableReporter().render(_result(rows))
+    assert "n ≥" not in TableReporter().render(_result(rows, controls=[NAMES[3]]))
 
 
 def test_a_rough_interval_is_explained() -> None:

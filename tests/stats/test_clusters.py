@@ -168,10 +168,21 @@ def test_a_ratio_over_clusters() -> None:
 
 def test_pairs_and_clusters_of_one_agree_when_there_are_many() -> None:
     changes = [SOURCE.choice([-1, 0, 0, 0, 1, 1]) for _ in range(500)]
-    pairs = PairedSums(500, sum(changes), sum(map(abs, changes)))
+    pairs = PairedSums(500, sum(changes), sum(map(abs, changes)), cubes=sum(changes))
     one, other = paired_difference(pairs), clustered_difference(_sums([[change] for change in changes]))
     assert other.centre == pytest.approx(one.centre)
     assert other.variance == pytest.approx(one.variance, rel=0.01)
+    assert other.third == pytest.approx(one.third, rel=0.02)
+    assert other.independent == one.independent == 500
+
+
+def test_the_bound_on_unseen_losses_counts_clusters() -> None:
+    ten = clustered_difference(_sums([[0.0] * 198] * 10))
+    assert ten.interval(0.9).low == pytest.approx(-(1 - 0.05**0.1))  # a loss of 0.26 at best
+    unlike = clustered_difference(_sums([[0.0] * size for size in (10, 20, 30)]))
+    assert unlike.independent == pytest.approx(60**2 / (100 + 400 + 900))
+    beside = clustered_difference(_sums([[0.0] * 4] * 5), PairedSums(30))
+    assert beside.independent == pytest.approx(50**2 / (5 * 16 + 30))
 
 
 def test_what_clusters_were_not_seen_weighs_less_the_more_there_are() -> None:
@@ -181,8 +192,7 @@ def test_what_clusters_were_not_seen_weighs_less_the_more_there_are() -> None:
     spread = few.spread**2 * (3 / 4) * (2000 / 1999)
     expected = 2 * 3 - 4 * many.spread**2
     assert many.spread**2 == pytest.approx(spread, rel=1e-9)
-    assert many.unseen == pytest.approx(expected)
-    assert (many.variance - many.spread**2 / many.n) * many.n**2 == pytest.approx(many.unseen, rel=0.01)
+    assert (many.variance - many.spread**2 / many.n) * many.n**2 == pytest.approx(expected, rel=0.01)
 
 
 def test_the_same_change_on_another_scale_is_not_certainty() -> None:

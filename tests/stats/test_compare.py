@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_pairs_are_found_in_any_order() -> None:
     first, second = _rows(FIRST), _rows(SECOND)
     expected = compare_rows(first, second)
     assert expected.pairs == 4
-    assert expected.difference() == paired_difference(PairedSums(4, 0.0, 2.0, 1, 1))
+    assert expected.difference() == paired_difference(PairedSums(4, 0.0, 2.0, 1, 1, 1.0, 0.0))
     for seed in range(5):
         random.Random(seed).shuffle(first)
         found = compare_rows(first, second)
@@ -76,8 +77,8 @@ def test_an_errored_row_counts_as_nothing_and_can_be_left_out() -> None:
     first = [ScoredRow("1", "d", None, error=True), *_rows([1.0, 0.0])]
     second = [ScoredRow("1", "d", 1.0), *_rows([1.0, 1.0])]
     found = compare_rows(first, second)
-    assert found.difference() == paired_difference(PairedSums(3, -2.0, 2.0, 0, 2))
-    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, -1.0, 1.0, 0, 1))
+    assert found.difference() == paired_difference(PairedSums(3, -2.0, 2.0, 0, 2, 1.0, -2.0))
+    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, -1.0, 1.0, 0, 1, 1.0, -1.0))
     contrast = found.contrast("mine", control=True)
     assert (contrast.name, contrast.control) == ("mine", True)
     assert contrast.without_errors == found.difference(without_errors=True)
@@ -99,7 +100,9 @@ def test_groups_make_clusters() -> None:
     sums = ClusterSums()
     for place, score in enumerate(scores):
         sums.add(f"c{place // 2}", score)
-    assert compare_rows(first, second).difference() == clustered_difference(sums)
+    found = compare_rows(first, second).difference()
+    assert replace(found, rows=None) == clustered_difference(sums)
+    assert found.rows == paired_difference(PairedSums(6, 4.0, 4.0, 4, 0, 1.0, 4.0))
     alone = [ScoredRow(str(place), "d", score, group=str(place)) for place, score in enumerate(scores)]
     assert compare_rows(alone, second).difference().method == "paired t"
 
@@ -124,7 +127,7 @@ def test_answers_to_one_example_are_averaged() -> None:
     second = [ScoredRow(f"e{n}", "d", 0.0, repeat=k) for n in range(3) for k in (1, 0)]
     found = compare_rows(first, second, repeats=(2, 2))
     assert found.pairs == 3
-    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0))  # means 1, 0.5 and 0.5
+    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0, 1.25))  # means 1, 0.5 and 0.5
     assert (found.fixed, found.fixed_count) == ([("d", "e0")], 1)  # once, not for each answer
     once = [ScoredRow(f"e{n}", "d", 0.0) for n in range(3)]
     assert compare_rows(first, once, repeats=(2, 1)).difference() == found.difference()
@@ -140,8 +143,8 @@ def test_answers_that_did_not_come_are_left_out_of_their_examples_mean() -> None
     first.append(ScoredRow("g", "d", 1.0, repeat=1))
     second = [ScoredRow(name, "d", 0.0) for name in "efg"]
     found = compare_rows(first, second, repeats=(2, 1))
-    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0))
-    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, 1.5, 1.25, 2, 0, 1.0))
+    assert found.difference() == paired_difference(PairedSums(3, 2.0, 1.5, 3, 0, 1.0, 1.25))
+    assert found.difference(without_errors=True) == paired_difference(PairedSums(2, 1.5, 1.25, 2, 0, 1.0, 1.125))
 
 
 def test_unpaired() -> None:

@@ -13,6 +13,7 @@ from context_bench.stats import (
     Moments,
     PairedSums,
     average_differences,
+    bound_losses,
     decide_verdict,
     paired_difference,
     unpaired_difference,
@@ -37,7 +38,7 @@ def _moments(values: list[float]) -> Moments:
 
 def test_the_sums() -> None:
     sums = _pairs([(1, 0), (0, 0), (0.25, 0.75), (1, 1)])
-    assert sums == PairedSums(4, 0.5, 1.25, 1, 1, 1.0)
+    assert sums == PairedSums(4, 0.5, 1.25, 1, 1, 1.0, 0.875)  # cubes: 1 - 0.5³
     assert sums.changed == 2
 
 
@@ -66,16 +67,75 @@ def test_seconds_get_the_plain_t_test() -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.1, 0.3])
 def test_p_and_interval_agree(shift: float) -> None:
-    """An interval of level 1 - p has 0 exactly on its edge."""
-    found = paired_difference(_pairs([(SOURCE.random() + shift, SOURCE.random()) for _ in range(50)]))
-    interval = found.interval(1 - found.p_value())
-    assert min(abs(interval.low), abs(interval.high)) == pytest.approx(0, abs=1e-9)
+    """The 95% interval leaves out 0 where p is at most 0.05, and nowhere else; it holds the 90% one but for that."""
+    for n in (5, 20, 50, 50):
+        found = paired_difference(_pairs([(SOURCE.random() * (1 - shift) + shift, SOURCE.random()) for _ in range(n)]))
+        wide, narrow = found.interval(), found.interval(0.9)
+        assert (found.p_value() <= 0.05) == (not wide.low <= 0 <= wide.high)
+        assert wide.low <= narrow.low or wide.low > 0
+        assert wide.high >= narrow.high or wide.high < 0
+
+
+def _find_limits(changes: list[float], tail: float) -> tuple[float, float]:
+    """The two limits as the formulas say, over the changes themselves."""
+    n, size = len(changes), len(changes) + 2
+    mean = sum(changes) / size
+    spread = (sum(each**2 for each in changes) + 2) / size - mean**2
+    skew = (sum(each**3 for each in changes) / size - 3 * mean * spread - mean**3) / spread**1.5
+    t = scipy.t.isf(tail, n - 1)
+    term = (2 * t * t + 1) / (6 * math.sqrt(size))
+    value, ends = sum(changes) / n, []
+    for sign in (-1, 1):
+        with_skew = sign * mean + math.sqrt(spread / size) * (t + max(0.0, sign * skew) * term)
+        net = max(0.0, sign * sum(changes))
+        unseen = scipy.beta.isf(tail, net + 1, n - net) - net / n
+        ends.append(max(with_skew, sign * value + unseen, sign * value))
+    return -ends[0], ends[1]
+
+
+@pytest.mark.parametrize("tail", [0.05, 0.025, 1e-4])
+def test_limits_have_a_term_for_skewness_and_a_bound_on_losses_not_seen(tail: float) -> None:
+    for changes in (
+        [0.0] * 40,
+        [-1.0] * 3 + [0.0] * 97,
+        [1.0] * 9 + [-1.0] * 4 + [0.0] * 40,
+        [SOURCE.gauss(0, 0.2) for _ in range(60)],
+        [0.02] * 90 + [-1.0] * 4,
+    ):
+        found = paired_difference(_pairs([(change, 0.0) for change in changes]))
+        assert found.limits(tail) == pytest.approx(_find_limits(changes, tail))
+        assert found.limits(tail)[0] <= found.value <= found.limits(tail)[1]
+
+
+def test_the_90_percent_interval_is_the_one_that_decides() -> None:
+    found = paired_difference(_pairs([(0.0, 1.0)] * 3 + [(1.0, 1.0)] * 297))
+    verdict = decide_verdict(found)
+    assert verdict.narrow == found.interval(0.9) == found.narrow()
+    # three losses of 300 leave 2.56% possible: the exact bound of Clopper and Pearson, beyond the margin
+    assert verdict.narrow.low == pytest.approx(-scipy.beta.ppf(0.95, 4, 297))
+    assert verdict.word == "undecided"
+
+
+def test_the_mean_of_datasets_counts_as_many_losses_as_its_smallest_allow() -> None:
+    parts = [paired_difference(PairedSums(n)) for n in (100, 400)]
+    both = average_differences(parts)
+    assert both.independent == pytest.approx(4 / (1 / 100 + 1 / 400))
+    assert bound_losses(0, 1600) == pytest.approx(1 - 0.05 ** (1 / 1600))
+    # variances of 2/102² and 2/402², with degrees by Welch: wider than the bound, 1 - 0.05^(1/320) = 0.0093
+    error, degrees = math.sqrt(2 / 102**2 + 2 / 402**2) / 2, (1 / 102**2 + 1 / 402**2) ** 2
+    degrees /= 1 / 102**4 / 99 + 1 / 402**4 / 399
+    assert both.interval(0.9).low == pytest.approx(-scipy.t.isf(0.05, degrees) * error)
+    lost = average_differences([paired_difference(_pairs([(0.0, 1.0)] * 2 + [(1.0, 1.0)] * 98))] * 4)
+    assert lost.interval(0.9).low <= -scipy.beta.ppf(0.95, 9, 392)  # 8 losses of 400
+    skewed = [paired_difference(_pairs([(0.0, 1.0)] * lost + [(1.0, 1.0)] * 50)) for lost in (10, 20)]
+    assert average_differences(skewed).third == pytest.approx(sum(each.third for each in skewed) / 8)
 
 
 def test_one_sided_p_values() -> None:
     found = Difference(0.03, 0.03, 0.0004, 50, 51, "paired t")
-    assert found.p_above(-0.02) == pytest.approx(scipy.t.sf(2.5, 50))
-    assert found.p_above(0.03) == pytest.approx(0.5)
+    assert found.limits(0.05) == pytest.approx(
+        (0.03 - scipy.t.isf(0.05, 50) * 0.02, 0.03 + scipy.t.isf(0.05, 50) * 0.02)
+    )
     assert found.p_value() == pytest.approx(2 * scipy.t.sf(1.5, 50))
     assert found.spread == pytest.approx(math.sqrt(0.0004 * 51))
 
@@ -90,7 +150,9 @@ def test_a_tiny_p_value_is_as_exact_on_either_side(sign: int) -> None:
 def test_no_change_at_all_is_not_certainty() -> None:
     found = paired_difference(PairedSums(100))
     assert found.p_value() == 1
-    assert found.interval().high == pytest.approx(scipy.t.ppf(0.975, 99) * math.sqrt(2) / 102)
+    # the 90% limit, 1 - 0.05^(1/100), is wider than t with 99 degrees on the two pairs that are added, and is held
+    assert scipy.t.ppf(0.975, 99) * math.sqrt(2) / 102 < found.interval().high
+    assert found.interval().high == found.interval(0.9).high == pytest.approx(1 - 0.05**0.01)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -98,13 +160,12 @@ def test_fewer_than_two_pairs_are_too_few(n: int) -> None:
     found = paired_difference(PairedSums(n, 0.5 * n, 0.25 * n))
     assert found.interval().mark == TOO_FEW
     assert math.isnan(found.p_value())
-    assert math.isnan(found.p_above(0))
     assert math.isnan(found.spread)
 
 
 def test_equal_numbers_without_any_spread() -> None:
     found = paired_difference(PairedSums(10, 0, 0), scores=False)
-    assert (found.p_value(), found.p_above(-1), found.p_above(1)) == (1, 0, 1)
+    assert (found.p_value(), found.limits()) == (1, (0, 0))
 
 
 def test_unpaired_numbers_are_welchs() -> None:
@@ -172,19 +233,10 @@ def test_the_same_change_on_another_scale_is_not_certainty() -> None:
     assert (costs.interval().low, costs.interval().high) == (5.0, 5.0)
 
 
-def test_the_pairs_that_were_added_are_told_from_those_seen() -> None:
-    assert (paired_difference(PairedSums(98)).spread, paired_difference(PairedSums(98)).unseen) == (0.0, 2.0)
+def test_the_spread_is_that_of_the_pairs_seen() -> None:
     few = paired_difference(_pairs([(1, 0)] * 10 + [(0, 1)] * 5 + [(1, 1)] * 85))
     assert few.spread**2 == pytest.approx(0.15 - 0.05**2)
-    apart = unpaired_difference(_moments([1.0] * 9 + [0.0]), _moments([1.0] * 32 + [0.0] * 8))
-    sides = 1000
-    for small, large in (
-        (few, paired_difference(PairedSums(100 * sides, 5 * sides, 15 * sides, 10 * sides, 5 * sides, 1.0))),
-        (apart, unpaired_difference(_moments([1.0] * 9000 + [0.0] * 1000), _moments([1.0] * 32000 + [0.0] * 8000))),
-    ):
-        n = large.n  # with as many pairs as that, what was added is told exactly from what was seen
-        assert (large.variance - small.spread**2 / n) * n**2 == pytest.approx(small.unseen, rel=0.01)
-    both = average_differences([few, few])
-    assert (both.spread**2, both.unseen) == pytest.approx((few.spread**2, 2 * few.unseen))
+    assert paired_difference(PairedSums(98)).spread == 0.0
+    assert average_differences([few, few]).spread ** 2 == pytest.approx(few.spread**2)
     seconds = paired_difference(PairedSums(10, 5.0, 30.0), scores=False)
-    assert (seconds.unseen, seconds.spread**2) == (0.0, pytest.approx((30 - 2.5) / 9))
+    assert (seconds.independent, seconds.spread**2) == (None, pytest.approx((30 - 2.5) / 9))

@@ -68,7 +68,7 @@ def test_what_comes_after_the_verdict_or_twice_is_ignored() -> None:
     late.add(0, 1.0, 0.0)
     late.add(0, 0.0, 1.0)
     late.add(1, 1.0, 1.0)
-    assert late.difference == paired_difference(PairedSums(2, 1.0, 1.0, 1, 0, 1.0))
+    assert late.difference == paired_difference(PairedSums(2, 1.0, 1.0, 1, 0, 1.0, 1.0))
 
 
 def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() -> None:
@@ -80,7 +80,10 @@ def test_equal_systems_are_equivalent_early_only_within_a_stricter_interval() ->
     assert close.verdict.word == "equivalent"
     difference = close.difference
     boundary = look_boundary(close.look, 5, 0.1)
-    assert difference.p_above(-0.02) <= scipy.norm.sf(boundary)
+    low, high = difference.limits(scipy.norm.sf(boundary))
+    assert -0.02 < low <= high < 0.02
+    assert close.verdict.narrow is not None
+    assert (close.verdict.narrow.low, close.verdict.narrow.high) == pytest.approx((low, high))
 
 
 def test_not_worse_and_undecided_wait_for_the_last_look() -> None:

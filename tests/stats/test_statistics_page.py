@@ -84,7 +84,6 @@ def test_by_hand() -> None:
         "= 0.3524": variance,
         "= 0.1714": error,
         "= 0.2225": seen,
-        "= 1.115": 2 * (1 + 0.05**2 - 2 * seen),
         "7.849": (scipy.norm.ppf(0.975) + scipy.norm.ppf(0.8)) ** 2,
         "2.776": scipy.t.ppf(0.975, 4),
         "= 0.1125": sum((one - two) ** 2 / 2 for one, two in zip(ours, theirs)) / 10,

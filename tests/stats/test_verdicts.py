@@ -20,6 +20,8 @@ from context_bench.stats import (
     paired_difference,
 )
 
+scipy = pytest.importorskip("scipy.stats")
+
 
 def _difference(value: float, error: float, n: int = 500) -> Difference:
     return Difference(value, value, error * error, n - 1, n, "paired t")
@@ -55,9 +57,13 @@ def test_the_margin_can_be_chosen() -> None:
 
 def test_undecided_says_what_would_decide() -> None:
     verdict = decide_verdict(_difference(-0.015, 0.01))
-    # spread² = 500 · 0.0001; a difference of 0.015: 7.849 · 0.05 / 0.015² = 1744.2; not worse: 6.183 · 0.05 / 0.005²
-    assert verdict.needed_n == 1745
-    assert "500 examples do not decide; about 1,745 would" in verdict.reason
+    # spread² = 500 · 0.0001; a difference of 0.015: (t + 0.8416)² · 0.05 / 0.015², with 1.96 for t 1,744.2
+    assert verdict.needed_n == 1746
+    # equivalent, if there is none: (t + 1.2816)² · 0.05 / 0.02², with 1.645 for t 1,070.5
+    assert verdict.needed_n_if_equal == 1072
+    told = "it takes at least 1,746 (if the difference stays as it is), 1,072 if there is none; no number is promised"
+    assert verdict.reason == f"500 examples do not decide; {told}"
+    assert not verdict.promised
 
 
 def test_needed_examples_are_more_than_there_are() -> None:
@@ -70,7 +76,10 @@ def test_needed_examples_are_more_than_there_are() -> None:
 
 def test_at_the_edge_of_the_margin_only_a_difference_can_be_shown() -> None:
     verdict = decide_verdict(_difference(-0.02, 0.02))
-    assert verdict.needed_n == math.ceil((1.959964 + 0.8416212) ** 2 * 500 * 0.0004 / 0.0004)
+    # a spread² of 500 · 0.0004: the least n with (t + 0.8416) · √(0.2/n) at most 0.02
+    needed = [(scipy.t.ppf(0.975, n - 1) + 0.8416212) * math.sqrt(0.2 / n) for n in (3926, 3927)]
+    assert needed[0] > 0.02 >= needed[1]
+    assert verdict.needed_n == 3927
 
 
 def test_one_example_is_too_few() -> None:

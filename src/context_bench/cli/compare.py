@@ -54,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             baseline=options.baseline,
             margin=margin,
             renamed=dict(_read_renamed(text, names) for text in options.map_system),
+            fixed_groups=options.fixed_groups or None,
         )
         for warning in () if options.quiet else found.warnings:
             say(warning)
@@ -88,6 +89,11 @@ def _build_parser() -> Parser:
         type=number,
         metavar="X",
         help="difference of scores that does not matter (default: that of the baseline's run)",
+    )
+    add(
+        "--fixed-groups",
+        action="store_true",
+        help="these documents or conversations are all that matter: verdicts go by example, and speak of no others",
     )
     add(
         "--map-system",

@@ -257,6 +257,7 @@ def _evaluate(
             margin=comparing.margin,
             aa=options.aa,
             stop_when_decided=options.stop_when_decided,
+            fixed_groups=options.fixed_groups,
             seed=options.seed,
             engine=_build_engine(options),
             config={

@@ -121,6 +121,7 @@ def _evaluate(flags: argparse.Namespace, arguments: list[str], store: str | None
         progress=not flags.quiet,
         baseline=flags.baseline,
         margin=flags.margin,
+        fixed_groups=flags.fixed_groups,
         score_field=flags.score_field,
         threshold=flags.threshold,
         keep_reasoning=flags.keep_reasoning,

@@ -132,6 +132,11 @@ def _add_scoring(group: Any) -> None:
     add_keep_reasoning(group)
     add("--baseline", metavar="NAME", help="system to hold the others against (default: naive, else the first)")
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
+    add(
+        "--fixed-groups",
+        action="store_true",
+        help="these conversations are all that matter: verdicts go by question, and speak of no others",
+    )
     add("--tokenizer", metavar="NAME", help="encoding of the reader, for budgets and counts (default: cl100k_base)")
     add(
         "--prices",

@@ -139,6 +139,7 @@ class RunOptions:
     margin: float | None
     aa: bool
     stop_when_decided: bool
+    fixed_groups: bool
     plan: str | None
     repeats: int
     unsafe_code: bool

@@ -269,6 +269,11 @@ def _add_scoring(group: Any) -> None:
         action="store_true",
         help="end each system as soon as its verdict is settled: five looks, in a random order by --seed",
     )
+    add(
+        "--fixed-groups",
+        action="store_true",
+        help="these documents or conversations are all that matter: verdicts go by example, and speak of no others",
+    )
     add("--repeats", type=positive, default=1, metavar="K", help="run each example K times (default: %(default)s)")
     add_unsafe_code(group)
     add("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")

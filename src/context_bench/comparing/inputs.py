@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from context_bench.comparison import read_intervals
+from context_bench.comparison import read_group, read_intervals
 from context_bench.errors import DataError, UnknownName, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats import ScoredRow
@@ -126,13 +126,11 @@ def _read_rows(rows: Iterable[EvalRow], score_field: str) -> SystemRows:
 
 def _score_row(row: EvalRow, score_field: str, content: bytes | None) -> ScoredRow:
     """Take of a row what a comparison needs."""
-    cluster = row.metadata.get("cluster")
-    alone = cluster is None or cluster == row.example_id  # the answers to one example are averaged
     return ScoredRow(
         str(row.example_id),
         row.dataset,
         row.scores.get(score_field),
-        None if alone else str(cluster),
+        read_group(row),
         row.error is not None,
         row.repeat,
         content,

@@ -132,6 +132,7 @@ def compare_runs(
     *,
     baseline: str | None = None,
     margin: float | None = None,
+    fixed_groups: bool | None = None,
     renamed: Mapping[str, str] | None = None,
 ) -> RunComparison:
     """Compare everything with the baseline.
@@ -141,6 +142,7 @@ def compare_runs(
             several each system with the one of the same name in the first, or with its only one.
         baseline: Of one run the name of a system, of several the run as it was typed.
         margin: A difference within it does not matter; that of the baseline's run by default.
+        fixed_groups: Whether the documents or conversations are all that matter; as in the baseline's run by default.
         renamed: New names of systems by their names in the baseline's run.
     """
     label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
@@ -154,7 +156,9 @@ def compare_runs(
             raise UsageError(_explain_no_dataset(each))
     if margin is None:
         margin = float(contests[0].baseline.config.get("margin") or DEFAULT_MARGIN)
-    _judge(contests, margin)
+    if fixed_groups is None:
+        fixed_groups = bool(contests[0].baseline.config.get("fixed_groups"))
+    _judge(contests, margin, fixed_groups)
     several = any(len(each.list_datasets()) > 1 for each in contests)
     warnings: dict[str, None] = {}
     for each in contests:
@@ -345,17 +349,17 @@ def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[in
                 yield each[0], *found
 
 
-def _judge(contests: Sequence[Contest], margin: float) -> None:
+def _judge(contests: Sequence[Contest], margin: float, fixed_groups: bool) -> None:
     """Judge the headline as one family, and each dataset as one of its own."""
     headlines = [Contrast(each.name, each.difference(), _clean(each), each.control) for each in contests]
-    for contest, verdict in zip(contests, judge_family(headlines, margin=margin)):
+    for contest, verdict in zip(contests, judge_family(headlines, margin=margin, fixed_groups=fixed_groups)):
         contest.verdict = verdict
     members = [
         (each, tag, Contrast(each.name, each.find_difference(pairs), _clean_dataset(each, pairs), each.control))
         for each in contests
         for tag, pairs in each.list_datasets().items()
     ]
-    verdicts = judge_family([contrast for _, _, contrast in members], margin=margin)
+    verdicts = judge_family([contrast for _, _, contrast in members], margin=margin, fixed_groups=fixed_groups)
     for (contest, tag, _), verdict in zip(members, verdicts):
         contest.by_dataset[tag] = verdict
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from context_bench.comparison import read_group
 from context_bench.stats import Difference, Interval, PairSums, ScoreSums, average_differences, average_means
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ def read_scores(rows: Iterable[EvalRow], field: str) -> Scores:
         value = 0.0 if row.error is not None else row.scores.get(field)
         if value is None:
             continue
-        group = row.metadata.get("cluster")
-        if group is not None and group != row.example_id:
-            groups[row.dataset, row.example_id] = str(group)
+        if (group := read_group(row)) is not None:
+            groups[row.dataset, row.example_id] = group
         answers.setdefault(row.dataset, {}).setdefault(row.example_id, []).append(value)
     return {
         tag: {key: (sum(values) / len(values), groups.get((tag, key))) for key, values in own.items()}

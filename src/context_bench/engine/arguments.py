@@ -68,6 +68,7 @@ _RULES: dict[str, Rule] = {
     "margin": _NUMBER,
     "aa": _SWITCH,
     "stop_when_decided": _SWITCH,
+    "fixed_groups": _SWITCH,
     "seed": ("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool)),
 }
 _NEVER_NONE = ("repeats",)

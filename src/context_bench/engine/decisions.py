@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from context_bench.comparison import read_group
 from context_bench.engine.look_order import LOOKS, LookOrder
 from context_bench.results import EvalRow
 from context_bench.stats import AnsweredExample, Looks, ScoredRow, average_answers
@@ -28,6 +29,7 @@ class Decisions:
         read: Reads the number that is compared off a row.
         margin: A difference within it does not matter.
         repeats: How often each example is answered.
+        fixed_groups: Whether the documents or conversations of the run are all that matter.
         stop: Called with the name of a system that is settled.
         stop_all: Called when nothing is left to be judged.
         explain_empty: Says why the scores tell nothing of quality; empty where they do.
@@ -42,6 +44,7 @@ class Decisions:
         *,
         margin: float,
         repeats: int = 1,
+        fixed_groups: bool = False,
         stop: Callable[[str], None],
         stop_all: Callable[[], None],
         explain_empty: Callable[[], str] = lambda: "",
@@ -50,7 +53,13 @@ class Decisions:
         self._stop, self._stop_all, self._explain_empty = stop, stop_all, explain_empty
         planned = len(order.examples)
         self._looks = {
-            name: Looks(planned, LOOKS, margin, comparisons=len(competing), sizes=order.sizes, name=name)
+            name: Looks(
+                *(planned, LOOKS, margin),
+                comparisons=len(competing),
+                sizes=order.sizes,
+                name=name,
+                fixed_groups=fixed_groups,
+            )
             for name in competing
         }
         self._baseline: dict[int, Answer] = {}
@@ -80,9 +89,7 @@ class Decisions:
             self._waiting[name][place] = answer
 
     def _make(self, row: EvalRow) -> ScoredRow:
-        cluster = row.metadata.get("cluster")
-        group = None if cluster is None or cluster == row.example_id else str(cluster)
-        return ScoredRow(str(row.example_id), row.dataset, self._read(row), group, row.error is not None)
+        return ScoredRow(str(row.example_id), row.dataset, self._read(row), read_group(row), row.error is not None)
 
     def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
         looks, first, second = self._looks[name], own.value, baseline.value

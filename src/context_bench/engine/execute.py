@@ -77,6 +77,7 @@ class Plan:
     """Says how the examples of each dataset were chosen, given how many were read."""
     baseline: str | None = None
     margin: float | None = None
+    fixed_groups: bool = False
     controls: Sequence[str] = ()
     twin: str | None = None
     engine: Engine = field(default_factory=LocalEngine)
@@ -167,6 +168,7 @@ class Run:
             read_value("score", plan.score_field, 0.0),
             margin=DEFAULT_MARGIN if plan.margin is None else plan.margin,
             repeats=plan.repeats,
+            fixed_groups=plan.fixed_groups,
             stop=self._drop,
             stop_all=self._end,
             explain_empty=self._explain_empty,

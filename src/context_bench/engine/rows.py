@@ -77,7 +77,10 @@ class RowMaker:
         if outcome.error is None:
             metadata["output"] = outcome.returns
             if outcome.returns == "context":
-                output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
+                passed_on = merge(example, processed)
+                if all(passed_on.get(key) == value for key, value in example.items()):
+                    metadata["unchanged"] = True
+                output_tokens = count_prompt(passed_on, self._count, self._text_fields)
                 response_tokens = self._count(response)
             else:
                 several = "turn_responses" in processed or "responses" in processed
@@ -103,14 +106,18 @@ class RowMaker:
         )
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
-        """Add `cluster`: the document or conversation that examples share, or the id of an example that is repeated."""
+        """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.
+
+        The latter is `["example", id]`, so that a group may have the name of an example.
+        """
         example = job.item.example
         field, meta = self._find_cluster_field(job.item.tag), example.get("meta")
         cluster = meta.get(field) if isinstance(meta, Mapping) else None
-        if cluster is None and self._repeats:
-            cluster = example["id"]
+        metadata.pop("cluster", None)
         if isinstance(cluster, str | int):
             metadata["cluster"] = cluster
+        elif cluster is None and self._repeats:
+            metadata["cluster"] = ["example", example["id"]]
 
     def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Count the tokens that the reader was sent, and those that it would be sent for the unchanged example."""

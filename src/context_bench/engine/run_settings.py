@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +24,14 @@ from context_bench.errors import UsageError
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.metrics.load import adapt_metrics
 from context_bench.pricing import Prices, check_prices, describe_prices
-from context_bench.stats import DEFAULT_MARGIN
+from context_bench.stats import DEFAULT_MARGIN, least_n
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
 from context_bench.systems.again import add_twin
 from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
+from context_bench.text.wording import count_things
 from context_bench.traits import (
     can_start,
     dataset_traits,
@@ -73,6 +75,7 @@ class Settings:
     margin: float | None = None
     aa: bool = False
     stop_when_decided: bool = False
+    fixed_groups: bool = False
     seed: int = 0
     engine: str | Engine = "local"
 
@@ -97,12 +100,28 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
         metrics = _default_metrics(systems, scorer, datasets, settings.threshold, settings.repeats)
     metrics = _check_metrics(metrics, keep_rows=settings.keep_rows)
     plan = _make_plan(settings, systems, scorer, metrics, examples)
+    if settings.progress:
+        _warn_too_few(plan)
     plan.engine = engine
     source = read_examples(examples, settings.max_examples)
     if settings.stop_when_decided:
         plan.order = _draw_order(plan, source, settings.seed)
         source = iter(plan.order.examples)
     return plan, _describe_run(settings, plan), source
+
+
+def _warn_too_few(plan: Plan) -> None:
+    """Say before anything is sent that the run cannot show any system equivalent to the baseline."""
+    count, margin = plan.expected, plan.margin
+    baseline, competing = plan.list_competing()
+    if not count or margin is None or baseline is None or not competing:
+        return
+    examples, least = count // plan.repeats, least_n(margin)
+    if examples < least:
+        sys.stderr.write(
+            f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent "
+            f"within ±{margin:g}: that takes at least {least:,}\n"
+        )
 
 
 def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
@@ -159,6 +178,7 @@ def _make_plan(
         name_samples=lambda counts: _name_samples(examples, settings.max_examples, counts),
         baseline=settings.baseline,
         margin=check_margin(DEFAULT_MARGIN if settings.margin is None else settings.margin),
+        fixed_groups=settings.fixed_groups,
         controls=[each.name for each in systems if never_wins(each)],
         twin=None if twin is None else twin.name,
     )
@@ -194,6 +214,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "baseline": plan.list_competing()[0],
         "twin": plan.twin,
         "margin": plan.margin,
+        "fixed_groups": plan.fixed_groups,
         "controls": list(plan.controls),
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
         **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),

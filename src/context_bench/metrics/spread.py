@@ -21,9 +21,12 @@ __all__ = ["MeanSpread", "RatioSpread", "find_cluster"]
 
 
 def find_cluster(row: EvalRow) -> str | None:
-    """Find the document or conversation that an example shares with others; two datasets may have the same names."""
+    """Find what rows share: a document, a conversation, or the repeated example; datasets may have the same names."""
     cluster = row.metadata.get("cluster")
-    return None if cluster is None else f"{row.dataset} {cluster}"
+    if cluster is None:
+        return None
+    kind, name = ("group", cluster) if isinstance(cluster, str | int) else cluster
+    return f"{row.dataset} {kind} {name}"
 
 
 class MeanSpread:

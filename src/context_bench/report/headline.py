@@ -11,6 +11,7 @@ from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.columns import Column, choose_columns, list_own_answers
 from context_bench.reporters.notes import list_notes
 from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell, write_limits
+from context_bench.reporters.verdict_table import write_aside
 from context_bench.stats import Verdict
 
 __all__ = ["compare_headlines", "describe_memory", "headline_table", "note_headline", "verdict_words"]
@@ -114,13 +115,11 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
     more = [limits, p]
     if verdict.errors_disagree:
         more.append(f"{verdict.word_without_errors} without errors")
-    undecided = verdict.word == "undecided" and verdict.needed_n is not None
-    aside = " (control)" if verdict.control else f" (n ≈ {verdict.needed_n:,})" if undecided else None
     return element(
         "span",
         {"title": verdict.reason},
         verdict_words(verdict),
-        aside,
+        write_aside(verdict) or None,
         element("small", None, ", ".join(filter(None, more))),
     )
 

@@ -13,9 +13,11 @@ from context_bench.reporters.fitting import fit_columns, fit_grid, wrap
 from context_bench.reporters.layout import score
 from context_bench.reporters.plain_text import escape_note
 from context_bench.reporters.verdict_table import (
+    FIXED,
     NARROWER,
     NEEDED,
     describe_clusters,
+    explain_too_few,
     goes_beyond_margin,
     name_metric,
     tells_needed_n,
@@ -23,7 +25,7 @@ from context_bench.reporters.verdict_table import (
     write_p,
     write_word,
 )
-from context_bench.stats import FIRST, Verdict
+from context_bench.stats import FIRST, THESE_GROUPS, Verdict
 
 __all__ = ["build_diff_command", "render_comparison"]
 
@@ -127,6 +129,14 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         yield NARROWER
     if any(each.verdict is not None and tells_needed_n(each.verdict) for each in comparison.contests):
         yield NEEDED
+    if any(
+        each.verdict is not None and each.verdict.scope == THESE_GROUPS and each.verdict.word != "undecided"
+        for each in comparison.contests
+    ):
+        yield FIXED
+    verdicts = [each.verdict for each in comparison.contests if each.verdict is not None]
+    if few := explain_too_few(verdicts, comparison.margin):
+        yield f"{few}."
     if comparison.first_samples:
         yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
     yield from (f"{name} is missing in {run}." for name, run in comparison.missing)

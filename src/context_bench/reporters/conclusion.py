@@ -10,8 +10,9 @@ from context_bench.comparison import ONLY_ZEROS, Comparison, find_empty_score
 from context_bench.curves.knobs import join_settings
 from context_bench.reporters.columns import is_answered_by_script
 from context_bench.reporters.layout import dollars, percent
+from context_bench.reporters.verdict_table import explain_too_few
 from context_bench.results import EvalResult
-from context_bench.stats import Verdict
+from context_bench.stats import THESE_GROUPS, Verdict
 from context_bench.text.wording import list_names
 
 __all__ = ["conclude", "describe_alone"]
@@ -44,7 +45,9 @@ def conclude(result: EvalResult) -> str:
     good = [each for each in verdicts if each.not_worse]
     worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
     undecided = [each for each in verdicts if each.word == "undecided"]
-    sentences = [_recommend(result, good, comparison.baseline)] if verdicts or not zeros else []
+    sentences = [_recommend(result, good, comparison)] if verdicts or not zeros else []
+    sentences += [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
+    undecided = [each for each in undecided if each.scope != THESE_GROUPS]
     if zeros:
         names = list_names(join_settings(zeros))
         sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
@@ -135,10 +138,13 @@ def _has_only_errors(result: EvalResult, name: str) -> bool:
     return 0 < values.get("num_errors", 0) == values.get("num_examples")
 
 
-def _recommend(result: EvalResult, good: Sequence[Verdict], baseline: str) -> str:
+def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparison) -> str:
     """Name the systems that are at least as good as the baseline, the one that saves most first."""
+    baseline = comparison.baseline
     if not good:
-        return f"No system is shown to be as good as {baseline}."
+        working = [each for each in comparison.verdicts if not _has_only_errors(result, each.name)]
+        few = explain_too_few(working, comparison.margin)
+        return f"{few}." if few else f"No system is shown to be as good as {baseline}."
     good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
     told: list[str] = []
     for verdict in good[:_MOST_NAMES]:
@@ -217,10 +223,12 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
 
 def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     needed = sorted({each.needed_n for each in verdicts if each.needed_n})
+    equal = [each.needed_n_if_equal for each in verdicts if each.needed_n_if_equal]
     sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
+    sizes += " (if the difference stays as it is)" + (f", {max(equal):,} if there is none" if equal else "")
     reasons = {each.reason for each in verdicts}
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
-    decided = f" (about {sizes} examples would decide)" if needed else decided
+    decided = f"; it takes at least {sizes}" if needed else decided
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
     aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
     return f"Undecided: {_list_systems(aside)}{decided}."

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from context_bench.comparison import Comparison, explain_first_samples, find_first_samples
 from context_bench.reporters.fitting import fit_columns
 from context_bench.reporters.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
-from context_bench.stats import FIRST, ROUGH, TOO_FEW, Interval, NoiseFloor, Verdict
+from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
 from context_bench.text.wording import count_things
 
 __all__ = [
+    "FIXED",
     "NARROWER",
     "NEEDED",
     "describe_clusters",
+    "explain_too_few",
     "explain_verdicts",
     "goes_beyond_margin",
     "name_metric",
     "tells_needed_n",
     "verdict_table",
+    "write_aside",
     "write_difference",
     "write_p",
     "write_word",
 ]
 
-NEEDED = "n ≈: examples that would decide in four runs of five, if the difference stays as it is."
-"""Explains the number beside an open verdict."""
+NEEDED = (
+    "n ≥ A; B: a verdict takes at least A examples if the difference stays as it is, and B if there is none. No number "
+    "is promised where the 90% interval holds the margin."
+)
+"""Explains the numbers beside an open verdict."""
 
+FIXED = "these groups: equivalent and not worse hold for the conversations or documents of this run (--fixed-groups)."
+"""Explains a verdict that speaks of no other groups."""
+
+EACH_TOO_FEW = "undecided by dataset: each dataset alone has too few examples; the verdict over all of them stands."
+"""Explains an open verdict by dataset beside one over all of them."""
 
 NARROWER = "equivalent and not worse go by the 90% interval, which is narrower than the one shown."
 """Explains a verdict whose 95% interval is wider than the margin."""
@@ -90,17 +102,36 @@ def write_p(verdict: Verdict) -> str:
 
 def write_word(verdict: Verdict) -> str:
     """Write the word, with the number of examples that would decide where it is open."""
-    word = verdict.word
-    if verdict.control:
-        word += " (control)"
-    elif tells_needed_n(verdict):
-        word += f" (n ≈ {verdict.needed_n:,})"
+    word = verdict.word + write_aside(verdict)
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
+
+
+def write_aside(verdict: Verdict) -> str:
+    """Write what stands behind the word: that it is a control, its scope, or the examples that would decide."""
+    if verdict.control:
+        return " (control)"
+    if verdict.scope == THESE_GROUPS:
+        return " (these groups)" if verdict.word != "undecided" else f" ({verdict.reason.partition(';')[0]})"
+    if not tells_needed_n(verdict):
+        return ""
+    equal = "" if verdict.needed_n_if_equal is None else f"; {verdict.needed_n_if_equal:,}"
+    return f" (n ≥ {verdict.needed_n:,}{equal})"
 
 
 def tells_needed_n(verdict: Verdict) -> bool:
     """Whether the number of examples that would decide stands beside the word."""
-    return verdict.word == "undecided" and not verdict.control and verdict.needed_n is not None
+    open_one = verdict.word == "undecided" and not verdict.control and verdict.scope != THESE_GROUPS
+    return open_one and verdict.needed_n is not None
+
+
+def explain_too_few(verdicts: Sequence[Verdict], margin: float) -> str:
+    """Say that there are too few examples, or groups, for any verdict of equivalence; empty where there are not."""
+    sizes = [(each.groups or each.n, each.groups) for each in verdicts if each.scope != THESE_GROUPS]
+    if not sizes or max(sizes)[0] >= (least := least_n(margin)):
+        return ""
+    count, groups = max(sizes)
+    what = f"{count:,} conversations or documents" if groups else count_things(count, "example")
+    return f"{what} cannot show any system equivalent within ±{margin:g}: that takes at least {least:,}"
 
 
 def explain_verdicts(result: EvalResult) -> list[str]:
@@ -132,9 +163,25 @@ def explain_verdicts(result: EvalResult) -> list[str]:
             notes.append(NARROWER)
         if any(map(tells_needed_n, comparison.verdicts)):
             notes.append(NEEDED)
+        if any(each.scope == THESE_GROUPS and each.word != "undecided" for each in comparison.verdicts):
+            notes.append(FIXED)
+        if few := explain_too_few(comparison.verdicts, comparison.margin):
+            notes.append(f"{few}.")
+        if _is_open_by_dataset(comparison):
+            notes.append(EACH_TOO_FEW)
         known = explain_first_samples(first)
         notes += [f"{note}." for note in comparison.notes if note != known]
     return notes + _explain_looks(result)
+
+
+def _is_open_by_dataset(comparison: Comparison) -> bool:
+    """Whether a system with a verdict over all datasets has none on one of them, for want of examples."""
+    decided = {each.name for each in comparison.verdicts if each.word != "undecided"}
+    return any(
+        each.word == "undecided" and each.name in decided and each.narrow is not None and each.narrow.known
+        for found in comparison.by_dataset.values()
+        for each in found
+    )
 
 
 def _explain_looks(result: EvalResult) -> list[str]:

@@ -168,21 +168,28 @@ def _count(
     seen: Difference | None = None,
     costs: _Costs | None = None,
 ) -> Needs:
-    """Count the examples; as in a verdict, only a difference is corrected for the other comparisons."""
+    """Count the examples; as in a verdict, only a difference is corrected for the other comparisons.
+
+    With clusters it is those that are counted, and the examples follow from how many of them one brings.
+    """
     alpha, strict = target.alpha, target.alpha / comparisons
-    far = spread if apart is None else apart
-    n = target.n or (None if seen is None else seen.n)
-    known = {"power": target.power}
+    share, scores = 1.0, spread <= 1
     if seen is not None:
-        known |= {"unseen": seen.unseen, "groups": seen.groups_per_pair}
-    detectable = math.inf if n is None else find_detectable(spread, n, alpha=strict, **known)
+        share, scores = (seen.independent or seen.n) / seen.n, seen.independent is not None
+    root = math.sqrt(share)
+    own, far = spread * root, (spread if apart is None else apart) * root
+    n = target.n or (None if seen is None else seen.n)
+    detectable = (
+        math.inf if n is None else find_detectable(own, n * share, alpha=strict, power=target.power, scores=scores)
+    )
+    counts = (
+        n_for_difference(far, target.difference, alpha=strict, power=target.power, scores=scores),
+        n_for_equivalence(own, target.margin, alpha=alpha, power=target.power, scores=scores),
+        n_for_non_inferiority(own, target.margin, alpha=alpha, power=target.power, scores=scores),
+    )
+    to_find, to_equate, to_clear = (None if each is None else math.ceil(each / share) for each in counts)
     return Needs(
-        system,
-        spread,
-        n_for_difference(far, target.difference, alpha=strict, **known),
-        n_for_equivalence(spread, target.margin, alpha=alpha, **known),
-        n_for_non_inferiority(spread, target.margin, alpha=alpha, **known),
-        n,
+        *(system, spread, to_find, to_equate, to_clear, n),
         detectable if math.isfinite(detectable) else None,
         **(costs or _UNKNOWN),
         comparisons=comparisons,

@@ -140,14 +140,25 @@ def clustered_difference(sums: ClusterSums, alone: PairedSums | None = None, *, 
     largest = max(1.0, rest.largest, *((abs(sums.least), abs(sums.most)) if sums.n else ()))
     if not scores or (largest > 1 and variance > SAME * value * value):
         return Difference(value, value, variance, count - 1, n, "clusters", count)
-    unseen = UNSEEN_PAIRS * count / n  # two unseen pairs weigh as the part of a cluster that they are
+    unseen = UNSEEN_PAIRS * count / n  # for the p-value, two unseen pairs weigh as the part of a cluster that they are
     shrunk = count / (count + unseen)
     whole = variance * shrunk * shrunk + unseen * largest * largest / (count + unseen) ** 2
     if largest > 1:
         return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count)
-    size = n / count
-    weight = max(0.0, unseen * size * (size - 2 * variance * n))
-    return Difference(value, value * shrunk, whole, count - 1, n, "clusters", count, variance, weight)
+    third = sum((part[0] - value * part[1]) ** 3 for part in sums.groups.values())
+    third += rest.cubes - 3 * value * rest.squares + 3 * value * value * rest.total - rest.n * value**3
+    return Difference(
+        *(value, value * shrunk, whole, count - 1, n, "clusters", count),
+        seen=variance,
+        third=third / n**3 * shrunk**3,
+        independent=_count_independent(sums, rest.n),
+    )
+
+
+def _count_independent(sums: ClusterSums, alone: int) -> float:
+    """Count the clusters that weigh as much as these do, if all had the same size; an example alone is one."""
+    sizes = [part[1] for part in sums.groups.values()]
+    return (sum(sizes) + alone) ** 2 / (sum(size * size for size in sizes) + alone)
 
 
 @dataclass
@@ -201,8 +212,14 @@ def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:
         return Difference(plain.value, math.nan, math.nan, 0, n, "welch", groups)
     variance, seen = parts[0][1] + parts[1][1], parts[0][2] + parts[1][2]
     degrees = welch_degrees([(part[1], part[-1] - 1) for part in parts])
-    unseen = max(0.0, (variance - seen) * n * n)
-    return Difference(plain.value, parts[0][0] - parts[1][0], variance, degrees, n, "welch", groups, seen, unseen)
+    independent = min(_count_independent(each.clusters, each.alone.n) for each in (first, second))
+    centre = parts[0][0] - parts[1][0]
+    return Difference(
+        *(plain.value, centre, variance, degrees, n, "welch", groups),
+        seen=seen,
+        independent=independent,
+        rows=plain,
+    )
 
 
 def _estimate_side(sums: ScoreSums) -> tuple[float, float, float, int]:

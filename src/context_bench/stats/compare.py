@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from context_bench.stats.clusters import ClusterSums, ScoreSums, clustered_difference, compare_means
 from context_bench.stats.differences import (
@@ -117,10 +117,11 @@ class PairSums:
         return sums
 
     def difference(self, *, scores: bool = True) -> Difference:
-        """Give the difference: by clusters where any has more than one pair."""
+        """Give the difference: by clusters where any has more than one pair; it then has that by row too."""
+        rows = paired_difference(self.join(), scores=scores)
         if self.clusters.shared:
-            return clustered_difference(self.clusters, self.alone, scores=scores)
-        return paired_difference(self.join(), scores=scores)
+            return replace(clustered_difference(self.clusters, self.alone, scores=scores), rows=rows)
+        return rows
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from context_bench.stats.accumulator import Accumulator
@@ -114,7 +114,7 @@ def area_of_intervals(intervals: Sequence[Interval], weights: Sequence[float]) -
 def area_difference(sums: CurveSums, first: Sequence[float], second: Sequence[float]) -> Difference:
     """Give the difference of two areas over the same examples and range; each side's weights cover all columns."""
     total, squares = sums.combine([one - two for one, two in zip(first, second)])
-    return paired_difference(PairedSums(sums.n, total, squares))
+    return replace(paired_difference(PairedSums(sums.n, total, squares)), third=0.0)  # there are no sums of cubes
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def find_largest_saving(settings: Sequence[Setting], margin: float, *, alpha: fl
     """
     best = None
     for setting in sorted(settings, key=lambda each: each.saving):
-        if not setting.difference.known or setting.difference.p_above(-margin) > alpha:
+        if not setting.difference.known or setting.difference.limits(alpha)[0] <= -margin:
             break
         best = setting
     return best

@@ -1,7 +1,8 @@
 """The difference between two systems: one estimate from which interval, p-value, verdict and plan all follow.
 
-Since all of them use the same centre, variance and degrees of freedom, a p-value below 0.05 and a 95% interval without
-0 are the same statement.
+p-value and 95% interval use the same centre, variance and degrees of freedom. "Equivalent" and "not worse" go by the
+90% limits, each of which is the wider of two: one with a term for skewness, one that bounds the losses not seen. A
+system that only ever loses is called equivalent at a loss of exactly the margin in 10% of runs without them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from context_bench.stats.accumulator import Accumulator
+from context_bench.stats.beta import beta_quantile
 from context_bench.stats.distributions import t_quantile, t_tail, welch_degrees
 from context_bench.stats.interval import TOO_FEW, Interval
 from context_bench.stats.means import Moments
@@ -20,6 +23,7 @@ __all__ = [
     "Difference",
     "PairedSums",
     "average_differences",
+    "bound_losses",
     "paired_difference",
     "unpaired_difference",
 ]
@@ -31,8 +35,19 @@ UNSEEN_PAIRS = 2
 
 MEAN_OF_DATASETS = "mean of datasets"
 """The method of a difference over several datasets."""
+NARROW_TAIL = 0.05
+"""Chance that the true difference lies beyond one of the 90% limits."""
 SAME = 1e-12
 """A spread below this share of the squares is none: all changes are the same, but for rounding."""
+
+
+@lru_cache(maxsize=4096)
+def bound_losses(losses: float, n: float, tail: float = NARROW_TAIL) -> float:
+    """Give the largest share of losses that so many losses in n examples leave possible (Clopper and Pearson).
+
+    Without any loss it is `1 - tail ** (1 / n)`: 149 examples exclude 0.02, ten exclude 0.26 at best.
+    """
+    return 1.0 if n - losses < SAME * n else beta_quantile(1 - tail, losses + 1, n - losses)
 
 
 @dataclass(frozen=True)
@@ -40,8 +55,10 @@ class Difference:
     """An estimated difference: as observed, and as the interval around `centre` sees it.
 
     `n` counts the pairs (unpaired: the smaller side), `groups` the clusters, if there are any. `seen` is the variance
-    without the examples that were added, as is done to scores in [0, 1]; None where none were. `unseen` is what those
-    weigh: on many pairs the variance is `spread² / n + unseen / n²`.
+    without the examples that were added, as is done to scores in [0, 1]; None where none were. `third` is the third
+    central moment of the estimate, of which the skewness follows. `independent` is the number of examples that the
+    bound on unseen losses counts, with clusters the effective number of those; None where no bound is known. `rows` is
+    the difference with clusters ignored, which holds for these groups alone.
     """
 
     value: float
@@ -52,7 +69,9 @@ class Difference:
     method: str
     groups: int | None = None
     seen: float | None = None
-    unseen: float = 0.0
+    third: float = 0.0
+    independent: float | None = None
+    rows: Difference | None = None
 
     @property
     def known(self) -> bool:
@@ -65,25 +84,57 @@ class Difference:
         variance = self.variance if self.seen is None else self.seen
         return math.sqrt(variance * self.n) if self.known else math.nan
 
-    @property
-    def groups_per_pair(self) -> float:
-        """Clusters that one pair brings, by the degrees of freedom; infinite where each pair counts by itself."""
-        return (self.degrees + 1) / self.n if self.groups else math.inf
-
     def interval(self, level: float = 0.95) -> Interval:
-        """Give the two-sided interval; it is not corrected for other comparisons."""
+        """Give the two-sided interval, not corrected for other comparisons.
+
+        Up to 90% its ends are the limits that decide. Above, it leaves out 0 exactly where the p-value says so.
+        """
         if not self.known:
             nan = math.nan
             return Interval(self.value, nan, nan, level, self.n, self.method, TOO_FEW, groups=self.groups)
-        half = t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
-        exact = self.centre == self.value
-        low, high = self.limit(half)
-        return Interval(self.value, low, high, level, self.n, self.method, symmetric=exact, groups=self.groups)
+        tail = (1 - level) / 2
+        return self.enclose(*(self.limits(tail) if tail >= NARROW_TAIL else self.widen(tail, NARROW_TAIL)), level)
 
-    def limit(self, half: float) -> tuple[float, float]:
-        """Give the two ends so far from the centre; scores in [0, 1] cannot differ by more than 1."""
+    def widen(self, tail: float, narrow: float) -> tuple[float, float]:
+        """Give the limits that agree with a p-value of twice that tail, and hold those that decide at the narrow one.
+
+        A limit that excludes 0 stays, since the p-value does.
+        """
+        half = t_quantile(1 - tail, self.degrees) * math.sqrt(self.variance)
         low, high = self.centre - half, self.centre + half
-        return (low, high) if self.seen is None else (max(-1.0, low), min(1.0, high))
+        least, most = self.limits(narrow)
+        return low if low > 0 else min(low, least), high if high < 0 else max(high, most)
+
+    def narrow(self, tail: float = NARROW_TAIL) -> Interval:
+        """Give the interval between the limits that decide "equivalent" and "not worse"."""
+        return self.enclose(*self.limits(tail), 1 - 2 * tail) if self.known else self.interval(1 - 2 * tail)
+
+    def enclose(self, low: float, high: float, level: float, method: str = "") -> Interval:
+        """Make an interval of two ends; scores in [0, 1] cannot differ by more than 1."""
+        if self.seen is not None:
+            low, high = max(-1.0, low), min(1.0, high)
+        even = math.isclose(high - self.value, self.value - low, rel_tol=1e-9)
+        named = method or self.method
+        return Interval(self.value, low, high, level, self.n, named, symmetric=even, groups=self.groups)
+
+    def limits(self, tail: float = NARROW_TAIL) -> tuple[float, float]:
+        """Give the limits beyond each of which the true difference lies with that chance at most.
+
+        They decide "equivalent" and "not worse"; the value is never outside them.
+        """
+        t, error = t_quantile(1 - tail, self.degrees), math.sqrt(self.variance)
+        lean = self.third / error**3 * (2 * t * t + 1) / 6 if error else 0.0
+        low, high = self.centre - error * (t - min(0.0, lean)), self.centre + error * (t + max(0.0, lean))
+        if self.independent:
+            low = min(low, self.value - self._find_unseen(-self.value, tail))
+            high = max(high, self.value + self._find_unseen(self.value, tail))
+        return min(low, self.value), max(high, self.value)
+
+    def _find_unseen(self, net: float, tail: float) -> float:
+        """Give the share of net losses (or gains) that may be missing from those seen."""
+        n = self.independent or 0.0
+        losses = max(0.0, net) * n
+        return bound_losses(losses, n, tail) - losses / n
 
     def p_value(self, null: float = 0.0) -> float:
         """Give the two-sided p-value of `the true difference is null`; NaN where there is too little to judge by."""
@@ -92,14 +143,6 @@ class Difference:
         if self.variance == 0:
             return float(self.centre == null)
         return 2 * t_tail(abs(self.centre - null) / math.sqrt(self.variance), self.degrees)
-
-    def p_above(self, null: float) -> float:
-        """Give the one-sided p-value of `the true difference is at most null`."""
-        if not self.known:
-            return math.nan
-        if self.variance == 0:
-            return 0.5 if self.centre == null else float(self.centre < null)
-        return t_tail((self.centre - null) / math.sqrt(self.variance), self.degrees)
 
 
 @dataclass
@@ -114,6 +157,7 @@ class PairedSums(Accumulator):
     down: int = 0
     largest: float = field(default=0.0, metadata={"merge": max})
     """The largest change, in either direction: scores in [0, 1] do not change by more than 1."""
+    cubes: float = 0.0
 
     def add(self, first: float, second: float) -> None:
         """Add one example: what the system scored, and what the baseline did."""
@@ -122,6 +166,7 @@ class PairedSums(Accumulator):
         if change:
             self.total += change
             self.squares += change * change
+            self.cubes += change**3
             self.up += change > 0
             self.down += change < 0
             if abs(change) > self.largest:
@@ -153,8 +198,13 @@ def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
     if size > 1:
         return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t")
     seen = max(0.0, sums.squares / sums.n - value * value)
-    unseen = max(0.0, UNSEEN_PAIRS * (1 + value * value - 2 * seen))
-    return Difference(value, centre, variance / n, sums.n - 1, sums.n, "paired t", seen=seen / sums.n, unseen=unseen)
+    third = (sums.cubes / n - 3 * centre * variance - centre**3) / n**2
+    return Difference(
+        *(value, centre, variance / n, sums.n - 1, sums.n, "paired t"),
+        seen=seen / sums.n,
+        third=third,
+        independent=sums.n,
+    )
 
 
 def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True) -> Difference:
@@ -181,13 +231,7 @@ def unpaired_difference(first: Moments, second: Moments, *, scores: bool = True)
     if not scores:
         return Difference(value, value, variance, degrees, n, "welch")
     seen = sum(side.deviations / side.n**2 for side in (first, second))
-    unseen = sum(_weigh_ends(side) * (n / side.n) ** 2 for side in (first, second))
-    return Difference(value, sides[0] - sides[1], variance, degrees, n, "welch", seen=seen, unseen=max(0.0, unseen))
-
-
-def _weigh_ends(side: Moments) -> float:
-    """Give what one 0 and one 1 beside many scores add to n² times the variance of their mean."""
-    return side.mean**2 + (1 - side.mean) ** 2 - 4 * side.deviations / side.n
+    return Difference(value, sides[0] - sides[1], variance, degrees, n, "welch", seen=seen, independent=n)
 
 
 def average_differences(parts: Sequence[Difference]) -> Difference:
@@ -202,6 +246,12 @@ def average_differences(parts: Sequence[Difference]) -> Difference:
     degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
     groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
     seen = [part.seen for part in parts if part.seen is not None]
-    without = sum(seen) / count**2 if len(seen) == len(parts) else None
-    unseen = sum(part.unseen * (n / part.n) ** 2 for part in parts) / count**2
-    return Difference(value, centre, variance, degrees, n, MEAN_OF_DATASETS, groups, without, unseen)
+    sizes = [part.independent for part in parts if part.independent]
+    clustered = any(part.rows for part in parts)
+    return Difference(
+        *(value, centre, variance, degrees, n, MEAN_OF_DATASETS, groups),
+        seen=sum(seen) / count**2 if len(seen) == count else None,
+        third=math.fsum(part.third for part in parts) / count**3,
+        independent=count**2 / sum(1 / size for size in sizes) if len(sizes) == count else None,
+        rows=average_differences([part.rows or part for part in parts]) if clustered else None,
+    )

@@ -16,9 +16,19 @@ from context_bench.errors import UsageError
 from context_bench.stats.boundaries import crossing_chance, look_boundary
 from context_bench.stats.compare import Comparison, DatasetPairs
 from context_bench.stats.differences import Difference
-from context_bench.stats.distributions import normal_cdf, normal_quantile, t_quantile
+from context_bench.stats.distributions import normal_cdf, normal_quantile
 from context_bench.stats.interval import Interval
-from context_bench.stats.verdicts import DEFAULT_MARGIN, Verdict, explain_undecided, find_needed_n
+from context_bench.stats.verdicts import (
+    ALL_GROUPS,
+    DEFAULT_MARGIN,
+    THESE_GROUPS,
+    Needed,
+    Verdict,
+    choose_judged,
+    explain_undecided,
+    find_needed,
+    name_groups,
+)
 
 __all__ = ["Looks"]
 
@@ -48,6 +58,8 @@ class Looks:
         comparisons: Size of the family: each system stops on its own, at alpha / comparisons.
         sizes: The number of examples at each look; without it, equal parts of those planned. Where examples come in
             groups the order must keep each group together, and each look hold whole groups.
+        name: The system.
+        fixed_groups: Whether the groups of the run are all that matter.
     """
 
     planned: int
@@ -57,6 +69,7 @@ class Looks:
     comparisons: int = 1
     sizes: Sequence[int] = ()
     name: str = ""
+    fixed_groups: bool = False
     verdict: Verdict | None = None
     """Set once it is settled, or all planned examples are there."""
     look: int = 0
@@ -161,38 +174,46 @@ class Looks:
             return "undecided"
         boundary = look_boundary(self.look, self.looks, 2 * self.alpha)
         allowed = normal_cdf(-boundary)
-        above, below = difference.p_above(-self.margin), 1 - difference.p_above(self.margin)
-        if max(above, below) <= allowed:
+        judged = choose_judged(difference, self.fixed_groups)
+        low, high = judged.limits(allowed) if judged.known else (-math.inf, math.inf)
+        if -self.margin < low and high < self.margin:
             return "equivalent"
         if p <= self.alpha / self.comparisons:
             return "better" if difference.centre > 0 else "worse"
-        return "not worse" if above <= allowed else "undecided"
+        return "not worse" if -self.margin < low else "undecided"
 
-    def _interval(self, difference: Difference, alpha: float) -> Interval:
-        """Give the interval that holds at all looks together."""
-        if not difference.known:
-            return difference.interval(1 - alpha)
-        tail = normal_cdf(-look_boundary(self.look, self.looks, alpha))
-        half = -t_quantile(tail, difference.degrees) * math.sqrt(difference.variance)
-        low, high = difference.limit(half)
+    def _find_intervals(self, difference: Difference) -> tuple[Interval, Interval]:
+        """Give the 95% interval that holds at all looks together, and the 90% one that decides at this look."""
+        judged = choose_judged(difference, self.fixed_groups)
+        if not (difference.known and judged.known):
+            return difference.interval(1 - self.alpha), difference.interval(1 - 2 * self.alpha)
+        tails = [normal_cdf(-look_boundary(self.look, self.looks, factor * self.alpha)) for factor in (1, 2)]
         method = f"{self.looks} looks"
-        return Interval(difference.value, low, high, 1 - alpha, difference.n, method, groups=difference.groups)
+        wide = difference.enclose(*difference.widen(*tails), 1 - self.alpha, method)
+        return wide, judged.enclose(*judged.limits(tails[1]), 1 - 2 * self.alpha, method)
 
     def _describe(self, word: str, difference: Difference) -> Verdict:
         early = self.look < self.looks
         reason = f"settled at look {self.look} of {self.looks}, after {self._next:,} of {self.planned:,} examples"
         if early and word in SETTLED:
             reason += "; a difference at which a run stops early is somewhat too large"
-        needed = None
+        needed = Needed()
         if word == "undecided":
-            needed = find_needed_n(difference, self.margin, alpha=self.alpha, comparisons=self.comparisons)
+            needed = find_needed(difference, self.margin, alpha=self.alpha, comparisons=self.comparisons)
             reason = explain_undecided(difference, needed)
+        fixed = self.fixed_groups and difference.rows is not None and word in ("equivalent", "not worse")
+        if fixed:
+            reason += f"; it holds for {name_groups(difference)}, taken as all that matter (--fixed-groups)"
+        wide, narrow = self._find_intervals(difference)
         corrected = min(1.0, self.p * self.comparisons)
         clean = self._counted.difference(without_errors=True)
         return Verdict(
-            *(word, difference.value, self._interval(difference, self.alpha), self.p, corrected, self.margin),
-            *(difference.n, needed, reason, self.name),
-            narrow=self._interval(difference, 2 * self.alpha),
+            *(word, difference.value, wide, self.p, corrected, self.margin),
+            *(difference.n, needed.if_same, reason, self.name),
+            narrow=narrow,
             groups=difference.groups,
+            needed_n_if_equal=needed.if_equal,
+            promised=needed.promised,
+            scope=THESE_GROUPS if fixed else ALL_GROUPS,
             word_without_errors=self._find_word(clean, self._find_level(clean)),
         )

@@ -1,20 +1,31 @@
 """How many examples a question needs, and what so many examples can tell.
 
-The normal approximation, with the spread of one pair's difference (`Difference.spread` of a pilot, or
-`pass_fail_spread`). A verdict counts pairs that were not seen (`Difference.unseen`): with few changes it is they that
-decide how many examples are needed. With few clusters it is their number: `groups` says how many one pair brings, and
-t has one degree of freedom fewer than there are.
+The numbers are those of independent examples; with clusters, those of clusters. `spread` is the standard deviation of
+one example's difference (`Difference.spread` of a pilot, or `pass_fail_spread`). Where few examples change, the power
+is enumerated over all counts of gains and losses: the normal approximation promises 80% there and gives 54.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 
-from context_bench.stats.distributions import normal_cdf, normal_quantile, t_quantile
+from context_bench.stats.beta import beta_cdf
+from context_bench.stats.differences import UNSEEN_PAIRS, PairedSums, paired_difference
+from context_bench.stats.distributions import (
+    binomial_cdf,
+    binomial_pmf,
+    binomial_quantile,
+    normal_cdf,
+    normal_quantile,
+    t_quantile,
+)
 
 __all__ = [
     "find_detectable",
+    "least_n",
     "n_for_difference",
     "n_for_equivalence",
     "n_for_non_inferiority",
@@ -24,18 +35,37 @@ __all__ = [
     "power_of_non_inferiority",
 ]
 
+ENUMERATED_UP_TO = 0.05
+"""Share of discordant examples up to which the power is enumerated."""
+MAX_DISCORDANT = 5000
+"""Discordant examples up to which enumerating is quick; with more the normal approximation is exact enough."""
+MAX_FOR_DIFFERENCE = 50
+"""The same for a difference, whose test needs no bound on losses not seen."""
+NORMAL_EXTRA = 1.02
+"""What the normal approximation is short of, from 5% discordant on."""
+MAX_N = 10**9
+_NEGLIGIBLE = 1e-9
+
 
 def pass_fail_spread(discordant: float, difference: float = 0.0) -> float:
     """Give the spread of pass/fail differences from the share of examples that only one of the two passes."""
     return math.sqrt(max(0.0, discordant - difference * difference))
 
 
-def _find_least(enough: Callable[[float], bool]) -> int | None:
-    """Find the least number of pairs that are enough; None if a billion are not."""
+@lru_cache(maxsize=10_000)
+def least_n(margin: float, losses: int = 0, alpha: float = 0.05) -> int:
+    """Give the fewest examples that can show "equivalent", with so many net losses: 149 at 0.02 with none."""
+    found = _find_least(lambda n: n > losses and beta_cdf(margin, losses + 1, n - losses) > 1 - alpha)
+    assert found is not None
+    return found
+
+
+def _find_least(enough: Callable[[int], bool]) -> int | None:
+    """Find the least number of examples that are enough; None if a billion are not."""
     low, high = 1, 2
     while not enough(high):
         low, high = high, 2 * high
-        if high > 10**9:
+        if high > MAX_N:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -43,16 +73,104 @@ def _find_least(enough: Callable[[float], bool]) -> int | None:
     return high
 
 
-def _find_error(n: float, spread: float, unseen: float) -> float:
-    """Give the standard error that a verdict on n pairs goes by."""
+# --- enumerated: gains and losses of one point, as of pass/fail
+
+
+def _count_discordant(spread: float, difference: float) -> float:
+    """Give the share of discordant examples that has this spread; a difference takes at least its own share."""
+    return max(spread * spread + difference * difference, abs(difference))
+
+
+def _is_enumerated(n: float, discordant: float, scores: bool, most: int = MAX_DISCORDANT) -> bool:
+    return scores and discordant <= ENUMERATED_UP_TO * (1 + 1e-9) and n * discordant <= most
+
+
+@lru_cache(maxsize=10_000)
+def _bound_net_losses(n: int, margin: float, alpha: float) -> int:
+    """Find the most net losses in n examples that leave the bound on losses not seen within the margin."""
+    low, high = -1, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if beta_cdf(margin, middle + 1, n - middle) > 1 - alpha else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=100_000)
+def _find_most_losses(n: int, changed: int, margin: float, alpha: float) -> int:
+    """Find the most net losses among so many changes with which a system is shown not worse; below 0 a net gain."""
+    bound = min(changed, _bound_net_losses(n, margin, alpha))
+
+    def passes(losses: int) -> bool:
+        found = paired_difference(PairedSums(n, -losses, changed, cubes=-losses))
+        found = found if losses < 0 else replace(found, independent=None)  # up to here the bound holds
+        return found.limits(alpha)[0] > -margin
+
+    low, high = changed % 2, bound + 1 + (bound + 1 - changed) % 2  # net losses have the parity of the changes
+    if low >= high or not passes(low):
+        low, high = -changed - 2, min(low, high)
+    while high - low > 2:
+        middle = low + 2 * ((high - low) // 4)
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def _find_least_net(n: int, changed: int, alpha: float) -> int:
+    """Find the least net change among so many that the p-value calls a difference; more than all if none does."""
+    low, high = -2 + changed % 2, changed + 2
+    while high - low > 2:
+        middle = low + 2 * ((high - low) // 4)
+        found = paired_difference(PairedSums(n, middle, changed)).p_value() <= alpha
+        low, high = (low, middle) if found else (middle, high)
+    return high
+
+
+def _enumerate(n: int, discordant: float, difference: float, share: Callable[[int, float], float]) -> float:
+    """Add up, over all numbers of changes, their chance times the share of runs that succeed with so many.
+
+    Args:
+        n: Examples.
+        discordant: The share of them that change.
+        difference: The true one.
+        share: Takes the changes and the chance that one of them is a loss.
+    """
+    if not discordant:
+        return share(0, 0.5)
+    loss = (1 - difference / discordant) / 2
+    ends = [binomial_quantile(part, n, discordant) for part in (_NEGLIGIBLE, 1 - _NEGLIGIBLE)]
+    return math.fsum(
+        binomial_pmf(changed, n, discordant) * share(changed, loss) for changed in range(ends[0], ends[1] + 1)
+    )
+
+
+def _stay_above(chance: Callable[[int], float], goal: float, margin: float, alpha: float) -> int:
+    """Find the number of examples from which on the chance stays above the goal.
+
+    It falls until one more loss is allowed and then leaps: it is lowest just before those numbers.
+    """
+
+    def is_above(losses: int) -> bool:
+        return chance(least_n(margin, losses, alpha) - 1) >= goal
+
+    step = _find_least(lambda losses: is_above(losses) and is_above(losses + 1)) or 1
+    while step > 1 and is_above(step - 1):
+        step -= 1
+    n, first = least_n(margin, step, alpha) - 1, least_n(margin, 0, alpha)
+    while n > first and chance(n - 1) >= goal:
+        n -= 1
+    return n
+
+
+# --- the power of a number of examples
+
+
+def _find_error(n: float, spread: float, difference: float, scores: bool) -> float:
+    """Give the standard error that a verdict on n examples goes by; it counts pairs that were not seen."""
+    unseen = max(0.0, UNSEEN_PAIRS * (1 + difference**2 - 2 * spread**2)) if scores else 0.0
     return math.sqrt(spread * spread / n + unseen / (n * n))
 
 
-def _find_critical(share: float, n: float, groups: float) -> float:
-    """Give the quantile that a verdict on n pairs goes by; infinite where they make fewer than two clusters."""
-    if math.isinf(groups):
-        return normal_quantile(share)
-    return t_quantile(share, n * groups - 1) if n * groups >= 2 else math.inf
+def _find_critical(share: float, n: float) -> float:
+    return t_quantile(share, n - 1) if n >= 2 else math.inf
 
 
 def _chance(room: float, n: float, spread: float) -> float:
@@ -60,92 +178,21 @@ def _chance(room: float, n: float, spread: float) -> float:
     return float(room > 0) if spread == 0 else normal_cdf(room * math.sqrt(n) / spread)
 
 
-def n_for_difference(
-    spread: float,
-    difference: float,
-    *,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    unseen: float = 0.0,
-    groups: float = math.inf,
-) -> int | None:
-    """Count the pairs that find a true difference in a share `power` of all runs; None if it is 0."""
-    if not difference:
-        return None
-    return _find_least(
-        lambda n: abs(difference) >= find_detectable(spread, n, alpha=alpha, power=power, unseen=unseen, groups=groups)
-    )
-
-
-def n_for_equivalence(
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    unseen: float = 0.0,
-    groups: float = math.inf,
-) -> int | None:
-    """Count the pairs that show two systems equivalent within the margin; None if they truly are not."""
-    if abs(difference) >= margin:
-        return None
-    return _find_least(
-        lambda n: (
-            power_of_equivalence(n, spread, margin, difference=difference, alpha=alpha, unseen=unseen, groups=groups)
-            >= power
-        )
-    )
-
-
-def n_for_non_inferiority(
-    spread: float,
-    margin: float,
-    *,
-    difference: float = 0.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    unseen: float = 0.0,
-    groups: float = math.inf,
-) -> int | None:
-    """Count the pairs that show a system not worse than the baseline by the margin; None if it truly is worse."""
-    if difference <= -margin:
-        return None
-    return _find_least(
-        lambda n: (
-            power_of_non_inferiority(
-                n, spread, margin, difference=difference, alpha=alpha, unseen=unseen, groups=groups
-            )
-            >= power
-        )
-    )
-
-
-def find_detectable(
-    spread: float,
-    n: float,
-    *,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    unseen: float = 0.0,
-    groups: float = math.inf,
-) -> float:
-    """Give the smallest true difference that n pairs find in a share `power` of all runs."""
-    judged = _find_critical(1 - alpha / 2, n, groups) * _find_error(n, spread, unseen)
-    return judged + normal_quantile(power) * spread / math.sqrt(n)
-
-
 def power_of_difference(
-    n: float,
-    spread: float,
-    difference: float,
-    *,
-    alpha: float = 0.05,
-    unseen: float = 0.0,
-    groups: float = math.inf,
+    n: float, spread: float, difference: float, *, alpha: float = 0.05, scores: bool = True
 ) -> float:
-    """Give the chance that n pairs find a true difference."""
-    limit = _find_critical(1 - alpha / 2, n, groups) * _find_error(n, spread, unseen)
+    """Give the chance that n examples find a true difference."""
+    discordant = _count_discordant(spread, difference)
+    graded = discordant > spread * spread + difference * difference + 1e-12  # no pass/fail is so even
+    if not graded and _is_enumerated(n, discordant, scores, MAX_FOR_DIFFERENCE):
+
+        def succeed(changed: int, loss: float) -> float:
+            least = _find_least_net(int(n), changed, alpha)
+            losing = 1 - binomial_cdf((changed + least) // 2 - 1, changed, loss)
+            return losing + (binomial_cdf((changed - least) // 2, changed, loss) if least > 0 else 0.0)
+
+        return _enumerate(int(n), discordant, difference, succeed)
+    limit = _find_critical(1 - alpha / 2, n) * _find_error(n, spread, difference, scores)
     if spread == 0:
         return float(abs(difference) > limit)
     return _chance(abs(difference) - limit, n, spread) + _chance(-abs(difference) - limit, n, spread)
@@ -158,11 +205,31 @@ def power_of_equivalence(
     *,
     difference: float = 0.0,
     alpha: float = 0.05,
-    unseen: float = 0.0,
-    groups: float = math.inf,
+    scores: bool = True,
 ) -> float:
-    """Give the chance that n pairs show two systems equivalent within the margin."""
-    limit = _find_critical(1 - alpha, n, groups) * _find_error(n, spread, unseen)
+    """Give the chance that n examples show two systems equivalent within the margin.
+
+    Args:
+        n: Examples, or clusters.
+        spread: Standard deviation of one example's difference.
+        margin: Of equivalence.
+        difference: The true one.
+        alpha: The level of each side.
+        scores: Whether they are scores in [0, 1], of which a verdict bounds the losses that were not seen.
+    """
+    discordant = _count_discordant(spread, difference)
+    if _is_enumerated(n, discordant, scores):
+
+        def succeed(changed: int, loss: float) -> float:
+            most = _find_most_losses(int(n), changed, margin, alpha)
+            if most < 0:
+                return 0.0
+            return binomial_cdf((changed + most) // 2, changed, loss) - binomial_cdf(
+                (changed - most) // 2 - 1, changed, loss
+            )
+
+        return _enumerate(int(n), discordant, difference, succeed)
+    limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
     above, below = _chance(margin - difference - limit, n, spread), _chance(limit - margin - difference, n, spread)
     return max(0.0, above - below)
 
@@ -174,9 +241,87 @@ def power_of_non_inferiority(
     *,
     difference: float = 0.0,
     alpha: float = 0.05,
-    unseen: float = 0.0,
-    groups: float = math.inf,
+    scores: bool = True,
 ) -> float:
-    """Give the chance that n pairs show a system not worse than the baseline by the margin."""
-    limit = _find_critical(1 - alpha, n, groups) * _find_error(n, spread, unseen)
+    """Give the chance that n examples show a system not worse than the baseline by the margin."""
+    discordant = _count_discordant(spread, difference)
+    if _is_enumerated(n, discordant, scores):
+
+        def succeed(changed: int, loss: float) -> float:
+            return binomial_cdf((changed + _find_most_losses(int(n), changed, margin, alpha)) // 2, changed, loss)
+
+        return _enumerate(int(n), discordant, difference, succeed)
+    limit = _find_critical(1 - alpha, n) * _find_error(n, spread, difference, scores)
     return _chance(margin + difference - limit, n, spread)
+
+
+# --- the number of examples for a power
+
+
+def n_for_difference(
+    spread: float, difference: float, *, alpha: float = 0.05, power: float = 0.8, scores: bool = True
+) -> int | None:
+    """Count the examples that find a true difference in a share `power` of all runs; None if it is 0."""
+    if not difference:
+        return None
+    return _find_least(lambda n: power_of_difference(n, spread, difference, alpha=alpha, scores=scores) >= power)
+
+
+def n_for_equivalence(
+    spread: float,
+    margin: float,
+    *,
+    difference: float = 0.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    scores: bool = True,
+) -> int | None:
+    """Count the examples that show two systems equivalent within the margin; None if they truly are not."""
+    if abs(difference) >= margin:
+        return None
+    return _find_n(power_of_equivalence, spread, margin, difference, alpha, power, scores)
+
+
+def n_for_non_inferiority(
+    spread: float,
+    margin: float,
+    *,
+    difference: float = 0.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    scores: bool = True,
+) -> int | None:
+    """Count the examples that show a system not worse than the baseline by the margin; None if it truly is worse."""
+    if difference <= -margin:
+        return None
+    return _find_n(power_of_non_inferiority, spread, margin, difference, alpha, power, scores)
+
+
+def _find_n(
+    compute: Callable[..., float],
+    spread: float,
+    margin: float,
+    difference: float,
+    alpha: float,
+    power: float,
+    scores: bool,
+) -> int | None:
+    """Find the number of examples from which on the power is reached."""
+
+    def chance(n: int) -> float:
+        return compute(n, spread, margin, difference=difference, alpha=alpha, scores=scores)
+
+    room = margin - abs(difference) if compute is power_of_equivalence else margin + difference
+    most = 20 * ENUMERATED_UP_TO / room**2  # more than any that is enumerated needs
+    if margin > 0 and _is_enumerated(most, _count_discordant(spread, difference), scores):
+        return _stay_above(chance, power, margin, alpha)
+    found = _find_least(lambda n: chance(n) >= power)
+    if not scores or found is None:
+        return found
+    return max(math.ceil(NORMAL_EXTRA * found), least_n(margin, 0, alpha) if margin > 0 else 0)
+
+
+def find_detectable(spread: float, n: float, *, alpha: float = 0.05, power: float = 0.8, scores: bool = True) -> float:
+    """Give the smallest true difference that n examples find in a share `power` of all runs."""
+    judged = _find_critical(1 - alpha / 2, n) * _find_error(n, spread, 0.0, scores)
+    return judged + normal_quantile(power) * spread / math.sqrt(n)

@@ -2,6 +2,8 @@
 
 The words are tried in that order. *Equivalent* comes first, so that a difference too small to matter is not called a
 win because there were many examples. They are for quality; a cost needs no margin within which it does not matter.
+A verdict over documents or conversations speaks of others like them, unless the groups are fixed: these are then all
+that matter, and each example counts.
 """
 
 from __future__ import annotations
@@ -11,14 +13,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from context_bench.stats.differences import MEAN_OF_DATASETS, Difference
+from context_bench.stats.beta import beta_quantile
+from context_bench.stats.differences import MEAN_OF_DATASETS, SAME, Difference
 from context_bench.stats.interval import Interval
-from context_bench.stats.planning import n_for_difference, n_for_non_inferiority
+from context_bench.stats.planning import least_n, n_for_difference, n_for_equivalence, n_for_non_inferiority
 
-__all__ = ["DEFAULT_MARGIN", "WORDS", "Contrast", "Verdict", "decide_verdict", "find_winners", "holm", "judge_family"]
+__all__ = [
+    "ALL_GROUPS",
+    "DEFAULT_MARGIN",
+    "THESE_GROUPS",
+    "WORDS",
+    "Contrast",
+    "Needed",
+    "Verdict",
+    "decide_verdict",
+    "find_needed",
+    "find_winners",
+    "holm",
+    "judge_family",
+]
 
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
 DEFAULT_MARGIN = 0.02
+ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
+"""What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
+PESSIMISTIC = 0.8
+"""Quantile of the share of discordant examples that a plan after an undecided run assumes."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +46,13 @@ class Verdict:
     """The verdict on a system compared with the baseline.
 
     `interval` is the 95% one, `narrow` the 90% one, neither corrected for other comparisons; `p_holm` is corrected.
-    `needed_n` is the number of examples that would decide, where this one is undecided. `word_without_errors` is the
-    word when pairs in which either side failed are left out. A control (floor, ceiling, closed book) never wins.
-    `groups` is the number of clusters (documents, conversations) that it goes by; None where each example counts.
+    `narrow` decides "equivalent" and "not worse". Where the word is undecided, `needed_n` is the least number of
+    examples that would decide if the difference stays as it is, and `needed_n_if_equal` the number if there is none;
+    `promised` is false where the 90% interval holds the margin, so that neither number is sure to be enough.
+    `word_without_errors` is the word when pairs in which either side failed are left out. A control (floor, ceiling,
+    closed book) never wins. `groups` is the number of clusters (documents, conversations) that it goes by; None where
+    each example counts. `scope` is "these groups" where the word, or the word in the reason of an undecided one, holds
+    for the groups of the run alone.
     """
 
     word: str
@@ -45,6 +69,9 @@ class Verdict:
     word_without_errors: str | None = None
     narrow: Interval | None = None
     groups: int | None = None
+    needed_n_if_equal: int | None = None
+    promised: bool = True
+    scope: str = ALL_GROUPS
 
     @property
     def wins(self) -> bool:
@@ -87,19 +114,57 @@ class Contrast:
     control: bool = False
 
 
-def find_needed_n(difference: Difference, margin: float, *, alpha: float = 0.05, comparisons: int = 1) -> int | None:
-    """Count the examples that would decide in four runs of five, if the difference truly is what was observed."""
+@dataclass(frozen=True)
+class Needed:
+    """Examples that would decide: at least so many if the difference stays as it is, and so many if there is none.
+
+    `promised` is false where the interval holds the margin: the true difference may then be the one that no number of
+    examples tells from it.
+    """
+
+    if_same: int | None = None
+    if_equal: int | None = None
+    promised: bool = True
+
+    def describe(self) -> str:
+        """Write the range as a part of a sentence; empty where there is no number."""
+        parts = [f"at least {self.if_same:,} (if the difference stays as it is)"] if self.if_same else []
+        parts += [f"{self.if_equal:,} if there is none"] if self.if_equal else []
+        return ", ".join(parts) + ("" if self.promised else "; no number is promised")
+
+
+def find_needed(difference: Difference, margin: float, *, alpha: float = 0.05, comparisons: int = 1) -> Needed:
+    """Count the examples that would decide in four runs of five.
+
+    If there is no difference, the share of discordant examples is taken at its upper 80% limit: what was seen may be
+    too few by chance.
+    """
     if not difference.known:
-        return None
-    seen, spread, unseen, groups = difference.value, difference.spread, difference.unseen, difference.groups_per_pair
+        return Needed()
+    scores, value, n = difference.independent is not None, difference.value, difference.n
+    size = difference.independent or n
+    spread = difference.spread * math.sqrt(size / n)
     ways = (
-        n_for_difference(spread, seen, alpha=alpha / comparisons, unseen=unseen, groups=groups),
-        n_for_non_inferiority(spread, margin, difference=seen, alpha=alpha, unseen=unseen, groups=groups),
+        n_for_difference(spread, value, alpha=alpha / comparisons, scores=scores),
+        n_for_non_inferiority(spread, margin, difference=value, alpha=alpha, scores=scores),
     )
-    return max((min(n for n in ways if n is not None)), difference.n + 1) if any(ways) else None
+    changed = min(size, (spread * spread + value * value) * size) if scores else 0.0
+    if size - changed > SAME * size:
+        spread = math.sqrt(beta_quantile(PESSIMISTIC, changed + 1, size - changed)) if scores else spread
+    equal = n_for_equivalence(spread, margin, alpha=alpha, scores=scores)
+
+    def scale(number: int) -> int:
+        return max(math.ceil(number * n / size), n + 1)
+
+    low, high = difference.limits(alpha)
+    return Needed(
+        min((scale(each) for each in ways if each is not None), default=None),
+        None if equal is None else scale(equal),
+        promised=not any(low <= end <= high for end in (-margin, margin)),
+    )
 
 
-def explain_undecided(difference: Difference, needed: int | None) -> str:
+def explain_undecided(difference: Difference, needed: Needed) -> str:
     """Say why there is no verdict, and how many examples would give one."""
     if not difference.known:
         if difference.groups == 1 and difference.n > 1:
@@ -107,14 +172,28 @@ def explain_undecided(difference: Difference, needed: int | None) -> str:
         if difference.method == MEAN_OF_DATASETS and difference.n > 1:
             return "a dataset has too few examples, or all of one document or conversation"
         return f"too few examples: {difference.n}"
-    told = "no number of examples would" if needed is None else f"about {needed:,} would"
     clusters = f" in {difference.groups:,} clusters" if difference.groups else ""
-    return f"{difference.n:,} examples{clusters} do not decide; {told} if the difference stays as it is"
+    told = needed.describe()
+    return f"{difference.n:,} examples{clusters} do not decide" + (f"; it takes {told}" if told else "")
 
 
 def _show(interval: Interval) -> str:
     places = max(3, interval.find_decimals())
     return f"the {interval.level:.0%} interval [{interval.low:.{places}f}, {interval.high:.{places}f}]"
+
+
+def _find_margin_word(narrow: Interval, margin: float) -> tuple[str, str]:
+    """Find what the 90% interval shows by itself, and say why; undecided where it shows nothing."""
+    if narrow.known and -margin < narrow.low and narrow.high < margin:
+        return "equivalent", f"{_show(narrow)} lies within ±{margin:g}"
+    if narrow.known and narrow.low > -margin:
+        return "not worse", f"{_show(narrow)} stays above -{margin:g}"
+    return "undecided", ""
+
+
+def name_groups(difference: Difference) -> str:
+    """Name the groups of a run as a sentence does."""
+    return f"these {difference.groups or 0:,} conversations or documents"
 
 
 def decide_verdict(
@@ -126,6 +205,7 @@ def decide_verdict(
     comparisons: int = 1,
     name: str = "",
     control: bool = False,
+    fixed_groups: bool = False,
 ) -> Verdict:
     """Decide which word a difference from the baseline deserves.
 
@@ -137,64 +217,94 @@ def decide_verdict(
         comparisons: Size of the family, for the number of examples that would decide.
         name: The system.
         control: Whether it is a floor, a ceiling or a control.
+        fixed_groups: Whether the documents or conversations of the run are all that matter: "equivalent" and "not
+            worse" then go by row. Better and worse keep their p-value.
     """
     p = difference.p_value()
     corrected = p if p_holm is None else p_holm
-    wide, narrow = difference.interval(1 - alpha), difference.interval(1 - 2 * alpha)
-    needed = None
-    if not difference.known:
-        word, reason = "undecided", explain_undecided(difference, None)
-    elif -margin < narrow.low and narrow.high < margin:
-        word, reason = "equivalent", f"{_show(narrow)} lies within ±{margin:g}"
-    elif corrected <= alpha:
-        word = "better" if difference.centre > 0 else "worse"
-        reason = f"corrected p {corrected:.2g} is at most {alpha:g}"
-    elif narrow.low > -margin:
-        word, reason = "not worse", f"{_show(narrow)} stays above -{margin:g}"
-    else:
-        needed = find_needed_n(difference, margin, alpha=alpha, comparisons=comparisons)
-        word, reason = "undecided", explain_undecided(difference, needed)
+    word, reason, scope = _find_word(difference, margin, alpha, corrected, fixed_groups)
+    needed = Needed()
+    if word == "undecided":
+        needed = find_needed(difference, margin, alpha=alpha, comparisons=comparisons)
+        reason = reason or explain_undecided(difference, needed)
     return Verdict(
-        *(word, difference.value, wide, p, corrected, margin, difference.n, needed, reason),
+        *(word, difference.value, difference.interval(1 - alpha), p, corrected, margin, difference.n),
+        needed_n=needed.if_same,
+        reason=reason,
         name=name,
         control=control,
-        narrow=narrow,
+        narrow=choose_judged(difference, fixed_groups).narrow(alpha),
         groups=difference.groups,
+        needed_n_if_equal=needed.if_equal,
+        promised=needed.promised,
+        scope=scope,
     )
 
 
+def choose_judged(difference: Difference, fixed_groups: bool) -> Difference:
+    """Choose what "equivalent" and "not worse" go by: where the groups are fixed, the difference by row."""
+    return difference.rows or difference if fixed_groups else difference
+
+
+def _find_word(
+    difference: Difference, margin: float, alpha: float, corrected: float, fixed_groups: bool
+) -> tuple[str, str, str]:
+    """Find the word with its reason and its scope; the reason of an undecided one may be empty."""
+    judged = choose_judged(difference, fixed_groups)
+    fixed = judged is not difference
+    word, reason = _find_margin_word(judged.narrow(alpha), margin)
+    if difference.known and word != "equivalent" and corrected <= alpha:
+        word = "better" if difference.centre > 0 else "worse"
+        return word, f"corrected p {corrected:.2g} is at most {alpha:g}", ALL_GROUPS
+    if word != "undecided":
+        here = f" on {name_groups(difference)}, taken as all that matter (--fixed-groups)" if fixed else ""
+        return word, reason + here, THESE_GROUPS if fixed else ALL_GROUPS
+    here = "undecided" if difference.rows is None else _find_margin_word(difference.rows.narrow(alpha), margin)[0]
+    if here == "undecided":
+        return word, "", ALL_GROUPS
+    least = least_n(margin, alpha=alpha)
+    return word, f"{here} on {name_groups(difference)}; to speak of others takes at least {least:,}", THESE_GROUPS
+
+
 def judge_family(
-    contrasts: Sequence[Contrast], *, margin: float = DEFAULT_MARGIN, alpha: float = 0.05
+    contrasts: Sequence[Contrast],
+    *,
+    margin: float = DEFAULT_MARGIN,
+    alpha: float = 0.05,
+    fixed_groups: bool = False,
 ) -> list[Verdict]:
     """Decide all comparisons of a family, corrected by Holm; again without errored pairs where that is given.
 
     Controls are outside the family, as they cannot win: their p-value is not corrected, and corrects no other.
     """
-    verdicts = _judge([(each, each.difference) for each in contrasts], margin, alpha)
-    if all(each.without_errors is None for each in contrasts):
-        return verdicts
-    clean = _judge([(each, each.without_errors or each.difference) for each in contrasts], margin, alpha)
-    return [
-        verdict if each.without_errors is None else replace(verdict, word_without_errors=other.word)
-        for each, verdict, other in zip(contrasts, verdicts, clean)
-    ]
-
-
-def _judge(family: Sequence[tuple[Contrast, Difference]], margin: float, alpha: float) -> list[Verdict]:
-    competing = [math.nan if each.control else difference.p_value() for each, difference in family]
-    size = max(1, sum(not math.isnan(p) for p in competing))
-    return [
+    corrected = _correct([(each, each.difference) for each in contrasts])
+    size = max(1, sum(not each.control and not math.isnan(p) for each, p in zip(contrasts, corrected)))
+    verdicts = [
         decide_verdict(
-            difference,
+            each.difference,
             margin=margin,
             alpha=alpha,
-            p_holm=None if each.control else corrected,
+            p_holm=p,
             comparisons=1 if each.control else size,
             name=each.name,
             control=each.control,
+            fixed_groups=fixed_groups,
         )
-        for (each, difference), corrected in zip(family, holm(competing))
+        for each, p in zip(contrasts, corrected)
     ]
+    clean = [(each, each.without_errors or each.difference) for each in contrasts]
+    return [
+        verdict
+        if each.without_errors is None
+        else replace(verdict, word_without_errors=_find_word(difference, margin, alpha, p, fixed_groups)[0])
+        for (each, difference), verdict, p in zip(clean, verdicts, _correct(clean))
+    ]
+
+
+def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
+    """Give the p-values, corrected by Holm but for those of controls."""
+    corrected = holm([math.nan if each.control else difference.p_value() for each, difference in family])
+    return [difference.p_value() if each.control else p for (each, difference), p in zip(family, corrected)]
 
 
 def find_winners(verdicts: Sequence[Verdict]) -> list[Verdict]:
