@@ -104,7 +104,7 @@ def draw_clusters(source: np.random.Generator, groups: int, size: int, share: fl
     """Conversations, a share of which loses that part of its questions."""
     lost = np.where(source.random(groups) < share, source.binomial(size, loss, groups), 0).tolist()
     return ClusterSums(
-        groups * size, {str(k): [-float(each), float(size)] for k, each in enumerate(lost)}, 0, -1.0, 0.0
+        groups * size, {str(k): [-float(each), float(size)] for k, each in enumerate(lost)}, least=-1.0, most=0.0
     )
 
 
