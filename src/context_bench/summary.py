@@ -22,10 +22,11 @@ from context_bench.caveats import Census, add_caveats, can_be_ranked
 from context_bench.comparer import Comparer
 from context_bench.comparison import (
     LOOKED,
+    NO_VERDICT,
     Comparison,
     choose_baseline,
-    find_empty_score,
     find_first_samples,
+    find_floors,
     mark_samples,
     read_settled,
     read_value,
@@ -235,20 +236,20 @@ class Summarizer:
                 if isinstance(tally, GuardedTally) and tally.failure:
                     failures.setdefault(metric.name, tally.failure)
             add_caveats(name, numbers[name], notes[name], system.census, system.datasets, config)
+        comparison = self._compare(config)
+        unlike = {} if self._comparer is None else self._comparer.explain_unlike()
+        for name, note in unlike.items():
+            notes[name] = {key: note for key in ("mean_score", "macro_score") if key in numbers[name]} | notes[name]
         if len(numbers) > 1:
             for metric in self._metrics:
                 traits = metric_traits(metric)
                 if traits.rank is not None:
-                    self._put_ranks(traits.rank, traits.cost_field, numbers, notes, config)
+                    self._put_ranks(traits.rank, traits.cost_field, numbers, notes, config, comparison)
                 if traits.compare is not None:
-                    for name, values in traits.compare(numbers).items():
+                    alike = {name: values for name, values in numbers.items() if name not in unlike}
+                    for name, values in traits.compare(alike).items():
                         numbers[name].update(values)
         intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
-        comparison = self._compare(config)
-        if comparison is not None and (empty := find_empty_score(config, numbers)):
-            comparison = comparison.withhold(empty)
-        elif comparison is not None and self._comparer is not None:
-            comparison = comparison.withhold_zeros(self._comparer.has_only_zeros)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
             if first := find_first_samples(config):
@@ -270,9 +271,12 @@ class Summarizer:
             controls=config.get("controls") or (),
             settled=read_settled(config),
         )
-        if found is not None and config.get("looks_before"):  # scored again: the looks were at other scores
+        if found is None:
+            return None
+        if config.get("looks_before"):  # scored again: the looks were at other scores
             found = dataclasses.replace(found, notes=(*found.notes, LOOKED))
-        return found
+        found = found.withhold_zeros(self._comparer.has_only_zeros)
+        return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
     def _put_ranks(
         self,
@@ -281,11 +285,15 @@ class Summarizer:
         numbers: Numbers,
         notes: Notes,
         config: Mapping[str, Any],
+        comparison: Comparison | None,
     ) -> None:
         reasons = {
             name: "it is the baseline, run again"
             if name == self._twin
             else can_be_ranked(self._systems[name].census, cost, config)
+            or (
+                "" if self._comparer is None else NO_VERDICT if comparison is None else comparison.explain_silence(name)
+            )
             for name in numbers
         }
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})

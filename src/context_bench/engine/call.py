@@ -53,7 +53,7 @@ _OURS = frozenset(
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
     | {"prefix_stability", "first_message_changed", "rewritten_history", "sent_tokens", "written_tokens", "alone"}
     | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
-    | {"cached_answer", "answer_unknown"}
+    | {"cached_answer", "answer_unknown", "answered"}
 )
 """Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
 

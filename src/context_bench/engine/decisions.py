@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from context_bench.comparison import is_unread_row
 from context_bench.engine.look_order import LOOKS, LookOrder
 from context_bench.results import EvalRow
 from context_bench.stats import AnsweredExample, Looks, ScoredRow, average_answers
@@ -30,7 +31,6 @@ class Decisions:
         repeats: How often each example is answered.
         stop: Called with the name of a system that is settled.
         stop_all: Called when nothing is left to be judged.
-        explain_empty: Says why the scores tell nothing of quality; empty where they do.
     """
 
     def __init__(
@@ -44,10 +44,9 @@ class Decisions:
         repeats: int = 1,
         stop: Callable[[str], None],
         stop_all: Callable[[], None],
-        explain_empty: Callable[[], str] = lambda: "",
     ) -> None:
         self._order, self.baseline, self._read, self._repeats = order, baseline, read, repeats
-        self._stop, self._stop_all, self._explain_empty = stop, stop_all, explain_empty
+        self._stop, self._stop_all = stop, stop_all
         planned = len(order.examples)
         self._looks = {
             name: Looks(planned, LOOKS, margin, comparisons=len(competing), sizes=order.sizes, name=name)
@@ -56,6 +55,7 @@ class Decisions:
         self._baseline: dict[int, Answer] = {}
         self._waiting: dict[str, dict[int, Answer]] = {name: {} for name in competing}
         self._answers: dict[tuple[str, int], list[ScoredRow]] = {}
+        self._unread: dict[str, bool] = {}
         self._closed: set[str] = set()
         self._over = self._needed_all = False
 
@@ -64,6 +64,8 @@ class Decisions:
         name = row.system
         if self._over or name in self._closed or (name != self.baseline and name not in self._looks):
             return
+        if row.error is None:
+            self._unread[name] = is_unread_row(row)
         answers = self._answers.setdefault((name, place), [])
         answers.append(self._make(row))
         if len(answers) < self._repeats:
@@ -86,13 +88,14 @@ class Decisions:
 
     def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
         looks, first, second = self._looks[name], own.value, baseline.value
-        if first is None or second is None:
+        unlike = len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
+        if first is None or second is None or unlike:  # a context and an answer have no score in common
             looks.skip(place)
         else:
             group = own.group if own.group is not None else baseline.group
             failed = own.error or baseline.error
             looks.add(place, first, second, group, dataset=own.dataset, failed=failed)
-        if looks.settled and not self._explain_empty():
+        if looks.settled:
             self.close(name)
 
     def close(self, name: str) -> None:

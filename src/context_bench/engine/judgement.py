@@ -15,7 +15,16 @@ from context_bench.results import Scores
 from context_bench.traits import scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["OURS_TO_SAY", "Judgement", "Memory", "ask_at_once", "ask_slowly", "lacks_answer", "refuse_all"]
+__all__ = [
+    "OURS_TO_SAY",
+    "Judgement",
+    "Memory",
+    "ask_at_once",
+    "ask_slowly",
+    "is_unread",
+    "refuse_all",
+    "refuse_context",
+]
 
 OURS_TO_SAY = ("tapped", "unscorable")
 """Fields of an answer that no system of a user's can set: what a tap saw, and why nothing is to be judged."""
@@ -66,16 +75,15 @@ def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement
     return judgement
 
 
-def lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
-    """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not _is_context(processed):
-        return False
+def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
+    """Let an evaluator of answers not judge a context that no model has read."""
     judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
-    return True
 
 
-def _is_context(processed: Example) -> bool:
-    """Whether the response is nothing but the context that the system put out."""
+def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Whether the response is nothing but the context that the system put out: no model has read it."""
+    if (metadata or {}).get("upstream") == "context":  # a reader, whose answer may be as empty as the context
+        return False
     return processed.get("context") is not None and processed.get("response") is processed["context"]
 
 

@@ -34,9 +34,10 @@ class QualityCost:
         key: The number of the summary that stands for quality.
         cost: The cost of each system.
         points: Cost and quality by system, for those that have both.
-        front: The systems that no other beats on both, the cheapest first; controls do not compete.
+        front: The systems that no other beats on both, the cheapest first; controls do not compete. Empty where the
+            examples do not need their context.
         controls: Systems that are drawn and do not compete: floors, ceilings, controls.
-        missing: Systems that lack one of the two.
+        missing: Systems that lack one of the two, or whose score is of another kind than the baseline's.
         baseline: The baseline, where it is a control and so does not compete.
         beaten: Systems that such a baseline beats on both: to do nothing is better and cheaper.
     """
@@ -65,7 +66,7 @@ class QualityCost:
             low: The quality that it rises from.
             high: The cost that it ends at.
         """
-        if len(self.points) - len(self.controls) < 2:  # nobody to beat
+        if len(self.points) - len(self.controls) < 2 or not self.front:  # nobody to beat, or nothing to beat them by
             return []
         first, last = self.points[self.front[0]], self.points[self.front[-1]]
         corners = [(first[0], low), first]
@@ -124,28 +125,38 @@ def _find_beaten(points: dict[str, tuple[float, float]], baseline: str) -> tuple
     return tuple(name for name, at in points.items() if at != (cost, quality) and at[0] >= cost and at[1] <= quality)
 
 
+def _list_alike(result: EvalResult) -> list[str]:
+    """List the systems whose scores compare with the baseline's: all are answers, or all unread contexts."""
+    config, baseline = result.config, result.config.get("baseline")
+    unread, known = config.get("unread") or (), config.get("returns") or {}
+    kinds = {name: name in unread if name in known else baseline in unread for name in result.summary}
+    return [name for name, kind in kinds.items() if baseline not in known or kind == (baseline in unread)]
+
+
 def read_quality_cost(result: EvalResult) -> QualityCost | None:
     """Read quality and cost off a result; None where no system has both."""
     cost, key = choose_cost(result), choose_quality(result)
     summary = result.summary
     if cost is None:
         return None
+    alike = _list_alike(result)
     points = {
         name: (cost.values[name], summary[name][key])
-        for name in summary
+        for name in alike
         if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
     }
     if not points:
         return None
     controls = set(result.config.get("controls") or ())
     baseline = "" if result.comparison is None else result.comparison.baseline
+    unneeded = result.comparison is not None and result.comparison.context_unneeded
     baseline = baseline if baseline in controls and baseline in points else ""
     beaten = _find_beaten(points, baseline) if baseline else ()
     return QualityCost(
         key=key,
         cost=cost,
         points=points,
-        front=find_front({name: at for name, at in points.items() if name not in controls}),
+        front=find_front({name: at for name, at in points.items() if name not in controls and not unneeded}),
         controls=[name for name in points if name in controls],
         missing=[name for name in summary if name not in points],
         baseline=baseline,

@@ -31,6 +31,10 @@ _LESS_IS_BETTER = {
     *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),
     *("latency_p95", "proxy_overhead_median", "first_token_overhead_median", "repeat_flips"),
 }
+_FROM_SCORES = {
+    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
+    *("pass_all_k", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "retention", "repeat_flips"),
+}
 _SAVINGS = {"compression_ratio", "prompt_savings", "saved_per_1k_usd"}
 _NOT_MEASURED = "not measured"
 _INSTEAD = ("not priced", "not claimed")
@@ -41,12 +45,16 @@ _MARK = "*"
 def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | None = None) -> set[str]:
     """Find the systems with the best value of a column, among all or among those named; equal texts share it.
 
-    Floors, ceilings and controls do not compete. There is none where nothing is told apart, or where neither more nor
-    less is better.
+    Floors, ceilings and controls do not compete, nor on scores systems that no verdict is given on. There is none where
+    nothing is told apart, where neither more nor less is better, or where the examples do not need their context.
     """
     plain = re.split("[:@]", key, maxsplit=1)[0]
     sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
     controls = set(result.config.get("controls") or ())
+    if result.comparison is not None and result.comparison.context_unneeded:
+        return set()
+    if plain in _FROM_SCORES:
+        controls |= _find_unjudged(result)
     values = {
         name: result.summary[name][key]
         for name in (result.summary if names is None else names)
@@ -59,6 +67,14 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     if plain in _SAVINGS and values[top] <= 0:  # who loses least has saved nothing
         return set()
     return {name for name, text in written.items() if text == written[top]}
+
+
+def _find_unjudged(result: EvalResult) -> set[str]:
+    """Find the systems on whose score no verdict is given, though systems are compared."""
+    comparison = result.comparison
+    if comparison is None:
+        return set(result.summary) if result.config.get("unread") else set()
+    return {name for name in result.summary if comparison.explain_silence(name)}
 
 
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:

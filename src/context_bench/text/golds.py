@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Gold", "evidence_texts", "gold_answers", "has_gold", "is_blank", "response_text", "turn_responses"]
+__all__ = [
+    "Gold",
+    "evidence_texts",
+    "gold_answers",
+    "has_gold",
+    "is_blank",
+    "list_scoring_fields",
+    "response_text",
+    "turn_responses",
+]
 
 Gold = tuple[str, ...]
 """One accepted answer: its parts, all of which must be given. Most have a single part."""
@@ -37,6 +46,16 @@ def has_gold(example: Mapping[str, Any]) -> bool:
     """Whether an example has anything that an answer to it could be scored against."""
     given = (example[field] for field in _GOLD_FIELDS if field in example)
     return any(value is not None and (not isinstance(value, str | list | tuple) or len(value) > 0) for value in given)
+
+
+_SCORING_FIELDS = (
+    *("evidence", "answer", "answers", "correct_letter", "test", "test_list", "instruction_id_list", "ground_truth"),
+)
+
+
+def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the fields of an example that decide which score fits it."""
+    return tuple(field for field in _SCORING_FIELDS if example.get(field))
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
