@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"results"},  # for annotations alone
+    "caveats": {"comparison", "results"},  # of results the annotations alone
     "comparison": {"errors", "stats", "results"},
     "repeated_answers": {"stats", "results"},
     "comparer": {

@@ -18,6 +18,7 @@ from context_bench.engine.jobs import Item
 from context_bench.engine.judgement import Judgement
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import ScoreClash, UsageError
+from context_bench.evaluators import AnswerQuality
 from context_bench.reporters import TableReporter
 from context_bench.reporters.columns import choose_columns
 from context_bench.reporters.number_cells import find_best
@@ -325,6 +326,23 @@ def test_a_context_that_nobody_has_read_is_scored_by_what_is_left_in_it() -> Non
     assert row.scores["f1"] == pytest.approx(2 / 87)
     asked = summed_up(Passthrough(), examples=examples, score_field="f1")
     assert asked.summary["passthrough"]["mean_score"] == pytest.approx(2 / 87)
+
+
+def test_evaluators_that_look_at_answers_alone_ask_whether_the_answer_is_there() -> None:
+    examples = [question(n, evidence=None) for n in range(4)]
+    result = summed_up(Passthrough(), examples=examples, evaluators=[AnswerQuality()])
+    assert result.config["context_primary"] == {"": "contains"}
+    assert result.summary["passthrough"]["mean_score"] == 1.0
+    mine = summed_up(Passthrough(), examples=examples, evaluators=[lambda original, processed: 0.25])
+    assert mine.summary["passthrough"]["mean_score"] == 0.25
+
+
+def test_an_empty_answer_of_a_reader_is_no_context() -> None:
+    """The floor sends an empty context, and a model may say nothing: that answer is wrong."""
+    result = summed_up(lambda _: {"context": "", "response": ""}, examples=[question(n) for n in range(3)])
+    assert result.config["unread"] == []
+    assert result.config["primary"] == {"": "f1"}
+    assert result.summary["<lambda>"]["mean_score"] == 0.0
 
 
 def test_the_score_of_a_generated_dataset_is_of_its_evidence() -> None:

@@ -183,9 +183,11 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
         for key in OURS_TO_SAY:
             processed.pop(key, None)
     outcome.returns = "response" if processed.get("context") is None else "context"
+    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
     if processed.get("response") is None:
         processed["response"] = processed["context"]
-    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
+    elif outcome.returns == "context":
+        outcome.metadata["answered"] = True  # the answer may be as empty as the context
     outcome.processed = processed
 
 

@@ -82,9 +82,9 @@ def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
 
 def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
     """Whether the response is nothing but the context that the system put out: no model has read it."""
-    if (metadata or {}).get("upstream") == "context":  # a reader, whose answer may be as empty as the context
+    if processed.get("context") is None or (metadata or {}).get("answered"):
         return False
-    return processed.get("context") is not None and processed.get("response") is processed["context"]
+    return processed.get("response") is processed["context"]
 
 
 async def ask_slowly(

@@ -76,7 +76,6 @@ class RowMaker:
         if outcome.error is None:
             metadata["output"] = outcome.returns
             if outcome.returns == "context":
-                metadata |= {} if unread else {"answered": True}
                 output_tokens = count_prompt(merge(example, processed), self._count, self._text_fields)
                 response_tokens = self._count(response)
             else:

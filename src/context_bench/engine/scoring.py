@@ -174,7 +174,7 @@ class Scorer:
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
-            metadata: What the system said of its answer: that a model has read its context.
+            metadata: What is known of the answer: whether a model has read the context.
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
         if "unscorable" in processed:
@@ -270,16 +270,19 @@ class Scorer:
         if self.score_field != "score":
             return self.score_field if self.score_field in scores else None
         wiring, chosen = self.wire(item), self._choose(item.tag, item.example, unread=unread)
-        if (chosen or ("" if unread else "f1")) in scores:
-            return chosen or "f1"
-        if chosen in wiring.emits:
+        if chosen in scores:
+            return chosen
+        if chosen is not None and (self._given is None or chosen in wiring.emits):
             return None
-        # An evaluator of the user's own that gives one score: that is the one, where nobody gives the usual one. Where
-        # a dataset has a primary score of its own, it counts only if the user chose the evaluators.
+        # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a
+        # dataset has a primary score of its own, it counts only if the user chose the evaluators.
         theirs = self._given is not None or (wiring.card is None and not list_judging_fields(item.example))
         own = [key for key in scores if key != "evidence_survived"]
-        known = (self.context_primaries if unread else self.primaries).get(item.tag, own[0] if own else "")
-        return own[0] if theirs and own == [known] else None
+        second = "contains" if unread else "f1"
+        takes_second = second in scores and (unread or wiring.card is None)
+        found = second if takes_second else own[0] if theirs and len(own) == 1 else None
+        known = (self.context_primaries if unread else self.primaries).get(item.tag, found)
+        return found if known == found else None
 
 
 def is_own_score(scorer: Scorer, score_field: str) -> bool:
