@@ -50,7 +50,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tallies": {"errors", "stats", "traits", "types", "results"},
     "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone
-    "plots": {"curves", "errors", "stats", "text", "results"},  # of curves and results the annotations alone
+    "plots": {
+        "comparison",
+        "curves",
+        "errors",
+        "stats",
+        "text",
+        "results",
+    },  # of curves and results the annotations alone
     "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

@@ -24,6 +24,7 @@ __all__ = [
     "UNLIKE",
     "Comparison",
     "DollarSaving",
+    "are_unlike",
     "check_margin",
     "choose_baseline",
     "explain_first_samples",
@@ -141,6 +142,12 @@ def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
     unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
     clean = None if verdict.word_without_errors is None else "undecided"
     return replace(verdict, word="undecided", reason=reason, needed_n=None, narrow=unknown, word_without_errors=clean)
+
+
+def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
+    """Whether of two systems of a run one answers, and the other returns contexts that no model has read."""
+    known, unread = config.get("returns") or {}, config.get("unread") or ()
+    return one in known and other in known and (one in unread) != (other in unread)
 
 
 def find_floors(config: Mapping[str, Any]) -> frozenset[str]:

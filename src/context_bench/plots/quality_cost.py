@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from context_bench.comparison import are_unlike
 from context_bench.stats import TOO_FEW, Interval
 
 if TYPE_CHECKING:
@@ -125,26 +126,19 @@ def _find_beaten(points: dict[str, tuple[float, float]], baseline: str) -> tuple
     return tuple(name for name, at in points.items() if at != (cost, quality) and at[0] >= cost and at[1] <= quality)
 
 
-def _list_alike(result: EvalResult) -> list[str]:
-    """List the systems whose scores compare with the baseline's: all are answers, or all unread contexts."""
-    config, baseline = result.config, result.config.get("baseline")
-    unread, known = config.get("unread") or (), config.get("returns") or {}
-    kinds = {name: name in unread if name in known else baseline in unread for name in result.summary}
-    return [name for name, kind in kinds.items() if baseline not in known or kind == (baseline in unread)]
-
-
 def read_quality_cost(result: EvalResult) -> QualityCost | None:
     """Read quality and cost off a result; None where no system has both."""
     cost, key = choose_cost(result), choose_quality(result)
     summary = result.summary
     if cost is None:
         return None
-    alike = _list_alike(result)
     points = {
         name: (cost.values[name], summary[name][key])
-        for name in alike
+        for name in summary
         if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
     }
+    compared = result.config.get("baseline") or ""
+    points = {name: at for name, at in points.items() if not are_unlike(result.config, name, compared)}
     if not points:
         return None
     controls = set(result.config.get("controls") or ())
