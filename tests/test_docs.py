@@ -291,6 +291,7 @@ def test_every_metric_of_the_tap_gives_the_keys_in_its_table() -> None:
 
 def test_every_metric_of_money_gives_the_keys_in_its_table() -> None:
     facts = {"cost_usd": 0.1, "judge_cost_usd": 0.1, "embedding_usage": [{}], "embedding_cost_usd": 0.1}
+    facts |= {"timed_out_attempts": 1, "timed_out_cost_usd": 0.1}
     facts |= {"upstream_calls": 1, "billed_prompt_tokens": 9}
     rows = table("docs/prices.md", "metric of money")
     assert [name for name, _, _ in rows] == ["DollarCost", "BilledRatio"]

@@ -111,12 +111,45 @@ def test_a_killed_run_can_be_looked_at_and_judged(tmp_path: Path) -> None:
         exported = json.loads(called("runs", "export", "last", "--output", "json", cwd=tmp_path).stdout)
         scored = called("score", "last", cwd=tmp_path)
         assert len(server.requests) == requests
-    assert "running" in listed.stdout
+    assert re.search(rf" interrupted +{len(exported['rows'])} ", listed.stdout), listed.stdout
+    assert re.search(r"^status +interrupted$", shown.stdout, re.MULTILINE)
     assert 20 <= len(exported["rows"]) < 200
     assert exported["summary"]["p"]["num_examples"] == len(exported["rows"])
     assert scored.returncode == 0, scored.stderr
     for table in (shown.stdout, scored.stdout):
         assert re.search(rf"^\| p +\| +{len(exported['rows'])} \|", table, re.MULTILINE)
+
+
+@depends_on_time("what is lost are the answers of the last milliseconds of the clock on the wall")
+def test_few_more_requests_are_repeated_than_were_in_flight(tmp_path: Path) -> None:
+    """Eight workers have eight requests in flight; whatever is repeated beyond those had been answered."""
+    kills, count = (10, 600) if SLOW else (5, 200)
+    write(tmp_path / "data.jsonl", *range(count))
+    with Server(after(0.1)) as server:
+        run = [
+            "--proxy",
+            server.url,
+            "--name",
+            "p",
+            "--dataset",
+            "data.jsonl",
+            "--max-workers",
+            "8",
+            "--cache-dir",
+            "s",
+        ]
+        for kill in range(kills):
+            process = start(*run, cwd=tmp_path)
+            while len(server.chats) < (kill + 1) * count // (kills + 2):
+                time.sleep(0.001)
+            time.sleep(random.Random(kill).uniform(0.0, 0.1))
+            process.kill()
+            process.communicate()
+        done = shell(*run, cwd=tmp_path)
+        repeated = len(server.chats) - count
+    assert done.returncode == 0, done.stderr
+    most = 10 if SLOW else 24  # a busy machine brings answers across late
+    assert repeated <= most * kills, f"{repeated / kills} requests repeated for each kill"
 
 
 # What depends on what

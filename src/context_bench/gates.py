@@ -21,6 +21,7 @@ __all__ = [
     "Candidate",
     "Outcome",
     "check_conditions",
+    "fail_missing",
     "find_exit_code",
     "judge_gate",
     "list_candidates",
@@ -160,6 +161,20 @@ def list_compared(comparison: RunComparison) -> list[Candidate]:
             each.context_unneeded,
         )
         for each in contests
+    ]
+
+
+def fail_missing(comparison: RunComparison) -> list[Outcome]:
+    """Fail the gate for each system of the baseline's run that a compared run lacks."""
+    return [
+        Outcome(
+            name,
+            "system is missing",
+            FAILS,
+            f"{name} is missing in {run}: the gate fails (--map-system {name}=NEW names its new name, "
+            "--allow-missing leaves it out)",
+        )
+        for name, run in comparison.missing
     ]
 
 

@@ -21,9 +21,9 @@ __all__ = [
     *("dataset_traits", "find_parts", "metric_traits", "never_wins", "reference_traits", "system_traits"),
     *("declares_fingerprint", "find_finish", "find_fingerprint", "find_prepare", "find_resources"),
     *("has_plain_prepare", "remembers"),
-    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "is_endpoint"),
+    *("asks_model", "can_answer_turns", "can_await_turns", "find_model", "find_name", "is_endpoint"),
     *("may_read_gold", "sends_elsewhere"),
-    *("find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
+    *("find_judge_request", "find_score_fields", "is_slow", "is_versioned", "needs_answer", "scores_asynchronously"),
     *("can_start", "find_columns", "find_score_field", "find_threshold", "find_keys", "list_by_dataset"),
     *("read_intervals", "read_notes", "read_unmeasured", "find_render_parts", "find_label", "find_secrets"),
     "is_script",
@@ -182,6 +182,11 @@ def _read_member(part: Any, name: str, default: Any) -> Any:
 # -- systems
 
 
+def find_name(part: Any) -> Any:
+    """Return the `name` of a part; None when it has none."""
+    return _read_member(part, "name", None)
+
+
 def is_endpoint(system: Any) -> bool:
     """Whether a system has `aprocess`: it waits for somebody else, so that many calls can be in flight at once."""
     return callable(_read_member(system, "aprocess", None))
@@ -301,6 +306,12 @@ def scores_asynchronously(evaluator: Any) -> bool:
 def is_slow(evaluator: Any) -> bool:
     """Whether an evaluator takes so long that a system should not wait for it."""
     return _read_member(evaluator, "slow", False) is True or scores_asynchronously(evaluator)
+
+
+def find_judge_request(evaluator: Any) -> Callable[[Any, Any], Mapping[str, Any] | None] | None:
+    """Return the method of a judge that writes its request for an example and an answer, if it has one."""
+    write = _read_member(evaluator, "write_request", None)
+    return write if callable(write) else None
 
 
 def needs_answer(evaluator: Any) -> bool:

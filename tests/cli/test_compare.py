@@ -191,3 +191,59 @@ def test_a_run_that_has_other_examples_is_compared_unpaired_and_says_so(folder: 
     assert "no examples are paired" in done.stdout
     assert "means of different examples are compared (unpaired)" in done.stdout
     assert "verdict: unpaired, margin ±0.02" in done.stdout
+
+
+# A system that is missing
+
+
+@pytest.fixture(scope="module")
+def renamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the same two systems, one of which has another name in the second."""
+    folder = tmp_path_factory.mktemp("renamed")
+    _write(folder / "d.jsonl", LONG)
+    for name, system in (("old", HEAD), ("new", "truncate:ratio=0.6")):
+        flags = ["--dataset", "d.jsonl", "--score-field", "contains", "--quiet", "--out", f"{name}.json"]
+        done = called("--system", "passthrough", "--system", system, *flags, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+GATE = ("--fail-if", "score drops 0.9")
+
+
+def test_a_system_that_is_missing_fails_the_gate(renamed: Path) -> None:
+    done = called("compare", "old.json", "new.json", *GATE, "--junit", "gate.xml", cwd=renamed)
+    assert done.returncode == 1
+    assert f"{HEAD} is missing in new.json: the gate fails" in done.stderr
+    assert f"{HEAD} is missing in new.json." in done.stdout
+    assert 'failures="1"' in (renamed / "gate.xml").read_text()
+
+
+def test_a_missing_system_can_be_allowed(renamed: Path) -> None:
+    done = called("compare", "old.json", "new.json", *GATE, "--allow-missing", cwd=renamed)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_system_that_was_renamed_is_compared_under_its_new_name(renamed: Path) -> None:
+    mapped = ("--map-system", f"{HEAD}=truncate:ratio=0.6")
+    done = called("compare", "old.json", "new.json", *GATE, *mapped, "--output", "json", cwd=renamed)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    pairs = {(each["baseline_system"], each["system"]) for each in found["comparisons"]}
+    assert pairs == {("passthrough", "passthrough"), (HEAD, "truncate:ratio=0.6")}
+    assert (found["missing"], found["left_out"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("mapped", "said"),
+    [("odd=passthrough", "odd"), ("passthrough=odd", "odd"), ("passthrough", "--map-system must be OLD=NEW")],
+)
+def test_a_name_that_no_run_has_is_refused(renamed: Path, mapped: str, said: str) -> None:
+    done = called("compare", "old.json", "new.json", "--map-system", mapped, cwd=renamed)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_comparison_of_one_named_system_misses_no_other(renamed: Path) -> None:
+    done = called("compare", "old.json@passthrough", "new.json@passthrough", *GATE, cwd=renamed)
+    assert done.returncode == 0, done.stderr

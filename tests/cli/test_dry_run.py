@@ -12,7 +12,7 @@ import pytest
 from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.utils.tokens import count_tokens
-from servers import Server
+from servers import Server, completion, free_port
 
 
 class Words:
@@ -89,9 +89,9 @@ def test_what_else_is_sent_counts_too(dry: DryRun, tmp_path: Path) -> None:
     ]
     (tmp_path / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lines, _, _ = dry("--proxy", "{url}", "--dataset", "more.jsonl", "--system-prompt", "you are a clerk")
-    sent = ["one two", "three", "so\n\nbe brief", "so", '{"name":"t"}', *["you are a clerk"] * 3]
-    assert lines["requests"] == "4"  # the conversation has two turns to answer
-    assert lines["input tokens"] == f"{sum(map(count_tokens, sent))} before any compression"
+    sent = ["one two", "one two", "three", "so\n\nbe brief", "so", '{"name":"t"}', *["you are a clerk"] * 4]
+    assert lines["requests"] == "4"  # the conversation has two turns to answer, and the second holds the first reply
+    assert lines["input tokens"] == f"{sum(map(count_tokens, sent)) + 300} before any compression"
 
 
 def test_the_tokenizer_counts(dry: DryRun) -> None:
@@ -188,3 +188,69 @@ def test_a_baseline_that_is_no_system_is_refused_as_in_a_run(dry: DryRun) -> Non
     flags = ("--system", "passthrough", "--system", "minify", "--dataset", "data.jsonl", "--baseline", "minfy")
     _, _, said = dry(*flags, code=2)
     assert "the baseline must be one of the systems passthrough, minify (got 'minfy'); did you mean minify?" in said
+
+
+JUDGE = '{"rationale": "so", "rating": 5}'
+
+
+def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
+    """Its prompt has a fixed part; the answer that it reads is as long as a reply, and a verdict has 100 tokens."""
+    from context_bench.evaluators.llm_judge import LLMJudge
+
+    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    judged = (*PROXY, "--judge-url", "{url}", "--judge-model", "j", "--prices", "prices.toml", "--max-tokens", "50")
+    lines, _, _ = dry(*judged, "--repeats", "2")
+    body = LLMJudge("http://127.0.0.1:9", "j").write_request(Words.rows[0], {"response": "-"})
+    assert body is not None
+    own = sum(count_tokens(message["content"]) for message in body["messages"])
+    read = 20 * (own + 50)
+    assert lines["llm-judge"] == f"20 requests, {read:,} input tokens"
+    judging = read * 1e-3 + 20 * 100 * 2e-3
+    answering = 120 * 1e-3 + 20 * 50 * 2e-3
+    total = judging + answering
+    assert lines["cost"] == f"about ${total:.2f}, with 50 tokens a reply, ${judging:.2f} of it for the judge"
+    assert lines["at most"] == f"${4 * total:.2f}, if every request takes all its retries and each is billed"
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("3", "would stop the run at about 50% of it"),
+        ("7", "covers the estimate, but not every retry"),
+        ("25", "covers the estimate"),
+    ],
+)
+def test_the_estimate_is_compared_with_the_limit(dry: DryRun, tmp_path: Path, limit: str, said: str) -> None:
+    """60 input tokens at $1,000 and 3,000 output tokens at $2,000 a million are $6.06; four attempts each $24.24."""
+    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    lines, _, _ = dry(*PROXY, "--prices", "prices.toml", "--max-cost", limit)
+    assert lines["limit"] == f"--max-cost ${float(limit):.2f} {said}"
+
+
+def test_controls_count_by_what_they_send(dry: DryRun, tmp_path: Path) -> None:
+    """The context has 100 words: the floor is not sent it, the ceiling only the evidence."""
+    pytest.importorskip("aiohttp")
+    row = {"id": 1, "context": "one " * 99 + "needle", "question": "what", "answer": "needle", "evidence": ["needle"]}
+    (tmp_path / "long.jsonl").write_text(json.dumps(row) + "\n")
+    flags = ("--proxy", "{url}", "--dataset", "long.jsonl", "--tap-reply", "echo", "--tap", f":{free_port()}")
+    (alone, _, _), (both, _, _) = dry(*flags), dry(*flags, "--controls")
+    sent = [int(lines["input tokens"].split()[0].replace(",", "")) for lines in (alone, both)]
+    assert both["requests"] == "4"
+    assert 2 * sent[0] < sent[1] < 2 * sent[0] + 20, "the proxy and direct send all of it, floor and ceiling hardly any"
+
+
+def test_stored_answers_and_verdicts_cost_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in Words.rows))
+    with Server(completion("GOLD")) as server, Server(completion(JUDGE)) as judge:
+        flags = ["--proxy", server.url, "--name", "p", "--judge-url", judge.url, "--judge-model", "j"]
+        flags += ["--cache-dir", str(tmp_path / "kept"), "--dataset", str(data)]
+        assert main([*flags, "-n", "6", "--quiet", "--out", str(tmp_path / "result.json")]) == 0
+        asked = len(server.requests), len(judge.requests)
+        capsys.readouterr()
+        assert main([*flags, "--dry-run"]) == 0
+        lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.partition("\n\n")[0].splitlines())
+        assert (len(server.requests), len(judge.requests)) == asked
+    shown = {key: value.strip() for key, value in lines.items()}
+    assert shown["requests"] == "4; 6 answers in the store cost nothing"
+    assert shown["llm-judge"].startswith("4 requests, ")

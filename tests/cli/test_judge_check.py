@@ -390,3 +390,16 @@ def test_the_judge_of_memory_has_a_bank_of_its_own(call: Call) -> None:
     assert {"vague-wrong", "specific-wrong", "outdated", "refusing"} <= set(lines)
     assert int(lines["right + paraphrased"][1]) + int(lines["all that are wrong"][1]) == asked == 169
     assert call("judge-check", "--judge-url", "http://localhost:1", "--judge-prompts", "x.toml").code == 2
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_check_stops_at_the_spending_limit(memory: bool, call: Call, tmp_path: Path) -> None:
+    """A verdict costs 10 tokens at 10 and 2 at 20 dollars a million, 0.00014: seven fit into 0.001."""
+    (tmp_path / "prices.toml").write_text("[default]\ninput = 10\noutput = 20\n")
+    answer = completion("yes", usage={"prompt_tokens": 10, "completion_tokens": 2}) if memory else rating(5)
+    with Server(answer) as server:
+        limited = ("--prices", "prices.toml", "--max-cost", "0.001", *(["--memory"] if memory else []))
+        done = check(call, server, *limited)
+        assert len(server.chats) == 7
+    assert done.code == 3
+    assert "stopped early: the limit of $0.001 is reached ($0.0010 spent, $0.0010 of it on judging" in done.err

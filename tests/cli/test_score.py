@@ -133,3 +133,37 @@ def test_a_run_that_is_not_there(folder: Path, name: str) -> None:
     assert done.returncode == 2
     assert f"there is no run {name!r}" in done.stderr
     assert len(called("runs", "list", cwd=folder).stdout.splitlines()) == 2, "nothing was recorded"
+
+
+def _judge(_: Any) -> Any:
+    usage = {"prompt_tokens": 100, "completion_tokens": 50}
+    return completion('{"rationale": "it agrees", "rating": 5}', usage=usage)
+
+
+def test_the_judge_is_asked_within_the_limit(tmp_path: Path) -> None:
+    """A verdict costs 100 tokens at 10 and 50 at 20 dollars a million, 0.002: four fit into 0.009."""
+    write(tmp_path / "data.jsonl", *range(8))
+    (tmp_path / "prices.toml").write_text("[default]\ninput = 10\noutput = 20\n")
+    with Server(right) as server:
+        done = called("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Server(_judge) as server:
+        judged = ("--judge-url", server.url, "--judge-model", "m", "--prices", "prices.toml", "--output", "json")
+        done = called("score", "last", *judged, "--max-cost", "0.009", cwd=tmp_path)
+        assert len(server.chats) == 4
+        assert done.returncode == 3
+        assert "stopped judging: the limit of $0.009 is reached ($0.0080 spent, $0.0080 of it on judging" in done.stderr
+        rows = json.loads(done.stdout)["rows"]
+        assert sum(row["metadata"].get("judge_cost_usd", 0) for row in rows) == pytest.approx(0.008)
+        whole = called("score", "last", *judged, "--max-cost", "1", cwd=tmp_path)
+        assert len(server.chats) == 8, "what was judged is not paid for again"
+    assert whole.returncode == 0, whole.stderr
+    assert all("judge_score" in row["scores"] for row in json.loads(whole.stdout)["rows"])
+
+
+def test_a_judge_without_a_price_is_refused_under_a_limit_on_cost(folder: Path) -> None:
+    done = called(
+        "score", "last", "--judge-url", "http://127.0.0.1:9", "--judge-model", "odd", "--max-cost", "1", cwd=folder
+    )
+    assert done.returncode == 2
+    assert "'odd' is not priced, and the limit on cost could not be kept" in done.stderr

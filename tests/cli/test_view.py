@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,30 @@ def test_a_store_of_a_newer_version_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "was written by a newer context-bench" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_token_is_not_in_the_command_line_of_the_browser(tmp_path: Path) -> None:
+    """Every user of a machine can read command lines: the browser is given a file that leads to the address."""
+    examples = [{"id": 1, "context": "c", "question": "q", "answer": "c"}]
+    evaluate([_keep], examples, cache_dir=str(tmp_path / "runs"), progress=False)
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncp "${{1#file://}}" {tmp_path}/page.html\n')
+    browser.chmod(0o755)
+    told = environment(BROWSER=str(browser), DISPLAY=":1")
+    command = [sys.executable, "-m", "context_bench", "view", "--store", "runs"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, env=told, text=True, **pipes) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        for _ in range(600):
+            if (tmp_path / "page.html").exists() and (tmp_path / "page.html").stat().st_size:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    asked = (tmp_path / "asked").read_text().strip()
+    assert asked.startswith("file://")
+    assert address.rstrip("/").rpartition("/")[2] not in asked
+    assert f"url={address}" in (tmp_path / "page.html").read_text()
+    page = Path(asked.removeprefix("file://"))
+    assert not page.exists(), "it is gone with the viewer"

@@ -15,11 +15,12 @@ import pytest
 
 from command import called
 from context_bench import OpenAIProxy, evaluate
-from context_bench.engine.budget import Budget
+from context_bench.engine.budget import NOT_JUDGED, Budget
 from context_bench.engine.call import Outcome
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.limits import Limits
 from context_bench.errors import UsageError
+from context_bench.evaluators.llm_judge import LLMJudge
 from context_bench.pricing import Price, Prices
 from context_bench.systems import AnthropicProxy, WithReader
 from context_bench.tap.scripted import Scripted
@@ -125,6 +126,107 @@ def test_one_line_says_it_though_all_be_quiet(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("context-bench: stopped early: the limit of 50 tokens is reached (45 used")
+
+
+# Judges
+
+
+def judged(prompt: int, completion_tokens: int, delay: float = 0.0) -> Callable[[Request], Any]:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion_tokens}
+    return lambda _: completion('{"rationale": "it agrees", "rating": 5}', usage=usage, delay=delay)
+
+
+def answer_right(example: dict[str, Any]) -> dict[str, Any]:
+    return {"response": example["answer"]}
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+def test_the_judge_counts_against_the_limit(workers: int) -> None:
+    """Each verdict costs 0.002 and each answer nothing: ten fit."""
+    with Server(judged(100, 50, delay=0.02)) as server:
+        judge = LLMJudge(server.url, "gpt-4")
+        limits = Limits(max_cost=0.0201)
+        result = evaluate(
+            answer_right, numbered(*range(40)), evaluators=[judge], max_workers=workers, limits=limits, prices=PRICES
+        )
+        asked = len(server.chats)
+    spent = sum(row.metadata.get("judge_cost_usd", 0.0) for row in result.rows)
+    assert (asked, spent) == (10, pytest.approx(0.02))
+    assert "$0.0200 spent, $0.0200 of it on judging" in result.config["stopped"]
+    left = [row.unscored["llm-judge"] for row in result.rows if "judge_score" not in row.scores]
+    assert set(left) <= {NOT_JUDGED}
+
+
+def test_a_judge_and_a_system_share_the_limit() -> None:
+    """An answer costs 0.0002 and its verdict 0.002: four pairs are 0.0088, and a fifth would pass 0.01."""
+    with Server(told(10, 5)) as server, Server(judged(100, 50)) as judging:
+        result = evaluate(
+            OpenAIProxy(server.url, name="p"),
+            numbered(*range(40)),
+            evaluators=[LLMJudge(judging.url, "gpt-4")],
+            limits=Limits(max_cost=0.01),
+            prices=PRICES,
+        )
+    judges = [row.metadata.get("judge_cost_usd", 0.0) for row in result.rows]
+    assert sum(costs(result.rows)) + sum(judges) <= 0.01
+    assert [cost for cost in judges if cost] == pytest.approx([0.002] * 4)
+
+
+def test_tokens_of_the_judge_count_too() -> None:
+    with Server(judged(100, 50)) as server:
+        limits = Limits(max_total_tokens=600)
+        result = evaluate(answer_right, numbered(*range(9)), evaluators=[LLMJudge(server.url, "m")], limits=limits)
+    assert len(server.chats) == 3
+    assert "(518 used, 450 of them by judges; the next request may take 151)" in result.config["stopped"]
+
+
+def test_a_judge_without_usage_is_counted_by_our_own_count() -> None:
+    with Server(completion('{"rationale": "it agrees", "rating": 5}')) as server:
+        limits = Limits(max_total_tokens=2_000)
+        result = evaluate(answer_right, numbered(*range(40)), evaluators=[LLMJudge(server.url, "m")], limits=limits)
+    assert 1 <= len(server.chats) < 10, "the prompt of the judge alone has some 400 tokens"
+    assert result.config["stopped"]
+
+
+def test_a_verdict_from_the_store_costs_nothing(tmp_path: Path) -> None:
+    with Server(judged(100, 50)) as server:
+
+        def run() -> Any:
+            judge = LLMJudge(server.url, "gpt-4")
+            limits = Limits(max_cost=0.02)
+            return evaluate(
+                answer_right, numbered(*range(8)), evaluators=[judge], limits=limits, prices=PRICES, cache_dir=tmp_path
+            )
+
+        assert [run().config["stopped"] for _ in range(3)] == [None] * 3
+        assert len(server.chats) == 8
+
+
+def test_what_the_limit_left_unjudged_is_judged_on_resume(tmp_path: Path) -> None:
+    with Server(judged(100, 50)) as server:
+
+        def run(limit: float) -> Any:
+            judge = LLMJudge(server.url, "gpt-4")
+            limits = Limits(max_cost=limit)
+            return evaluate(
+                answer_right, numbered(*range(8)), evaluators=[judge], limits=limits, prices=PRICES, cache_dir=tmp_path
+            )
+
+        assert run(0.01).config["stopped"]
+        whole = run(1)
+    assert len(server.chats) == 8
+    assert [row.scores["judge_score"] for row in whole.rows] == [1.0] * 8
+
+
+def test_a_judge_without_a_price_is_refused_under_a_limit_on_cost() -> None:
+    with pytest.raises(UsageError, match="'some-judge' is not priced, and the limit on cost could not be kept"):
+        evaluate(
+            answer_right,
+            numbered(1),
+            evaluators=[LLMJudge("http://127.0.0.1:9", "some-judge")],
+            limits=Limits(max_cost=1),
+            prices=Prices({"gpt-4": Price(1, 1)}),
+        )
 
 
 # What counts
@@ -280,13 +382,13 @@ def test_an_unknown_request_goes_alone_and_teaches() -> None:
         second = asyncio.ensure_future(budget.reserve(job(1)))
         await asyncio.sleep(0.01)
         assert not second.done(), "nothing is known of what the first will cost"
-        await budget.land(job(0), answered(6, 24))  # twice our count of three words
+        await budget.settle(job(0), answered(6, 24))  # twice our count of three words
         assert await second
         assert await budget.reserve(job(2, "one two three four"))  # 30 spent, 30 and 32 reserved
         third = asyncio.ensure_future(budget.reserve(job(3)))
         await asyncio.sleep(0.01)
         assert not third.done()
-        await budget.land(job(1), answered(6, 1))
+        await budget.settle(job(1), answered(6, 1))
         assert await third  # 37 spent, 32 and 30 reserved
 
     asyncio.run(run())
@@ -310,7 +412,7 @@ def test_a_total_that_is_less_than_its_parts_is_not_believed() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_total_tokens=100), None, words)
         assert await budget.reserve(job(0))
-        await budget.land(job(0), answered(30, 20, total_tokens=0))
+        await budget.settle(job(0), answered(30, 20, total_tokens=0))
         assert budget.spent.tokens == 50
 
     asyncio.run(run())
@@ -320,7 +422,7 @@ def test_a_failure_without_usage_is_not_known_to_cost() -> None:
     async def run() -> None:
         budget = Budget(Limits(max_cost=1.0), Prices({"m": Price(10, 20)}), words)
         assert await budget.reserve(job(0))
-        await budget.land(job(0), Outcome(error="TimedOut: no answer"))
+        await budget.settle(job(0), Outcome(error="TimedOut: no answer"))
         assert (budget.spent.dollars, budget.spent.tokens) == (0.0, 0)
 
     asyncio.run(run())

@@ -19,6 +19,8 @@ FACTS = {
     **dict.fromkeys(
         ("proxy_overhead", "first_token_overhead", "cost_usd", "judge_cost_usd", "embedding_cost_usd"), 0.5
     ),
+    "timed_out_attempts": 1,
+    "timed_out_cost_usd": 0.5,
     **dict.fromkeys(("prefix_stability", "first_message_changed", "rewritten_history", "untouched", "weight"), 1),
     **dict.fromkeys(("extra_upstream_calls", "lost_upstream_calls", "lost_upstream_tokens", "cached_answer"), 1),
     "embedding_usage": [{"model": "m", "prompt_tokens": 3}],

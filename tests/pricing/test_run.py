@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from command import called
 from context_bench import OpenAIProxy, evaluate
+from context_bench.engine.estimates import measure_request
 from context_bench.evaluators import AnswerQuality, LLMJudge
 from context_bench.pricing import Price, Prices, load_shipped_prices
 from context_bench.reporters import TableReporter
@@ -20,6 +23,7 @@ from context_bench.systems import AnthropicProxy, WithReader
 from context_bench.tap.forward import Forward
 from context_bench.tap.scripted import Scripted
 from context_bench.tap.system import Tapped
+from context_bench.utils.tokens import count_tokens
 from numbered import number_of, numbered, write
 from servers import Reply, Request, Server, completion, free_port, message, reply
 from toy_proxies import Toy, read_chat, toy_proxy
@@ -264,3 +268,32 @@ def test_embeddings_stand_apart() -> None:
     values = priced.summary["p"]
     assert (values["cost_usd"], values["embedding_cost_usd"]) == (pytest.approx(2 * COST), pytest.approx(200e-6))
     assert " embedding $ " in TableReporter().render(priced).splitlines()[0]
+
+
+def test_attempts_that_timed_out_are_counted_apart_with_an_upper_bound() -> None:
+    """The first attempt of each example gets no answer in time. A prompt and 100 tokens of reply may be on the bill."""
+    seen: Counter[int] = Counter()
+
+    def answer(request: Request) -> Any:
+        number = number_of(request)
+        seen[number] += 1
+        return completion("c1", usage=dict(USAGE), delay=3.0 if seen[number] == 1 else 0.0)
+
+    with Server(answer) as server:
+        system = OpenAIProxy(server.url, name="p", timeout=0.5, retry_base_delay=0.01, max_tokens=100)
+        result = evaluate(system, numbered(1, 2), prices=Prices({"default": Price(10, 20)}))
+    prompts = [measure_request(system, example, count_tokens).prompt for example in numbered(1, 2)]
+    most = sum(prompt * 10 + 100 * 20 for prompt in prompts) / 1e6
+    values = result.summary["p"]
+    assert (values["timed_out_attempts"], values["timed_out_cost_usd"]) == (2, pytest.approx(most))
+    assert values["cost_usd"] == pytest.approx(2 * (1_000 * 10 + 200 * 20) / 1e6)
+
+
+def test_without_a_bound_on_the_reply_what_timed_out_is_not_measured() -> None:
+    with Server(completion("c1", delay=2.0)) as server:
+        system = OpenAIProxy(server.url, name="p", timeout=0.3, max_retries=0)
+        result = evaluate(system, numbered(1), prices=Prices({"default": Price(10, 20)}))
+    values = result.summary["p"]
+    assert values["timed_out_attempts"] == 1
+    assert math.isnan(values["timed_out_cost_usd"])
+    assert result.notes["p"]["timed_out_cost_usd"].startswith("1 attempt may have been billed all the same")

@@ -168,7 +168,7 @@ def test_the_times_are_on_the_row() -> None:
         (row,) = evaluate(proxy(server), [EXAMPLE]).rows
     assert row.scores["f1"] == 1.0
     assert 0 < row.metadata["time_to_first_token"] < row.latency
-    assert row.metadata["inter_token_seconds"] == pytest.approx(0.05, abs=0.04)
+    assert 0.02 < row.metadata["inter_token_seconds"] < 1.0
 
 
 # A stream that is not whole is tried again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import cache
 from typing import Any
@@ -17,7 +17,8 @@ from context_bench.cli.parser import Parser
 from context_bench.comparing.inputs import RunInput, open_run, select
 from context_bench.comparing.run_comparison import Contest, RunComparison, compare_runs
 from context_bench.comparison import check_margin
-from context_bench.gates import Outcome, list_compared
+from context_bench.errors import UsageError
+from context_bench.gates import Outcome, fail_missing, list_compared
 from context_bench.reporters.comparison_table import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
 from context_bench.store import Store
@@ -47,10 +48,17 @@ def main(arguments: Sequence[str]) -> int:
     ):
         find_run = _open_runs(options.cache_dir, stack)
         selections = [select(text, find_run) for text in options.runs]
-        found = compare_runs(selections, baseline=options.baseline, margin=margin)
+        names = {name for each in selections for name in each.systems}
+        found = compare_runs(
+            selections,
+            baseline=options.baseline,
+            margin=margin,
+            renamed=dict(_read_renamed(text, names) for text in options.map_system),
+        )
         for warning in () if options.quiet else found.warnings:
             say(warning)
-        outcomes = opened.judge(list_compared(found)) if opened.conditions else []
+        missing = [] if options.allow_missing else fail_missing(found)
+        outcomes = opened.judge(list_compared(found), missing) if opened.conditions else []
         width = table_width(wide=options.wide, out=options.out)
         if form == "json":
             write(dump_json(_describe(found, outcomes, options.cache_dir), indent=True) + "\n")
@@ -81,6 +89,18 @@ def _build_parser() -> Parser:
         metavar="X",
         help="difference of scores that does not matter (default: that of the baseline's run)",
     )
+    add(
+        "--map-system",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="compare the system NEW with OLD of the first run, whose name it had (repeatable)",
+    )
+    add(
+        "--allow-missing",
+        action="store_true",
+        help="let the gate pass although a system of the first run is missing in another",
+    )
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
@@ -89,6 +109,14 @@ def _build_parser() -> Parser:
     add_store(parser, reuse=False)
     add_gate(parser.add_argument_group("a gate for CI"))
     return parser
+
+
+def _read_renamed(text: str, systems: Collection[str]) -> tuple[str, str]:
+    """Split `OLD=NEW` where both sides name a system: a name such as bm25:ratio=0.3 holds `=` too."""
+    splits = [(text[:place], text[place + 1 :]) for place, letter in enumerate(text) if letter == "="]
+    if not splits:
+        raise UsageError(f"--map-system must be OLD=NEW (got {text!r})")
+    return next((each for each in splits if set(each) <= set(systems)), splits[0])
 
 
 def _open_runs(folder: str | None, stack: ExitStack) -> Callable[[str], RunInput]:
@@ -119,6 +147,7 @@ def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | No
         "threshold": found.threshold,
         "comparisons": [_describe_contest(each, store) for each in found.contests],
         "left_out": found.left_out,
+        "missing": [{"system": name, "run": run} for name, run in found.missing],
         "warnings": found.warnings,
         "notes": found.notes,
         "gate": [each.to_dict() for each in outcomes],

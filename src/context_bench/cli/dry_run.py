@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from context_bench.cli.json_view import format_json
 from context_bench.cli.options import RunOptions
 from context_bench.cli.output import table_width
-from context_bench.datasets.catalog import card_for
-from context_bench.datasets.example_check import ExampleCheck
 from context_bench.engine.call import is_endpoint
+from context_bench.engine.estimates import measure_judge_request, measure_request
+from context_bench.engine.examples import read_examples
+from context_bench.engine.jobs import Item, Job
+from context_bench.engine.recorder import Recorder
+from context_bench.engine.scoring import Scorer
 from context_bench.engine.status import StatusLine
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.reporters.fitting import fit_listing
+from context_bench.store import Store
+from context_bench.systems.conversation import list_turn_prompts
 from context_bench.systems.prompts import build_messages, open_turns
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
-from context_bench.traits import find_model, system_traits
-from context_bench.utils.tokens import count_value, get_tokenizer
+from context_bench.text.wording import count_things
+from context_bench.traits import asks_model, find_model, system_traits
+from context_bench.types import Evaluator, Example
+from context_bench.utils.tokens import get_tokenizer
 
 __all__ = ["dry_run"]
 
@@ -28,35 +37,71 @@ _SHOWN = 1200
 
 _GUESSED_REPLY = 300
 _GUESSED_SECONDS = 2.0
+_JUDGE_REPLY = 100
+"""Tokens of a verdict with its reason."""
+_JUDGE_RETRIES = 3
+
+
+@dataclass
+class _Asked:
+    """What one system or judge would be sent: requests and the tokens of their prompts, and what it is priced by."""
+
+    model: str | None
+    reply: int
+    retries: int
+    requests: int = 0
+    tokens: int = 0
+
+    def add(self, requests: int, tokens: int) -> None:
+        self.requests += requests
+        self.tokens += tokens
+
+    def cost(self, prices: Prices) -> float | None:
+        """Estimate the dollars; None when the model has no price."""
+        price = prices.of(self.model)
+        if price is None or not self.requests:
+            return None if self.requests else 0.0
+        return self.requests * price.dollars(self.tokens / self.requests, self.reply)
 
 
 @dataclass
 class _Total:
-    """Totals of what one server would be sent, counted once."""
+    """Totals of what would be sent, by system and by judge."""
 
+    systems: dict[str, _Asked]
+    judges: dict[str, _Asked]
     examples: int = 0
-    requests: int = 0
-    tokens: int = 0
-    first: dict[str, Any] | None = None
+    known: int = 0
+    first: Example | None = None
+    asked: list[_Asked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.asked = [*self.systems.values(), *self.judges.values()]
 
 
-def dry_run(options: RunOptions, systems: list[Any], datasets: Any) -> int:
+def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scorer) -> int:
     """Count what would be sent, estimate its cost and time, and show the first prompt."""
-    total = _Total()
-    with StatusLine(
-        lambda _: f"counting: {datasets.checked:,} examples checked, {total.examples:,} counted",
-        enabled=not options.quiet,
+    endpoints = [system for system in systems if is_endpoint(system)]
+    judges = [each for each in scorer.chosen if asks_model(each)]
+    reply = options.max_tokens or _GUESSED_REPLY
+    total = _Total(
+        {each.name: _Asked(find_model(each), reply, options.max_retries) for each in endpoints},
+        {each.name: _Asked(find_model(each), _JUDGE_REPLY, _JUDGE_RETRIES) for each in judges},
+    )
+    with (
+        StatusLine(
+            lambda _: f"counting: {datasets.checked:,} examples checked, {total.examples:,} counted",
+            enabled=not options.quiet,
+        ),
+        ExitStack() as opened,
     ):
         datasets.check()
-        _count(datasets, options.system_prompt, total)
-    endpoints = [system for system in systems if is_endpoint(system)]
-    times = len(endpoints) * options.repeats
+        _count(options, systems, judges, datasets, _open_answers(options, scorer, opened), total)
     lines = [
         ["examples", f"{total.examples:,}"],
         ["systems", f"{len(systems)}, of which {len(endpoints)} over the network"],
-        ["requests", f"{total.requests * times:,}"],
-        ["input tokens", f"{total.tokens * times:,} before any compression"],
-        ["cost", _estimate_cost(options, endpoints, total)],
+        *_list_requests(total),
+        *_list_costs(options, total),
         ["time", _estimate_time(options, total) if endpoints else "no requests"],
     ]
     width = table_width(wide=options.wide)
@@ -67,36 +112,103 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any) -> int:
     return 0
 
 
-def _count(datasets: Iterable[dict[str, Any]], system_prompt: str | None, total: _Total) -> None:
-    """Add up what each example would send."""
-    count, check = get_tokenizer(), ExampleCheck()
-    for example in datasets:
+def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Recorder | None:
+    """Open the stored answers that the run would reuse; None where there are none."""
+    if options.store is None or not options.reuses_answers or not Path(options.store).is_dir():
+        return None
+    store = opened.enter_context(Store(options.store, create=False))
+    runs = store.runs()
+    if not runs:
+        return None
+    recorder = Recorder(store, runs[0], scorer, None, reuse=True, tag=options.cache_tag)  # any run: nothing is kept
+    if recorder.looks_up:
+        store.index_answers()
+    return recorder if recorder.looks_up else None
+
+
+def _count(
+    options: RunOptions,
+    systems: list[Any],
+    judges: list[Evaluator],
+    datasets: Any,
+    recorder: Recorder | None,
+    total: _Total,
+) -> None:
+    """Add up what each example would send to each system and each judge, less what is known."""
+    count, reply = get_tokenizer(), options.max_tokens or _GUESSED_REPLY
+    for example in read_examples(datasets, None):
         total.examples += 1
-        check(example, f"example {total.examples}")
-        card = card_for(str(example.get("dataset") or ""))
-        example = {"instruction": card.instruction if card else "", **example}
         total.first = total.first or example
-        total.requests += max(1, open_turns(example.get("turns") or ()))
-        total.tokens += count_value(build_messages(example, system_prompt), count)
-        total.tokens += count_value(example.get("tools"), count)
+        turns = example.get("turns") or ()
+        prompts = list_turn_prompts(turns, ()) if open_turns(turns) > 1 else [example]
+        replies_before = len(prompts) * (len(prompts) - 1) // 2
+        for system, job in _list_jobs(systems, example, options.repeats):
+            known = recorder.find_answer(job) if recorder is not None else None
+            asked = total.systems.get(system.name)
+            if known is not None:
+                total.known += 1
+            elif asked is not None:
+                sizes = [measure_request(system, each, count).prompt for each in prompts]
+                asked.add(len(prompts), sum(sizes) + asked.reply * replies_before)
+            for judge in judges:
+                if known is not None and recorder is not None and recorder.memory(job, known.processed).find(judge):
+                    continue
+                # An answer that is not known yet has the length of a reply.
+                answer, unknown = (known.processed, 0) if known is not None else ({"response": "-"}, reply)
+                size = measure_judge_request(judge, example, answer, count)
+                if size is not None:
+                    total.judges[judge.name].add(1, size.prompt + unknown)
 
 
-def _estimate_cost(options: RunOptions, endpoints: list[Any], total: _Total) -> str:
-    if not endpoints:
-        return "nothing"
+def _list_jobs(systems: list[Any], example: Example, repeats: int) -> Iterator[tuple[Any, Job]]:
+    item = Item(example)
+    return ((system, Job(0, system, item, repeat)) for system in systems for repeat in range(repeats))
+
+
+def _list_requests(total: _Total) -> list[list[str]]:
+    requests = sum(each.requests for each in total.systems.values())
+    known = f"; {count_things(total.known, 'answer')} in the store cost nothing" if total.known else ""
+    lines = [
+        ["requests", f"{requests:,}{known}"],
+        ["input tokens", f"{sum(each.tokens for each in total.systems.values()):,} before any compression"],
+    ]
+    for name, asked in total.judges.items():
+        lines.append([name, f"{count_things(asked.requests, 'request')}, {asked.tokens:,} input tokens"])
+    return lines
+
+
+def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
+    """Estimate the cost, its upper bound with retries, and whether it fits into the limit."""
+    if not total.asked:
+        return [["cost", "nothing"]]
     prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
-    reply = options.max_tokens or _GUESSED_REPLY
-    dollars = 0.0
-    for system in endpoints:
-        price = prices.of(find_model(system))
-        if price is None:
-            return f"not priced: no price for {find_model(system)!r} (--prices FILE)"
-        dollars += total.requests * price.dollars(total.tokens / max(1, total.requests), reply)
-    return f"about ${dollars * options.repeats:,.2f}, with {reply} tokens a reply"
+    costs = [(each, each.cost(prices)) for each in total.asked]
+    if unpriced := [each.model for each, cost in costs if cost is None]:
+        return [["cost", f"not priced: no price for {unpriced[0]!r} (--prices FILE)"]]
+    expected = sum(cost or 0.0 for _, cost in costs)
+    most = sum((cost or 0.0) * (1 + each.retries) for each, cost in costs)
+    judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
+    share = f", ${judging:,.2f} of it for the judge" if judging else ""
+    lines = [
+        ["cost", f"about ${expected:,.2f}, with {options.max_tokens or _GUESSED_REPLY} tokens a reply{share}"],
+        ["at most", f"${most:,.2f}, if every request takes all its retries and each is billed"],
+    ]
+    if options.max_cost is not None:
+        lines.append(["limit", _compare_with_limit(expected, most, options.max_cost)])
+    return lines
+
+
+def _compare_with_limit(expected: float, most: float, limit: float) -> str:
+    told = f"--max-cost ${limit:,.2f}"
+    if expected > limit:
+        return f"{told} would stop the run at about {limit / expected:.0%} of it"
+    return f"{told} covers the estimate" + ("" if most <= limit else ", but not every retry")
 
 
 def _estimate_time(options: RunOptions, total: _Total) -> str:
-    requests, tokens = total.requests * options.repeats, total.tokens * options.repeats
+    """Estimate the minutes of the system with the most requests: systems are asked side by side."""
+    requests = max((each.requests for each in total.systems.values()), default=0)
+    tokens = max((each.tokens for each in total.systems.values()), default=0)
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)
     if options.max_rpm:
         seconds = max(seconds, requests * 60 / options.max_rpm)

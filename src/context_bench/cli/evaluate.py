@@ -79,7 +79,7 @@ def _run(options: RunOptions) -> int:
         choose_baseline([each.name for each in systems], options.baseline)
         if options.aa:
             systems, _ = add_twin(systems, options.baseline)
-        return dry_run(options, systems, datasets)
+        return dry_run(options, systems, datasets, scorer)
     with gate.open(allowed) as opened:
         return _measure(options, systems, datasets, scorer, metrics, opened)
 

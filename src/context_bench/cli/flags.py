@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_bench.cli.flag_types import condition
+from context_bench.cli.flag_types import amount, condition, positive
 
 __all__ = [
     "STORE",
@@ -16,6 +16,7 @@ __all__ = [
     "add_plots",
     "add_quiet",
     "add_report",
+    "add_spending_limits",
     "add_store",
     "add_tap_host",
     "add_unsafe_code",
@@ -115,6 +116,18 @@ def add_judge(group: Any, *, score: str | None = "judge_score") -> None:
         help="environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this "
         "machine)",
     )
+
+
+def add_spending_limits(group: Any) -> None:
+    """Add the prices, and the limits on dollars and tokens, which systems and judges share."""
+    add = group.add_argument
+    add(
+        "--prices",
+        metavar="FILE",
+        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
+    )
+    add("--max-cost", type=amount, metavar="USD", help="stop before systems and judge cost more")
+    add("--max-total-tokens", type=positive, metavar="N", help="stop before systems and judge use more tokens")
 
 
 def add_store(group: Any, *, reuse: bool) -> None:

@@ -79,13 +79,13 @@ class OpenGate:
         """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
-    def judge(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Judge the conditions, and say what each came to."""
+    def judge(self, candidates: Sequence[Candidate], missing: Sequence[Outcome] = ()) -> list[Outcome]:
+        """Judge the conditions, and say what each came to; `missing` systems have failed already."""
         if not self._gate.conditions:
             return []
         from context_bench.gates import judge_gate
 
-        outcomes = judge_gate(self._gate.conditions, candidates, self._allowed)
+        outcomes = [*missing, *judge_gate(self._gate.conditions, candidates, self._allowed)]
         for each in outcomes:
             say(f"gate: {each.sentence}")
         return outcomes

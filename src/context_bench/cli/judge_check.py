@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import positive
-from context_bench.cli.flags import add_judge, add_quiet, add_wide
+from context_bench.cli.flags import add_judge, add_quiet, add_spending_limits, add_wide
 from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         description=f"{_EXAMPLE}\n{COMMANDS['judge-check']}",
     )
     add_judge(parser, score=None)
+    add_spending_limits(parser)
     parser.add_argument(
         "--memory", action="store_true", help="measure the judge of `context-bench memory`, on a bank of its own"
     )
@@ -70,8 +71,11 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.build_scoring import build_judge
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.options import JudgeOptions
+    from context_bench.cli.outcome import tell_stops
     from context_bench.cli.output import table_width
+    from context_bench.engine.limits import Limits
     from context_bench.http.loop import run_sync
+    from context_bench.pricing import Prices
     from context_bench.reporters.fitting import fit_columns, wrap
     from context_bench.runner import evaluate
 
@@ -85,13 +89,16 @@ def _check(options: Namespace) -> int:
         metrics=[],
         max_workers=options.max_workers,
         progress=not options.quiet,
+        limits=Limits(options.max_cost, options.max_total_tokens),
+        prices=Prices.from_file(options.prices) if options.prices else None,
     )
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"]]
     lines += [rate.cells() for rate in rates(result.rows)]
     width = table_width(wide=options.wide)
     note = wrap(_NOTE.format(PASS, _describe_tokens(result.rows)).strip(), width)
     sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
-    return _tell_unscored(result)
+    tell_stops(result)
+    return max(3 if result.config["stopped"] else 0, _tell_unscored(result))
 
 
 def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:

@@ -32,10 +32,19 @@ def build_memory_judge(flags: argparse.Namespace) -> MemoryJudge:
 
 def check(flags: argparse.Namespace) -> int:
     """Let the judge decide about the whole bank, and print its mistakes."""
+    from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import table_width
+    from context_bench.engine.limits import Limits
+    from context_bench.pricing import Prices
     from context_bench.reporters.fitting import fit_columns, wrap
 
-    rates = check_memory_judge(build_memory_judge(flags), max_workers=flags.max_workers)
+    with show_warnings():
+        rates = check_memory_judge(
+            build_memory_judge(flags),
+            max_workers=flags.max_workers,
+            limits=Limits(flags.max_cost, flags.max_total_tokens),
+            prices=Prices.from_file(flags.prices) if flags.prices else None,
+        )
     width = table_width(wide=flags.wide)
     lines = [["answers", "mistake", "n", "unscored", "mistakes", "rate", "95% interval"], *map(_list_cells, rates)]
     table = fit_columns(lines, width, ("unscored", "n", "mistakes"))

@@ -24,6 +24,7 @@ from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_run_file
 from context_bench.cli.run_flags import run_parser
 from context_bench.errors import UnknownName, UsageError
+from context_bench.text.small_files import read_small_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,10 +45,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments[1:2])
     path = Path(options.file)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small_file(path)
         values = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except RecursionError:
+        raise UsageError(f"{path}: broken TOML: its values are nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{path}: broken TOML: {error}") from error
     masked = mask_run_file(text, values)

@@ -26,6 +26,7 @@ from context_bench.cli.flags import (
     add_judge,
     add_plots,
     add_report,
+    add_spending_limits,
     add_store,
     add_tap_host,
     add_unsafe_code,
@@ -293,13 +294,7 @@ def _add_limits(group: Any) -> None:
         metavar="N|P%",
         help="stop when a system has more errors (default: go on, but exit with 3 above 10%%)",
     )
-    add(
-        "--prices",
-        metavar="FILE",
-        help="dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
-    )
-    add("--max-cost", type=amount, metavar="USD", help="stop before the run costs more")
-    add("--max-total-tokens", type=positive, metavar="N", help="stop before the run uses more tokens")
+    add_spending_limits(group)
     add(
         "--no-preflight",
         action="store_true",

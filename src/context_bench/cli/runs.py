@@ -104,10 +104,11 @@ def _list(options: Any) -> int:
         lines = [["run", "when", "status", "rows", "systems", "datasets"]]
         for info in store.runs():
             rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
+            rows = rows or store.count_rows(info)  # a run that is not over has no summary
             systems, datasets = info.config.get("systems", {}), info.config.get("datasets", {})
             when = info.created[:16].replace("T", " ")
             names = [_name_some(list(each), options) for each in (systems, datasets)]
-            lines.append([info.id, when, info.status, f"{rows:,}", *names])
+            lines.append([info.id, when, store.find_status(info), f"{rows:,}", *names])
     give_way = ("when", "rows", "status")  # the id tells when
     sys.stdout.write(fit_listing(lines, table_width(wide=options.wide), wrapped=(-2, -1), give_way=give_way) + "\n")
     if options.bare and sys.stdout.isatty():
@@ -125,8 +126,9 @@ def _name_some(names: list[str], options: Any) -> str:
 def _show(options: Any) -> int:
     with _open_store(options) as store:
         info = store.run(options.run)
+        status = store.find_status(info)
         result = load_result(store, info)
-    shown = {"run": info.id, "when": info.created, "status": info.status, **result.config}
+    shown = {"run": info.id, "when": info.created, "status": status, **result.config}
     lines = [[key, _format_value(value)] for key, value in shown.items() if value not in (None, {}, [], "")]
     width = table_width(wide=options.wide)
     listing = fit_listing(lines, width, head=False)

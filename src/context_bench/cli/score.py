@@ -13,7 +13,16 @@ from context_bench.caveats import find_unscored
 from context_bench.cli.build_scoring import build_metrics, build_scorer
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import number
-from context_bench.cli.flags import STORE, add_import, add_judge, add_quiet, add_report, add_store, add_unsafe_code
+from context_bench.cli.flags import (
+    STORE,
+    add_import,
+    add_judge,
+    add_quiet,
+    add_report,
+    add_spending_limits,
+    add_store,
+    add_unsafe_code,
+)
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.cli.output import (
@@ -26,17 +35,21 @@ from context_bench.cli.output import (
 )
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
+from context_bench.engine.budget import Budget
+from context_bench.engine.limits import Limits
 from context_bench.engine.progress import Progress
 from context_bench.engine.record import make_result, record_run
 from context_bench.engine.rescore import rescore
 from context_bench.engine.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
+from context_bench.pricing import Prices, check_prices
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo, Store
 from context_bench.summary import describe_metric, summarize
 from context_bench.types import Metric
+from context_bench.utils.tokens import get_tokenizer
 
 __all__ = ["main"]
 
@@ -52,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
     add_judge(parser)
+    add_spending_limits(parser)
     add_unsafe_code(parser)
     add_import(parser)
     add_store(parser, reuse=False)
@@ -75,9 +89,11 @@ def main(arguments: Sequence[str]) -> int:
     unscored = find_unscored(result.summary, result.notes, result.config)
     failed = result.config["failed_metrics"]
     lost = [f"the metric {name!r} failed, and its numbers are missing: {why}" for name, why in failed.items()]
-    for sentence in (*unscored, *lost, f"recorded as run {result.config['run']}"):
+    stopped = result.config["stopped"]
+    limited = [f"stopped judging: {stopped}; score again with a higher limit to judge the rest"] if stopped else []
+    for sentence in (*limited, *unscored, *lost, f"recorded as run {result.config['run']}"):
         say(sentence)
-    return 3 if unscored or failed else 0
+    return 3 if unscored or failed or stopped else 0
 
 
 def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
@@ -94,8 +110,12 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     config["threshold"] = options.threshold
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
+    limits = Limits(flags.max_cost, flags.max_total_tokens)
+    prices = Prices.from_file(flags.prices) if flags.prices else None
+    prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
     progress = _show_progress(before, quiet=flags.quiet)
-    return _run_to_end(_score_again(store, before, config, scorer, metrics, progress), progress)
+    scoring = _score_again(store, before, config, scorer, metrics, progress, limits, prices)
+    return _run_to_end(scoring, progress)
 
 
 def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringOptions:
@@ -126,15 +146,27 @@ def _find_threshold(metrics: Sequence[dict[str, Any]]) -> float:
 
 
 async def _score_again(
-    store: Store, before: RunInfo, config: dict[str, Any], scorer: Scorer, metrics: list[Metric], progress: Progress
+    store: Store,
+    before: RunInfo,
+    config: dict[str, Any],
+    scorer: Scorer,
+    metrics: list[Metric],
+    progress: Progress,
+    limits: Limits,
+    prices: Prices,
 ) -> EvalResult:
     """Score the run, and record that whatever becomes of it."""
-    config = {**config, "rescored": before.id}
+    config = {**config, "rescored": before.id, "stopped": None}
+    reasons: list[str] = []
+    budget = Budget(limits, prices, get_tokenizer(config["tokenizer"]), reasons.append)
 
     async def work(run: RunInfo) -> EvalResult:
-        rows = await rescore(store, before, run, scorer, progress.add)
+        rows = await rescore(
+            store, before, run, scorer, progress.add, prices=prices, spending=budget if limits.limits_spending else None
+        )
         scored = {
             **config,
+            "stopped": reasons[0] if reasons else None,
             "evaluators": scorer.names,
             "evaluator_versions": scorer.versions,
             "primary": scorer.primaries,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import port_number
@@ -57,6 +59,12 @@ def _open_browser(url: str) -> None:
     """Open a browser, where there is a screen: one in the terminal would take it over."""
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return
+    import tempfile
     import webbrowser
+    from html import escape
 
-    webbrowser.open(url)
+    # The token in the address must not be in the command line of the browser, which every user of the machine can read.
+    with tempfile.NamedTemporaryFile("w", prefix="context-bench-", suffix=".html", delete=False) as page:
+        page.write(f'<meta http-equiv="refresh" content="0; url={escape(url, quote=True)}">')
+    atexit.register(Path(page.name).unlink, missing_ok=True)
+    webbrowser.open(Path(page.name).as_uri())

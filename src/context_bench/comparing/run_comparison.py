@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +107,8 @@ class RunComparison:
         metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
         contests: In the order of the runs.
         warnings: In what the runs differ that a comparison takes for equal.
-        left_out: Systems that have no counterpart.
+        left_out: Systems that have no counterpart in the baseline's run.
+        missing: Systems of the baseline's run that another run lacks, with the label of that run.
         first_samples: Datasets of which the first examples were taken, which are not a random draw.
         notes: What has to be known to read the verdicts.
     """
@@ -121,6 +122,7 @@ class RunComparison:
     left_out: list[str]
     first_samples: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def within_one_run(self) -> bool:
@@ -129,7 +131,11 @@ class RunComparison:
 
 
 def compare_runs(
-    selections: Sequence[Selection], *, baseline: str | None = None, margin: float | None = None
+    selections: Sequence[Selection],
+    *,
+    baseline: str | None = None,
+    margin: float | None = None,
+    renamed: Mapping[str, str] | None = None,
 ) -> RunComparison:
     """Compare everything with the baseline.
 
@@ -138,8 +144,9 @@ def compare_runs(
             several each system with the one of the same name in the first, or with its only one.
         baseline: Of one run the name of a system, of several the run as it was typed.
         margin: A difference within it does not matter; that of the baseline's run by default.
+        renamed: New names of systems by their names in the baseline's run.
     """
-    label, contests, left_out = _match(_merge_runs(selections), baseline)
+    label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
     if not contests:
         raise UsageError(_explain_no_match(selections, left_out))
     given = contests[0].baseline.threshold
@@ -160,7 +167,7 @@ def compare_runs(
         warnings[LOOKED] = None
     metric = "macro_score" if several else "mean_score"
     first, notes = _mark_samples(contests), _withhold(contests)
-    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes)
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes, missing)
 
 
 def _withhold(contests: Sequence[Contest]) -> list[str]:
@@ -256,17 +263,23 @@ def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
     return [Selection(selections[0].source, systems, selections[0].label)]
 
 
-def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, list[Contest], list[str]]:
-    """Find who is compared with whom: the name of the baseline, the pairs, and what is left out."""
+def _match(
+    selections: Sequence[Selection], baseline: str | None, renamed: Mapping[str, str]
+) -> tuple[str, list[Contest], list[str], list[tuple[str, str]]]:
+    """Choose who is compared with whom: the name of the baseline, the pairs, what is left out and what is missing."""
     if len(selections) == 1:
-        return _match_within(selections[0], baseline)
+        if renamed:
+            raise UsageError("--map-system is for two runs or more: one run has no earlier names")
+        return *_match_within(selections[0], baseline), [], []
     first = _find_baseline(selections, baseline)
     others = [each for each in selections if each is not first]
+    _check_renamed(renamed, first, others)
+    earlier = {new: old for old, new in renamed.items()}
     contests, left_out = [], []
     for other in others:
         for system in _leave_out_twin(other):
             alone = len(other.systems) == len(first.systems) == 1
-            partner = first.systems[0] if alone else system
+            partner = first.systems[0] if alone else earlier.get(system, system)
             if partner not in first.systems:
                 left_out.append(f"{system} of {other.source.label}")
                 continue
@@ -275,7 +288,28 @@ def _match(selections: Sequence[Selection], baseline: str | None) -> tuple[str, 
             contests.append(Contest(name, other.source, system, first.source, partner, control))
     run = first.source.label
     shown = f"{first.systems[0]} of {run}" if len(first.systems) == 1 else run
-    return shown, contests, left_out
+    return shown, contests, left_out, _find_missing(first, others, contests)
+
+
+def _check_renamed(renamed: Mapping[str, str], first: Selection, others: Sequence[Selection]) -> None:
+    """Refuse names that none of the runs has."""
+    new_names = [name for each in others for name in each.systems]
+    for old, new in renamed.items():
+        if old not in first.systems:
+            raise UnknownName("system", old, list(first.systems))
+        if new not in new_names:
+            raise UnknownName("system", new, new_names)
+
+
+def _find_missing(first: Selection, others: Sequence[Selection], contests: Sequence[Contest]) -> list[tuple[str, str]]:
+    """List the systems under test of the baseline's run that another run lacks."""
+    compared = {(id(each.source), each.baseline_system) for each in contests}
+    return [
+        (name, other.source.label)
+        for other in others
+        for name in _leave_out_twin(first)
+        if name not in first.source.controls and (id(other.source), name) not in compared
+    ]
 
 
 def _leave_out_twin(selection: Selection) -> list[str]:
@@ -285,7 +319,7 @@ def _leave_out_twin(selection: Selection) -> list[str]:
     return others if selection.systems == source.systems and len(others) > 1 else list(selection.systems)
 
 
-def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest], list[str]]:
+def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest]]:
     source = selection.source
     stored = source.config.get("baseline")
     wanted = stored if given is None and stored in selection.systems else given
@@ -295,7 +329,7 @@ def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Co
         for system in _leave_out_twin(selection)
         if system != name
     ]
-    return name, contests, []
+    return name, contests
 
 
 def _find_baseline(selections: Sequence[Selection], given: str | None) -> Selection:

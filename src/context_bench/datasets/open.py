@@ -99,6 +99,8 @@ class Source:
         counts: FieldCounts = Counter()
         for part in self._opened:
             for (tag, fields), count in count_fields(part).items():
+                if not self.from_own_file:
+                    label_dataset(self.tag, tag)
                 counts[tag if self.from_own_file else self.tag, fields] += count
         return counts
 

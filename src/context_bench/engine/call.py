@@ -42,6 +42,8 @@ _OURS = frozenset(
         "billed_usage",
         "embedding_usage",
         "embedding_cost_usd",
+        "timed_out_attempts",
+        "timed_out_cost_usd",
         "turn_usage",
         "card_threshold",
         "group",

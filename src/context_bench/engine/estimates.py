@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.systems.prompts import open_turns
-from context_bench.traits import system_traits
-from context_bench.types import Example, System
+from context_bench.traits import find_judge_request, system_traits
+from context_bench.types import Evaluator, Example, System
 from context_bench.utils.tokens import Tokenizer, count_prompt, count_value, read_token_count
 
-__all__ = ["RequestSize", "measure_request"]
+__all__ = ["RequestSize", "measure_judge_request", "measure_request"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,20 @@ def measure_request(system: System, example: Example, count: Tokenizer) -> Reque
     if reply is None:
         return RequestSize(turns * prompt)
     return RequestSize(turns * prompt + reply * turns * (turns - 1) // 2, turns * reply)
+
+
+def measure_judge_request(
+    evaluator: Evaluator, example: Example, processed: Example, count: Tokenizer
+) -> RequestSize | None:
+    """Count the request that a judge would make for an answer; None when it would make none.
+
+    For a judge of the user's own, count the texts that it is handed.
+    """
+    write = find_judge_request(evaluator)
+    if write is None:
+        return RequestSize(count_prompt(example, count) + count(str(processed.get("response") or "")))
+    body = write(example, processed)
+    return None if body is None else RequestSize(count_value(body.get("messages"), count), _reply_bound(body))
 
 
 def _request_body(system: Any, example: Example) -> Mapping[str, Any] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Protocol
 
 from context_bench.engine.threads import call_in_thread, unwrap
@@ -19,6 +20,7 @@ __all__ = [
     "OURS_TO_SAY",
     "Judgement",
     "Memory",
+    "Spending",
     "ask_at_once",
     "ask_slowly",
     "is_unread",
@@ -36,6 +38,18 @@ class Memory(Protocol):
     def find(self, evaluator: Evaluator) -> Scores | None: ...
 
     def keep(self, evaluator: Evaluator, scores: Mapping[str, float]) -> None: ...
+
+
+class Spending(Protocol):
+    """Asks an evaluator once its request fits into the spending limit."""
+
+    async def ask(
+        self,
+        evaluator: Evaluator,
+        example: Example,
+        processed: Example,
+        ask: Callable[[], Awaitable[Mapping[str, float]]],
+    ) -> Mapping[str, float]: ...
 
 
 class Judgement:
@@ -94,29 +108,26 @@ async def ask_slowly(
     processed: Example,
     threads: Executor,
     memory: Memory | None,
+    spending: Spending | None,
 ) -> None:
-    """Ask one evaluator that waits or works long."""
+    """Ask one evaluator that waits or works long, unless its scores are stored."""
     try:
-        scores = await _score_slowly(evaluator, example, processed, threads, memory)
+        scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
+        if scores is None:
+            ask = partial(_ask, evaluator, example, processed, threads)
+            scores = await (ask() if spending is None else spending.ask(evaluator, example, processed, ask))
+            if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
+                memory.keep(evaluator, scores)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a scorer that fails is a missing score, not a lost run
         judgement.add_failure(evaluator, error)
     else:
-        _add(judgement, evaluator, scores)
+        _add(judgement, evaluator, {} if scores is None else scores)
 
 
-async def _score_slowly(
-    evaluator: Any, example: Example, processed: Example, threads: Executor, memory: Memory | None
-) -> Mapping[str, float]:
-    """Ask an evaluator that waits or works long, unless it is remembered what it said."""
-    scores: Mapping[str, float] | None = memory.find(evaluator) if memory else None
-    if scores is None:
-        if scores_asynchronously(evaluator):
-            scores = await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
-        else:
-            scores = await call_in_thread(threads, evaluator.score, example, processed)
-        if memory and scores and isinstance(scores, Mapping) and not _is_transient(scores):
-            memory.keep(evaluator, scores)
-    return {} if scores is None else scores
+async def _ask(evaluator: Any, example: Example, processed: Example, threads: Executor) -> Any:
+    if scores_asynchronously(evaluator):
+        return await check_awaitable(evaluator.ascore(example, processed), evaluator, "ascore")
+    return await call_in_thread(threads, evaluator.score, example, processed)
 
 
 def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:

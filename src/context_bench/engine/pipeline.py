@@ -207,7 +207,7 @@ class Pipeline:
             item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
         outcome = await caller.call(item.example)
         if self._budget is not None:
-            await self._budget.land(job, outcome, self._long_threads)
+            await self._budget.settle(job, outcome, self._long_threads)
         return outcome
 
     def _caller(self, system: System) -> SystemCaller:
@@ -310,7 +310,7 @@ class Pipeline:
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
         judgement = await self._scorer.judge(
-            job.item, outcome.processed, self._slow_threads, memory, long, outcome.metadata
+            *(job.item, outcome.processed, self._slow_threads, memory, long, self._budget), metadata=outcome.metadata
         )
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._recorder is not None:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 from context_bench.datasets.joined import FieldCounts
 from context_bench.engine.jobs import Job
-from context_bench.engine.judgement import Judgement
+from context_bench.engine.judgement import Judgement, Spending
 from context_bench.engine.recorder import Fingerprints, ScoreMemory
 from context_bench.engine.scheduler import run_examples
 from context_bench.engine.scoring import Scorer
 from context_bench.engine.threads import Threads
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
-from context_bench.pricing import load_shipped_prices, price_judges
+from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
@@ -26,7 +26,14 @@ __all__ = ["count_recorded_fields", "rescore"]
 
 
 async def rescore(
-    store: Store, run: RunInfo, new_run: RunInfo, scorer: Scorer, on_row: Callable[[EvalRow], None] = lambda _: None
+    store: Store,
+    run: RunInfo,
+    new_run: RunInfo,
+    scorer: Scorer,
+    on_row: Callable[[EvalRow], None] = lambda _: None,
+    *,
+    prices: Prices | None = None,
+    spending: Spending | None = None,
 ) -> list[EvalRow]:
     """Judge the rows of a run again, several at once, and keep each as part of a new run; errors stay errors.
 
@@ -36,6 +43,8 @@ async def rescore(
         new_run: What its rows become part of.
         scorer: Judges.
         on_row: Told of each row as it is judged.
+        prices: What judges cost; None takes the table that ships with the package.
+        spending: The limit on what judges cost; None for no limit.
     """
     records: dict[int, RunRecord] = {}
     rows: dict[int, EvalRow] = {}
@@ -56,9 +65,9 @@ async def rescore(
             item.tag = row.dataset
             memory = ScoreMemory(store, fingerprints, record.example_key, processed, reuse=True)
             is_long = item.is_long or len(row.response) >= LONG_TEXT
-            beside = long if is_long else None
-            judgement = await scorer.judge(item, processed, threads, memory, beside, record.answer.metadata)
-            row = _replace_scores(row, run, scorer, judgement)
+            beside, metadata = long if is_long else None, record.answer.metadata
+            judgement = await scorer.judge(item, processed, threads, memory, beside, spending, metadata=metadata)
+            row = _replace_scores(row, run, scorer, judgement, prices or load_shipped_prices())
         store.put_row(new_run, job.order, None, record.example_id, record.response, row, record.answer_record)
         if record.example:  # in case the run that it is from is removed meanwhile
             store.put_example(record.example_id, record.example_key, record.example)
@@ -81,7 +90,7 @@ def count_recorded_fields(store: Store, run: RunInfo) -> FieldCounts:
     return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 
 
-def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judgement) -> EvalRow:
+def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judgement, prices: Prices) -> EvalRow:
     """Return a row with new scores, and without what the evaluators of its run said beside theirs."""
     before = run.config.get("evaluators") or ()
     left_out = {*before, "card_threshold", "judge_cost_usd"}
@@ -92,5 +101,5 @@ def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judge
         row,
         scores=judgement.scores,
         unscored=judgement.unscored,
-        metadata={**kept, **judgement.details, **price_judges(load_shipped_prices(), judgement.details)},
+        metadata={**kept, **judgement.details, **price_judges(prices, judgement.details)},
     )

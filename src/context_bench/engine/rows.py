@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from context_bench.engine.call import Outcome, is_endpoint
+from context_bench.engine.estimates import measure_request
 from context_bench.engine.jobs import Item, Job
 from context_bench.engine.judgement import Judgement, is_unread
 from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
@@ -153,6 +154,8 @@ class RowMaker:
         if name not in self._price_of:
             self._price_of[name] = self._prices.of(find_model(job.system))
         costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
+        if "timed_out_attempts" in metadata:
+            costs |= self._bound_timed_out(job, metadata["timed_out_attempts"])
         if "cost_usd" not in costs and not failed and self._warns and is_endpoint(job.system):
             self._warn_of_missing_usage(job)
         if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
@@ -161,6 +164,14 @@ class RowMaker:
             metadata.pop(key, None)
         metadata |= costs
         return True
+
+    def _bound_timed_out(self, job: Job, attempts: int) -> dict[str, float]:
+        """Return the most that attempts without an answer may cost; nothing where no bound is known."""
+        price = self._price_of[job.system.name]
+        size = measure_request(job.system, job.item.example, self._count)
+        if price is None or size.reply is None:
+            return {}
+        return {"timed_out_cost_usd": attempts * price.dollars(size.prompt, size.reply)}
 
     def _warn_of_missing_usage(self, job: Job) -> None:
         """Say once for each system whose model has a price that its server reports no usage."""

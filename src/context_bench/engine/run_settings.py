@@ -135,7 +135,7 @@ def _make_plan(
     """Put the parts together, with the baseline's twin among the systems where one is asked for."""
     systems, twin = add_twin(systems, settings.baseline) if settings.aa else (systems, None)
     limits = settings.limits or Limits()
-    prices = check_prices(systems, settings.prices, needed=limits.max_cost is not None)
+    prices = check_prices([*systems, *scorer.chosen], settings.prices, needed=limits.max_cost is not None)
     expected = count_examples(examples, settings.max_examples, settings.progress)
     rows = None if expected is None else expected * settings.repeats
     return Plan(

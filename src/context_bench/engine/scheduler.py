@@ -189,8 +189,28 @@ async def run_lanes(
         preflight: Does the first jobs of systems that are not known to work yet.
     """
 
-    async def slot(lane: Lane) -> None:
+    tasks: set[asyncio.Future[None]] = set()
+    failures: list[BaseException] = []
+    over = asyncio.Event()
+
+    def start(lane: Lane, number: int) -> None:
+        task = asyncio.ensure_future(slot(lane, number))
+        tasks.add(task)
+        task.add_done_callback(end)
+
+    def end(task: asyncio.Future[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            failures.append(error)
+        if failures or not tasks:
+            over.set()
+
+    async def slot(lane: Lane, number: int) -> None:
+        has_next = number < lane.slots
         while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
+            if has_next:  # a slot is opened when the one before it has work: a thousand for six examples cost nothing
+                has_next = False
+                start(lane, number + 1)
             if not lane.here or work_here is None:
                 if preflight is None or job.system.name not in preflight.undecided or await preflight.lets(job):
                     await work(job)
@@ -203,13 +223,17 @@ async def run_lanes(
             elif len(jobs) == lane.quota:
                 lane.quota = min(2 * lane.quota, lane.max_quota)
 
-    tasks = [asyncio.ensure_future(slot(lane)) for lane in lanes for _ in range(lane.slots)]
     try:
-        await asyncio.gather(*tasks)
+        for lane in lanes:
+            start(lane, 1)
+        await over.wait()
+        if failures:
+            raise failures[0]
     finally:
-        for task in tasks:
+        left = list(tasks)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:

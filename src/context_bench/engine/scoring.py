@@ -13,6 +13,7 @@ from context_bench.datasets.joined import FieldCounts
 from context_bench.engine.judgement import (
     Judgement,
     Memory,
+    Spending,
     ask_at_once,
     ask_slowly,
     is_unread,
@@ -164,6 +165,7 @@ class Scorer:
         threads: Executor,
         memory: Memory | None = None,
         long: Executor | None = None,
+        spending: Spending | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
@@ -174,6 +176,7 @@ class Scorer:
             threads: For evaluators that are slow.
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
+            spending: The limit that judges share with systems; None for no limit.
             metadata: What is known of the answer: whether a model has read the context.
         """
         judgement, example, wiring = Judgement(), item.example, self.wire(item)
@@ -186,7 +189,7 @@ class Scorer:
             elif not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
-                await ask_slowly(judgement, evaluator, example, processed, threads, memory)
+                await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
         return self._set_primary(judgement, item, unread=unread)
 
     def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:

@@ -7,7 +7,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.refs import call_with, check_arguments, check_plain, parse, resolve
-from context_bench.traits import SystemTraits, scores_asynchronously
+from context_bench.traits import SystemTraits, find_name, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
 __all__ = ["FunctionEvaluator", "adapt_evaluator", "build_evaluators"]
@@ -49,6 +49,7 @@ def adapt_evaluator(evaluator: Any) -> Evaluator:
     """Accept an evaluator as it is, or a function `f(original, processed)`; else an error says what is missing."""
     if isinstance(evaluator, type):
         raise UsageError(f"{evaluator.__name__} is a class: pass an evaluator made from it, {evaluator.__name__}(...)")
+    find_name(evaluator)  # a property that raises is told as a mistake of its author
     if isinstance(evaluator, Evaluator):
         if not scores_asynchronously(evaluator):
             check_plain(evaluator, "score", "ascore")

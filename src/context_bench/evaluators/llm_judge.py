@@ -107,6 +107,12 @@ class LLMJudge:
         """Ask the judge, for callers without an event loop."""
         return run_sync(self.ascore(original, processed))
 
+    def write_request(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, Any] | None:
+        """Write the body of the request that an answer takes; None where the judge is not asked."""
+        case = read_case(original, processed)
+        asks = (case.task or case.references) and case.answer.strip()
+        return self._body(write_judge_messages(case)) if asks else None
+
     async def ascore(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:
         """Ask the judge; its rationale, its whole reply and its tokens are in `details`."""
         case = read_case(original, processed)

@@ -55,6 +55,7 @@ class Exchange:
 
     document: Any = None
     attempts: int = 0
+    timed_out: int = 0
     waited: float = 0.0
     seconds: float = 0.0
     sent: float = 0.0
@@ -63,8 +64,12 @@ class Exchange:
     tapped: list[dict[str, Any]] | None = None
 
     def facts(self) -> dict[str, Any]:
-        """Attempts, seconds that our client waited, and seconds of the attempt that succeeded."""
-        return {"attempts": self.attempts, "waited": self.waited, "request_seconds": self.seconds}
+        """Attempts, seconds that our client waited, and seconds of the attempt that succeeded.
+
+        An attempt that timed out may have been billed all the same, so those are counted apart.
+        """
+        facts = {"attempts": self.attempts, "waited": self.waited, "request_seconds": self.seconds}
+        return facts | {"timed_out_attempts": self.timed_out} if self.timed_out else facts
 
 
 class Endpoint:
@@ -195,6 +200,7 @@ class Endpoint:
                 _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
             reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
         except (ConnectionFailed, LocalShortage, TimedOut) as error:
+            exchange.timed_out += isinstance(error, TimedOut)
             raise self._make_retry(error) from None
         finally:
             self._gate.leave()

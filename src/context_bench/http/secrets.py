@@ -19,6 +19,10 @@ from context_bench.text.masking import mask_text
 __all__ = ["Secret", "check_url", "find_key", "is_loopback"]
 
 
+_NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
+"""What the name of an environment variable looks like, and a key does not."""
+
+
 class Secret:
     """A text that shows itself only to `reveal()`: not in a repr, a log, an exception or a pickle.
 
@@ -94,6 +98,8 @@ def find_key(
     if variable is not None:
         given = environment.get(variable, "")
         if not given:
+            if not _NAME.fullmatch(variable):
+                raise UsageError("the key must be named by an environment variable, such as MY_KEY: not the key itself")
             raise UsageError(f"the environment variable {variable}, named for the key, is not set")
     if given:
         given = _usable(given, urlsplit(url).hostname, variable)

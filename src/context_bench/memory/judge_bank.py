@@ -7,6 +7,7 @@ sense for it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,7 +15,9 @@ from typing import Any
 
 import orjson
 
+from context_bench.engine.limits import Limits
 from context_bench.memory.judge import MemoryJudge
+from context_bench.pricing import Prices
 from context_bench.results import EvalRow
 from context_bench.stats.interval import Interval
 from context_bench.stats.means import share_interval
@@ -56,19 +59,33 @@ def read_bank() -> Iterator[dict[str, Any]]:
                 yield {"id": item["id"], "dataset": kind, **asked, "meta": {"given": item[kind], "group": item["id"]}}
 
 
-def check_memory_judge(judge: MemoryJudge, *, max_workers: int = 8) -> list[MistakeRate]:
+def check_memory_judge(
+    judge: MemoryJudge, *, max_workers: int = 8, limits: Limits | None = None, prices: Prices | None = None
+) -> list[MistakeRate]:
     """Let a judge decide about the whole bank, and count its mistakes.
 
     Args:
         judge: The judge.
         max_workers: Requests in flight.
+        limits: The most dollars and tokens; what they leave unjudged is unscored.
+        prices: What the judge costs; None takes the table that ships with the package.
 
     Returns:
         A rate for each kind of answer, then for all false rejects and all false accepts.
     """
     from context_bench.runner import evaluate
 
-    result = evaluate(_answer_from_bank, list(read_bank()), evaluators=[judge], metrics=[], max_workers=max_workers)
+    result = evaluate(
+        _answer_from_bank,
+        list(read_bank()),
+        evaluators=[judge],
+        metrics=[],
+        max_workers=max_workers,
+        limits=limits,
+        prices=prices,
+    )
+    if result.config["stopped"]:
+        warnings.warn(f"stopped early: {result.config['stopped']}", stacklevel=2)
     return sum_up_mistakes(result.rows)
 
 

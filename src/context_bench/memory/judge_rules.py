@@ -14,6 +14,7 @@ from typing import Any
 
 from context_bench.errors import DataError, UsageError
 from context_bench.evaluators.judge.judge_prompt import Case, make_code
+from context_bench.text.small_files import read_small_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -116,8 +117,8 @@ def read_prompts(path: str | Path) -> dict[str, str]:
         DataError: The file cannot be read, or a text has no place for the answer.
     """
     try:
-        prompts = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        prompts = tomllib.loads(read_small_file(Path(path)))
+    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise DataError(f"{path}: cannot be read as TOML: {error}") from error
     unknown = sorted(set(prompts) - set(RULES))
     if unknown:

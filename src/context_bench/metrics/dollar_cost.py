@@ -35,7 +35,10 @@ class DollarCost(RunningMetric):
     threshold: float = 0.7
     score_field: str = "score"
     name = "dollar-cost"
-    keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd", "judge_cost_usd", "embedding_cost_usd")
+    keys = (
+        *("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd", "judge_cost_usd", "embedding_cost_usd"),
+        *("timed_out_attempts", "timed_out_cost_usd"),
+    )
     by_dataset = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
 
     def __context_bench_traits__(self) -> MetricTraits:
@@ -54,7 +57,7 @@ class DollarTally:
         self._dollars = self._judge_dollars = 0.0
         self._known = self._unknown = self._failed_unknown = self._estimated = self._passing = 0
         self._judged = self._judged_unknown = 0
-        self._embeddings = _Embeddings()
+        self._embeddings, self._timed_out = _Embeddings(), _TimedOut()
         self._priced_by: Mapping[str, Any] | None = None
         self._unpaid = False
         self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
@@ -63,6 +66,7 @@ class DollarTally:
         """Add one row."""
         self._add_judge(row)
         self._embeddings.add(row)
+        self._timed_out.add(row)
         cost = read_fact(row, "cost_usd")
         if cost is None:
             self._unknown += 1
@@ -94,7 +98,7 @@ class DollarTally:
             values["cost_of_pass_usd"] = self._dollars / self._passing if self._passing else math.inf
         if self._judged or self._judged_unknown:
             values["judge_cost_usd"] = self._judge_dollars if self._judged else math.nan
-        return values | self._embeddings.result()
+        return values | self._embeddings.result() | self._timed_out.result()
 
     def intervals(self) -> dict[str, Interval]:
         """Give the intervals of the cost for a thousand examples and for each that passes."""
@@ -122,7 +126,7 @@ class DollarTally:
             what = "the judge's model has no price, or its server reports no usage"
             rows = f"for {self._judged_unknown:,} of {self._judged + self._judged_unknown:,} ratings "
             notes["judge_cost_usd"] = f"not sure: not known {rows}({what})" if self._judged else f"not priced: {what}"
-        return notes | self._embeddings.notes()
+        return notes | self._embeddings.notes() | self._timed_out.notes()
 
     def _explain(self) -> list[str]:
         said = []
@@ -188,3 +192,42 @@ class _Embeddings:
         calls = f"{many} for embeddings ({', '.join(self._models)}; {self._tokens:,} tokens)"
         said = f"without {calls} at no known price" if self._known else f"not priced: {calls}; no other cost holds them"
         return {"embedding_cost_usd": said}
+
+
+class _TimedOut:
+    """Sums over the attempts that timed out: their server may have billed them, and nobody knows."""
+
+    def __init__(self) -> None:
+        self._attempts = self._unbounded = 0
+        self._most = 0.0
+
+    def add(self, row: EvalRow) -> None:
+        """Add one row."""
+        attempts = read_token_count(row.metadata.get("timed_out_attempts"))
+        if not attempts:
+            return
+        self._attempts += attempts
+        most = read_fact(row, "timed_out_cost_usd")
+        if most is None:
+            self._unbounded += attempts
+        else:
+            self._most += most
+
+    def result(self) -> dict[str, float]:
+        """Give the attempts and the most that they cost; nothing where none timed out."""
+        if not self._attempts:
+            return {}
+        return {
+            "timed_out_attempts": self._attempts,
+            "timed_out_cost_usd": math.nan if self._unbounded else self._most,
+        }
+
+    def notes(self) -> dict[str, str]:
+        """Say what may be on the bill."""
+        if not self._attempts:
+            return {}
+        bound = (
+            "an upper bound takes --max-tokens and a price" if self._unbounded else f"at most ${self._most:.4f} more"
+        )
+        said = f"{count_things(self._attempts, 'attempt')} may have been billed all the same ({bound})"
+        return {"timed_out_cost_usd": said}

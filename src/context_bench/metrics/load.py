@@ -7,6 +7,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.refs import Ref, call_with, check_plain, parse, resolve
+from context_bench.traits import find_name
 from context_bench.types import Metric
 
 __all__ = ["adapt_metrics", "build_metrics"]
@@ -20,6 +21,7 @@ def build_metrics(text: str) -> Iterator[Metric]:
     """
     for ref in parse("metric", text):
         metric = _build(ref, resolve("metric", ref))
+        find_name(metric)
         if not isinstance(metric, Metric):
             raise UsageError(f"{ref.text!r} is not a metric: it needs .name and .compute(rows)")
         check_plain(metric, "compute")
@@ -40,7 +42,7 @@ def adapt_metrics(given: Any) -> list[Metric]:
     for each in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
         if isinstance(each, str):
             metrics += build_metrics(each)
-        elif isinstance(each, Metric) and not isinstance(each, type):
+        elif not isinstance(each, type) and find_name(each) is not None and isinstance(each, Metric):
             check_plain(each, "compute")
             metrics.append(each)
         else:

@@ -17,7 +17,7 @@ def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool)
     """See that every model of a run has a price.
 
     Args:
-        systems: Those that ask a model are checked.
+        systems: Systems and judges; those that ask a model are checked.
         prices: None takes the table that ships with the package; a model that it does not list is then noted in the
             summary, and nothing is warned of.
         needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.

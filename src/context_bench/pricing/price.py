@@ -125,7 +125,7 @@ class Tier:
 # --- rows
 
 
-COSTS = ("cost_usd", "cost_is_estimate", "embedding_cost_usd", "judge_cost_usd")
+COSTS = ("cost_usd", "cost_is_estimate", "embedding_cost_usd", "judge_cost_usd", "timed_out_cost_usd")
 """The fields that `price_row` sets on a row."""
 
 _JUDGES = frozenset({"llm-judge"})

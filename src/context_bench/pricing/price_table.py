@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from context_bench.errors import UsageError
 from context_bench.pricing.price import Price, Tier
+from context_bench.text.small_files import read_small_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,11 +69,13 @@ class Prices:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_small_file(path)
             document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         except OSError as error:
             raise UsageError(f"cannot read the prices in {path}: {error.strerror or error}") from error
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise UsageError(f"the prices in {path} are broken: its values are nested too deeply") from None
+        except ValueError as error:
             raise UsageError(f"the prices in {path} are broken: {error}") from error
         models = document.get("models", document) if isinstance(document, Mapping) else None
         if not isinstance(models, Mapping):

@@ -130,6 +130,7 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         yield NEEDED
     if comparison.first_samples:
         yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
+    yield from (f"{name} is missing in {run}." for name, run in comparison.missing)
     yield from (f"{note}." for note in comparison.notes)
     if comparison.left_out:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."

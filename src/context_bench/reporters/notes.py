@@ -40,6 +40,7 @@ def _explain_marks(result: EvalResult) -> list[str]:
     titles = {key: title for title, key, _ in choose_columns(result)}
     # where nothing is priced there is no column, and these say why
     titles = {"cost_per_1k_usd": "dollars", "embedding_cost_usd": "embedding $", **titles}
+    titles["timed_out_cost_usd"] = "timed out"
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import UsageError
+from context_bench.text.small_files import read_small_file
 
 __all__ = ["Lock", "count_earlier", "describe_lock", "find_deviations", "read_lock", "write_lock"]
 
@@ -80,10 +81,10 @@ def write_lock(lock: Lock, path: Path) -> None:
 def read_lock(path: Path) -> Lock:
     """Read a plan."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_small_file(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a plan: broken JSON: {error}") from None
     if not isinstance(values, dict) or values.pop("context_bench_plan", None) != _FORM:
         raise UsageError(f"{path} is not a plan: context-bench plan --lock FILE writes one")

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from context_bench.store.reader import Reader
-from context_bench.store.records import places_of
 from context_bench.store.run_records import RunInfo, RunRecord, read_run
-from context_bench.store.running import is_running
 
 __all__ = ["LiveReader"]
 
@@ -44,15 +42,6 @@ class LiveReader(Reader):
         """Read one run by its number."""
         found = self._one("SELECT * FROM runs WHERE number = ?", number)
         return None if found is None else read_run(*found)
-
-    def is_under_way(self, run: RunInfo) -> bool:
-        """Whether a process is at work on a run."""
-        return run.status == "running" and is_running(self.directory, run.number, clear=False)
-
-    def count_rows(self, run: RunInfo) -> int:
-        """Count the rows of a run."""
-        found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
-        return int(found[0]) if found else 0
 
     def list_rows(self, first: int, last: int, most: int) -> list[int]:
         """List the ids of up to `most` rows from one id up to another."""

@@ -14,6 +14,7 @@ from context_bench.results import EvalRow
 from context_bench.store.database import FAILURES, FILE_NAME, connect, explain
 from context_bench.store.records import Damaged, about_one, about_row, load, place_of, places_of, run_of, unpack_row
 from context_bench.store.run_records import DAMAGED, RunInfo, RunRecord, read_run, unpack_record
+from context_bench.store.running import is_running
 
 __all__ = ["ANSWER", "Reader"]
 
@@ -104,6 +105,19 @@ class Reader:
         if not matching:
             raise UsageError(f"there is no run {name!r} in {self.directory}: `context-bench runs list` shows them")
         return matching[0]
+
+    def is_under_way(self, run: RunInfo) -> bool:
+        """Whether a process is at work on a run."""
+        return run.status == "running" and is_running(self.directory, run.number, clear=False)
+
+    def find_status(self, run: RunInfo) -> str:
+        """Return how a run ended: "interrupted" for one whose process was killed, "running" while it is at work."""
+        return "interrupted" if run.status == "running" and not self.is_under_way(run) else run.status
+
+    def count_rows(self, run: RunInfo) -> int:
+        """Count the rows of a run."""
+        found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
+        return int(found[0]) if found else 0
 
     def run_rows(self, run: RunInfo) -> Iterator[EvalRow]:
         """Yield the rows of a run, in order."""

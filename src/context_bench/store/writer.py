@@ -29,8 +29,9 @@ Content = bytes | Future[bytes]
 _LONG = 16_384
 """Bytes from which a content is worth a thread: to compress it takes longer than to hand it over."""
 
-_PAUSE = 0.02
-"""Seconds in which a batch gathers."""
+_PAUSE, _LONGER_PAUSE, _MANY = 0.004, 0.016, 8
+"""Seconds in which a batch gathers, and how much longer where so many results came in that time: many are cheaper
+together, and few are soon on disk, so that a killed run repeats hardly more than its requests in flight."""
 
 _MAX_QUEUED = 2_000
 _MAX_LONG_BYTES = 64 * 2**20
@@ -230,6 +231,7 @@ class Writer:
         self._on_failure = on_failure
         self._path = directory / FILE_NAME
         self._connection = connect(directory)
+        self._inode = self._path.stat().st_ino
         self._pending: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._wake = threading.Event()
         self._awake = self._closing = False
@@ -263,7 +265,9 @@ class Writer:
         while not self._closing:
             self._wake.wait()
             if not self._closing and not self.is_behind:
-                time.sleep(_PAUSE)  # let a batch gather; well within the 50 ms
+                time.sleep(_PAUSE)
+                if len(self._pending) >= _MANY:
+                    time.sleep(_LONGER_PAUSE)
             self._wake.clear()
             self._awake = False
             self._commit()
@@ -280,11 +284,21 @@ class Writer:
                 what, values = take()
                 what(batch, *values)
             transaction(self._connection, partial(batch.write, self._connection))
+            self._check_file()
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
-            self.failure = explain(error, self._path)
+            self.failure = error if isinstance(error, StoreError) else explain(error, self._path)
             self._on_failure(self.failure)
         with self._lock:
             self._long_bytes -= written
+
+    def _check_file(self) -> None:
+        """Find out whether the file is still in its place: SQLite goes on writing into one that was deleted."""
+        try:
+            found = self._path.stat().st_ino
+        except OSError:
+            found = None
+        if found != self._inode:
+            raise StoreError(f"the store {self._path} was deleted during the run: what it had recorded is lost")
 
     def close(self) -> None:
         """Write what is left and close; raises the failure if there was one."""

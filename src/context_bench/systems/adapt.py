@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.refs import check_arguments, check_plain
-from context_bench.traits import SystemTraits, is_endpoint, may_read_gold, system_traits
+from context_bench.traits import SystemTraits, find_name, is_endpoint, may_read_gold, system_traits
 from context_bench.types import Example, MemorySystem, System
 
 __all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "rename_system"]
@@ -75,8 +75,9 @@ def adapt(system: Any) -> System:
     """Accept a system as it is, or a function `f(example)`; anything else is an error that says what is missing."""
     if isinstance(system, type):
         raise UsageError(f"{system.__name__} is a class: pass an instance of it, {system.__name__}(...)")
+    name = find_name(system)
     if isinstance(system, System):
-        if not isinstance(system.name, str) or not system.name:
+        if not isinstance(name, str) or not name:
             raise UsageError(f"a {type(system).__name__} has no usable name: .name must be a text")
         if not is_endpoint(system):
             check_plain(system, "process", "aprocess")

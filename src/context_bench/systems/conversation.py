@@ -15,7 +15,7 @@ __all__ = ["answer_turns", "ask", "has_open_turns", "in_one", "list_turn_prompts
 
 _SUMS = (
     *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "cache_creation_tokens"),
-    *("cache_creation_1h_tokens", "reasoning_tokens", "attempts", "waited", "request_seconds"),
+    *("cache_creation_1h_tokens", "reasoning_tokens", "attempts", "timed_out_attempts", "waited", "request_seconds"),
 )
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 """The token counts that the price of a request depends on."""

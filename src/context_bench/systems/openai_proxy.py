@@ -132,6 +132,7 @@ class OpenAIProxy(ChatProxy):
             body = self.request_body(example)
             exchange = await self.endpoint.post(self._path, body, parse)
             exchange.attempts += error.metadata.get("attempts", 0)
+            exchange.timed_out += error.metadata.get("timed_out_attempts", 0)
             return body, exchange
 
     def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:

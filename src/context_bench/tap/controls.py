@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,11 +45,19 @@ class Control:
             max_workers=self.max_workers,
             takes_turns=self.local,
             competes=False,
+            request_body=self._request_body,
         )
+
+    def _request_body(self, example: Example) -> Mapping[str, Any] | None:
+        make_body = system_traits(self.reader).request_body
+        return None if make_body is None else make_body(self._make_prompt(example))
+
+    def _make_prompt(self, example: Example) -> Example:
+        return merge(example, self._maker.process(dict(example)))
 
     async def aprocess(self, example: Example) -> Example:
         """Make the prompt, and ask."""
-        result: Example = await ask(self.reader, merge(example, self._maker.process(dict(example))))
+        result: Example = await ask(self.reader, self._make_prompt(example))
         return result
 
     def process(self, example: Example) -> Example:

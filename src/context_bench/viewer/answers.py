@@ -75,11 +75,10 @@ class Answers:
         under_way = self._store.is_under_way(run)
         scores = [own.get("mean_score", math.nan) for own in run.summary.values()]
         known = [score for score in scores if math.isfinite(score)]
-        unfinished = run.status == "running" and not under_way
         return {
             "id": run.id,
             "created": write_time(run)[:16],
-            "status": "under way" if under_way else "interrupted" if unfinished else run.status,
+            "status": "under way" if under_way else "interrupted" if run.status == "running" else run.status,
             "under_way": under_way,
             "rows": self._store.count_rows(run),
             "systems": list(run.config.get("systems") or ()),
