@@ -102,7 +102,7 @@ def test_contexts_are_not_drawn_beside_answers() -> None:
     config = {"returns": kinds, "unread": ["whole", "half"], "baseline": "whole"}
     data = read_quality_cost(EvalResult([], values, config=config))
     assert data is not None
-    assert (list(data.points), data.missing) == (["whole", "half"], ["answers"])
+    assert (list(data.points), data.missing) == (["whole", "half"], [])
 
 
 def test_examples_that_need_no_context_have_no_front() -> None:
@@ -112,3 +112,4 @@ def test_examples_that_need_no_context_have_no_front() -> None:
     data = read_quality_cost(result)
     assert data is not None
     assert (data.front, data.trace_front(0.0, 10.0)) == ([], [])
+    assert title_pareto(data, {}) == "Quality against cost: examples need no context"

@@ -126,7 +126,8 @@ def _name_quality(data: QualityCost) -> str:
 def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     """Say what is seen: who is on the front."""
     if not data.front:
-        return "Quality against cost of the controls"
+        unneeded = len(data.controls) < len(data.points)
+        return "Quality against cost" + (": examples need no context" if unneeded else " of the controls")
     if len(data.points) - len(data.controls) == 1:
         return f"Quality and cost of {labels[data.front[0]]}"
     names = [labels[name] for name in data.front]

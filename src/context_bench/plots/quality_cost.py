@@ -38,7 +38,7 @@ class QualityCost:
         front: The systems that no other beats on both, the cheapest first; controls do not compete. Empty where the
             examples do not need their context.
         controls: Systems that are drawn and do not compete: floors, ceilings, controls.
-        missing: Systems that lack one of the two, or whose score is of another kind than the baseline's.
+        missing: Systems that lack one of the two.
         baseline: The baseline, where it is a control and so does not compete.
         beaten: Systems that such a baseline beats on both: to do nothing is better and cheaper.
     """
@@ -152,7 +152,7 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
         points=points,
         front=find_front({name: at for name, at in points.items() if name not in controls and not unneeded}),
         controls=[name for name in points if name in controls],
-        missing=[name for name in summary if name not in points],
+        missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
         baseline=baseline,
         beaten=tuple(name for name in beaten if name not in controls),
     )

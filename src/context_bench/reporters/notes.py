@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.plots.quality_cost import read_quality_cost
-from context_bench.reporters.columns import choose_columns
+from context_bench.reporters.columns import choose_columns, list_tables
 from context_bench.reporters.number_cells import BEST, find_best
 from context_bench.reporters.upstream_tables import upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts
@@ -107,7 +107,8 @@ def _macro_note(result: EvalResult) -> str:
 
 def _explain_best(result: EvalResult) -> str:
     """Say what the star means, where there is one."""
-    if not any(find_best(result, key, show) for _, key, show in choose_columns(result)):
+    tables, columns = list_tables(result), choose_columns(result)
+    if not any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns):
         return ""
     aside = " that compete" if result.config.get("controls") else ""
     decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
