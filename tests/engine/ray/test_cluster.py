@@ -115,13 +115,13 @@ def list_open(mark):
 """
 
 
-def _find_processes(mark: str) -> list[str]:
-    """Find the processes that were started with a mark in their environment, however far down."""
-    found = []
+def _find_processes(mark: str) -> dict[int, str]:
+    """Find the processes that were started with a mark in their environment, however far down, and their commands."""
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "environ").read_bytes() and (command := (folder / "cmdline").read_bytes()):
-                found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+                found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
     return found
@@ -175,3 +175,44 @@ def test_ctrl_c_at_a_terminal_ends_the_run_and_its_cluster(tmp_path: Path) -> No
     assert run.returncode == 130
     assert all(row.error is None for row in EvalResult.from_json(said).rows)  # what was in flight was finished
     _wait_until(lambda: not _find_processes(mark))
+
+
+@depends_on_time("Ray gives its own processes fixed times to start and to answer")
+def test_a_run_whose_only_node_dies_ends_and_keeps_its_rows(tmp_path: Path) -> None:
+    """A node ends when its agent does, and no other takes its place in a cluster that the run started."""
+    flags, given, mark = _write_run(tmp_path, 400, 0.2)
+    command = [sys.executable, "-m", "context_bench", *flags, "--output", "json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    run = subprocess.Popen(command, cwd=tmp_path, env=given, **pipes)
+    try:
+        _wait_until(lambda: (tmp_path / "started").exists() or run.poll() is not None)
+        time.sleep(2)
+        (agent,) = (pid for pid, command in _find_processes(mark).items() if "DashboardAgent" in command)
+        os.kill(agent, signal.SIGKILL)
+        out, said = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 2
+    assert "the Ray node of this machine has died" in said
+    assert 0 < len(EvalResult.from_json(out).rows) < 400
+
+
+@depends_on_time("Ray gives its own processes fixed times to start and to answer")
+def test_a_cluster_that_listens_on_loopback_alone_is_reached_there(tmp_path: Path) -> None:
+    """Ray replaces 127.0.0.1 by the address that others see, where nobody listens, and would try for minutes."""
+    port = free_port()
+    flags, given, mark = _write_run(tmp_path, 3, 0.0)
+    settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    start = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--node-ip-address=127.0.0.1"]
+    start += [f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
+    alone = {**given, **settings, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    subprocess.run(start, env=alone, capture_output=True, timeout=120, check=True)
+    try:
+        address = ("--ray-address", f"127.0.0.1:{port}")
+        began = time.monotonic()
+        done = shell(*flags, *address, "--output", "json", "--quiet", cwd=tmp_path, env={**given, **settings})
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - began < 60
+    finally:
+        for pid in _find_processes(mark):
+            os.kill(pid, signal.SIGKILL)

@@ -57,6 +57,7 @@ class RayCluster:
     def __init__(self, address: str | None = None) -> None:
         self._address = address
         self._ours = False
+        self._own_node = ""
         self._claims: list[_Claim] = []
 
     def open(self, modules: Sequence[str]) -> None:
@@ -78,6 +79,7 @@ class RayCluster:
         self.task_error: type[Any] = exceptions.RayTaskError
         self._deaths = (exceptions.ActorDiedError, exceptions.WorkerCrashedError, exceptions.OutOfMemoryError)
         if ray.is_initialized() and not _connecting.locked():
+            self._own_node = ray.get_runtime_context().get_node_id()
             return  # the caller's own connection, with the caller's own environment
         if not _connecting.acquire(blocking=False):
             raise UsageError(
@@ -90,12 +92,13 @@ class RayCluster:
             _connecting.release()
             raise
         self._ours = True
+        self._own_node = ray.get_runtime_context().get_node_id()
 
     def _connect(self, address: str, modules: Sequence[str]) -> None:
         ray = self._ray
-        _check_address(address, ray.util.get_node_ip_address)
+        on_loopback = _check_address(address, ray.util.get_node_ip_address)
         local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
-        loopback = _keep_to_loopback(ray._private.ray_constants) if local else nullcontext()
+        loopback = _keep_to_loopback(ray._private.ray_constants) if local or on_loopback else nullcontext()
         try:
             logging.getLogger("ray").setLevel(logging.ERROR)  # it would tell where it connects
             with _same_signals(), loopback:
@@ -129,11 +132,14 @@ class RayCluster:
             if each["Alive"]
         ]
 
+    def has_own_node(self) -> bool:
+        """Whether the node that this process goes through is alive: without it no worker can be asked or started."""
+        return any(node.id == self._own_node for node in self.list_nodes())
+
     @cached_property
     def own_address(self) -> str:
         """The address of this machine within the cluster."""
-        here = self._ray.get_runtime_context().get_node_id()
-        return next((node.address for node in self.list_nodes() if node.id == here), "")
+        return next((node.address for node in self.list_nodes() if node.id == self._own_node), "")
 
     def has_other_machines(self) -> bool:
         """Whether some node is on another machine."""
@@ -206,14 +212,17 @@ def _name_resources(resources: Mapping[str, float]) -> dict[str, float]:
     return {names.get(key, key): value for key, value in resources.items() if value}
 
 
-def _check_address(address: str, find_own_ip: Callable[[], str]) -> None:
-    """See that somebody listens there: Ray itself would try for minutes, and fill the terminal meanwhile.
+def _check_address(address: str, find_own_ip: Callable[[], str]) -> bool:
+    """Check that a server listens there: Ray itself would try for minutes, and fill the terminal meanwhile.
+
+    Returns:
+        Whether the cluster is on loopback alone, where Ray must not replace 127.0.0.1 by the address that others see.
 
     Raises:
         UsageError: It is no address, or nobody listens.
     """
     if address in ("local", "auto"):
-        return
+        return False
     if address.startswith("ray://"):
         raise UsageError(
             f"{address!r} is an address for Ray Client, which a run cannot use: start it on a machine of the cluster "
@@ -226,11 +235,11 @@ def _check_address(address: str, find_own_ip: Callable[[], str]) -> None:
         )
     host = host.strip("[]")
     # Ray takes the name of this machine for the address by which others know it.
-    hosts = [host, find_own_ip()] if host in ("localhost", "127.0.0.1", "::1") else [host]
+    hosts = [find_own_ip(), host] if host in ("localhost", "127.0.0.1", "::1") else [host]
     for each in hosts:
         try:
             socket.create_connection((each, int(port)), _CONNECT_SECONDS).close()
-            return
+            return each != hosts[0]
         except (OSError, OverflowError, UnicodeError) as error:
             problem = error
     raise UsageError(

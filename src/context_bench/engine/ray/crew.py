@@ -150,6 +150,8 @@ class Crew:
     async def _supervise(self) -> None:
         began = time.monotonic()
         while not self._closed:
+            if not self._cluster.has_own_node():
+                raise ContextBenchError("the Ray node of this machine has died: nothing more can be run on the cluster")
             places = self._cluster.count_places(self)
             wanted = places if self.most is None else min(self.most, places)
             while len(self._members) < wanted:
