@@ -136,6 +136,7 @@ class Comparer:
         threshold: A score from here on passes: for flips.
         repeats: How often each example is answered: the answers to one example are then not independent.
         twin: The second run of the baseline, if there is one.
+        keep_apart: Whether contexts that no model has read are not held against answers, which have another score.
     """
 
     def __init__(
@@ -147,8 +148,9 @@ class Comparer:
         threshold: float = 0.7,
         repeats: int = 1,
         twin: str | None = None,
+        keep_apart: bool = True,
     ) -> None:
-        self.baseline, self._read, self._repeats = baseline, read, repeats
+        self.baseline, self._read, self._repeats, self._keep_apart = baseline, read, repeats, keep_apart
         self._threshold, self._twin, self._flips = threshold, twin, 0
         self._sums = {name: PairedRuns() for name in systems if name != baseline}
         self._dollars = {name: _Dollars() for name in self._sums}
@@ -325,7 +327,8 @@ class Comparer:
 
     def is_unlike(self, system: str) -> bool:
         """Whether a system and the baseline do not both answer, or both return contexts that no model has read."""
-        return len(self._kinds.get(system, set()) | self._kinds.get(self.baseline, set())) > 1
+        kinds = self._kinds.get(system, set()) | self._kinds.get(self.baseline, set())
+        return self._keep_apart and len(kinds) > 1
 
     def explain_unlike(self) -> dict[str, str]:
         """Say of the systems that cannot be held against the baseline which returns contexts, and which answers."""
@@ -414,6 +417,7 @@ def compare_systems(
         threshold=threshold,
         repeats=config.get("repeats") or 1,
         twin=twin if name_twin(chosen) == twin else None,
+        keep_apart=score_field == "score" and metric in (*SCORE_NAMES, "pass_rate"),
     )
     comparer.add(result.rows)
     found = comparer.compare(metric, width, controls)

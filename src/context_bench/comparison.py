@@ -145,9 +145,13 @@ def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
 
 
 def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
-    """Whether of two systems of a run one answers, and the other returns contexts that no model has read."""
+    """Whether of two systems of a run one answers, and the other returns contexts that no model has read.
+
+    A score that was asked for by name is one for both.
+    """
     known, unread = config.get("returns") or {}, config.get("unread") or ()
-    return one in known and other in known and (one in unread) != (other in unread)
+    default = (config.get("score_field") or "score") == "score"
+    return default and one in known and other in known and (one in unread) != (other in unread)
 
 
 def find_floors(config: Mapping[str, Any]) -> frozenset[str]:

@@ -208,7 +208,8 @@ class Summarizer:
         if chosen is not None:
             threshold = next((found for each in metrics if (found := find_threshold(each)) is not None), 0.7)
             read = read_value("score", score_field, threshold)
-            self._comparer = Comparer(self._systems, chosen, read, threshold=threshold, repeats=repeats, twin=twin)
+            how: dict[str, Any] = {"threshold": threshold, "repeats": repeats, "twin": twin}
+            self._comparer = Comparer(self._systems, chosen, read, **how, keep_apart=score_field == "score")
 
     def add(self, rows: Sequence[EvalRow]) -> None:
         """Add rows; many at once cost less."""

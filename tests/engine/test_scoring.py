@@ -368,6 +368,14 @@ def test_contexts_and_answers_have_tables_of_their_own_and_no_verdict_between_th
     assert result.notes["answer"]["mean_score"].startswith(note)
 
 
+def test_a_score_that_is_asked_for_is_one_for_contexts_and_answers() -> None:
+    examples = [question(n) for n in range(200)]
+    result = summed_up(Passthrough(), lose, answer, examples=examples, score_field="contains", metrics=["mean-score"])
+    assert result.comparison is not None
+    assert {each.name: each.word for each in result.comparison.verdicts} == {"lose": "worse", "answer": "equivalent"}
+    assert "context, not read" not in TableReporter().render(result)
+
+
 def test_no_star_and_no_rank_where_no_verdict_can_be_given() -> None:
     result = summed_up(answer, lose, examples=[question(n) for n in range(20)])
     assert result.comparison is None

@@ -212,7 +212,8 @@ def _explain_silence(contest: Contest) -> str:
     datasets = contest.list_datasets().values()
     if all(each.both_failed == each.n > 0 for each in datasets):
         return "both sides failed on every example"
-    if len({name in (run.config.get("unread") or ()) for run, name in sides}) > 1:
+    default = all((run.config.get("score_field") or "score") == "score" for run, _ in sides)
+    if default and len({name in (run.config.get("unread") or ()) for run, name in sides}) > 1:
         return "one side returns contexts that no model has read, the other answers: they have no score in common"
     if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
         return ONLY_ZEROS

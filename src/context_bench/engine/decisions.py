@@ -29,6 +29,7 @@ class Decisions:
         read: Reads the number that is compared off a row.
         margin: A difference within it does not matter.
         repeats: How often each example is answered.
+        keep_apart: Whether contexts that no model has read are not held against answers.
         stop: Called with the name of a system that is settled.
         stop_all: Called when nothing is left to be judged.
     """
@@ -42,11 +43,12 @@ class Decisions:
         *,
         margin: float,
         repeats: int = 1,
+        keep_apart: bool = True,
         stop: Callable[[str], None],
         stop_all: Callable[[], None],
     ) -> None:
         self._order, self.baseline, self._read, self._repeats = order, baseline, read, repeats
-        self._stop, self._stop_all = stop, stop_all
+        self._stop, self._stop_all, self._keep_apart = stop, stop_all, keep_apart
         planned = len(order.examples)
         self._looks = {
             name: Looks(planned, LOOKS, margin, comparisons=len(competing), sizes=order.sizes, name=name)
@@ -88,7 +90,9 @@ class Decisions:
 
     def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
         looks, first, second = self._looks[name], own.value, baseline.value
-        unlike = len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
+        unlike = (
+            self._keep_apart and len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
+        )
         if first is None or second is None or unlike:  # a context and an answer have no score in common
             looks.skip(place)
         else:

@@ -167,6 +167,7 @@ class Run:
             read_value("score", plan.score_field, 0.0),
             margin=DEFAULT_MARGIN if plan.margin is None else plan.margin,
             repeats=plan.repeats,
+            keep_apart=plan.score_field == "score",
             stop=self._drop,
             stop_all=self._end,
         )

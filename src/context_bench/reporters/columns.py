@@ -111,7 +111,8 @@ def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
     apart from answers. The baseline's table comes first, with the systems of which no kind is known.
     """
     reports, returns = result.config.get("reports") or {}, result.config.get("returns") or {}
-    unread = result.config.get("unread") or ()
+    default = (result.config.get("score_field") or "score") == "score"  # else it is one score for all
+    unread = result.config.get("unread") or () if default else ()
     kinds = {}
     for name in result.summary:
         own = ((reports.get(name) or {}).get("memory") or {}).get("answers") == "own"
