@@ -7,6 +7,7 @@
 # make pictures  the pictures of the README, from a run that was recorded (docs/images/run.json)
 # make bench   speed, side by side with others, as ratios
 # make vendors the real proxies that can be measured, each in an environment of its own
+# make vendors-report  measure them again, and write the tables of README and docs/vendors.md
 # make hooks   let git run the quick checks before each commit (pre-commit)
 # make dist    build the packages, and check them as a user would get them
 # make system  what a fresh Debian machine lacks for the whole test suite (needs root)
@@ -20,7 +21,7 @@ WORKERS ?= 4
 VENDORS := kompact headroom
 MEMORY_VENDORS := mem0 graphiti langmem
 
-.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors memory-vendors system wheel-test clean
+.PHONY: demo test ray-test check format docs pictures coverage hooks dist bench vendors vendors-report memory-vendors system wheel-test clean
 
 demo: $(VENV)/core.stamp
 	@echo "(to type context-bench in this shell: . $(BIN)/activate)"
@@ -64,6 +65,9 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
 
 vendors: $(VENDORS:%=.vendors/%/installed.stamp)
+
+vendors-report: vendors $(VENV)/dev.stamp
+	$(BIN)/python tools/vendors_report.py --record
 
 # Memory systems of vendors, each in an environment of its own; cognee, the largest, by hand: MEMORY_VENDORS=cognee
 memory-vendors: $(MEMORY_VENDORS:%=.vendors/memory-%/installed.stamp)

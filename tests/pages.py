@@ -1,12 +1,14 @@
-"""What a Markdown page shows: its blocks of code, its commands, its tables and its links."""
+"""What a Markdown page shows: its blocks of code, its commands, its tables, its links, and the tools that make it."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Block", "blocks", "commands", "fences", "links", "spans", "table", "tables"]
+__all__ = ["ROOT", "Block", "blocks", "commands", "fences", "links", "load_tool", "spans", "table", "tables"]
 
 ROOT = Path(__file__).parent.parent
 
@@ -78,3 +80,13 @@ def tables(text: str) -> list[list[dict[str, str]]]:
         elif not set("".join(cells)) <= set("-: "):
             found[-1].append(dict(zip(titles, cells)))
     return found
+
+
+def load_tool(name: str) -> ModuleType:
+    """Load a program of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
 from command import called
 from context_bench.stats import PairedSums, paired_difference, parse_condition, share_interval
-from pages import ROOT, fences
+from pages import ROOT, blocks, fences
+
+yaml = pytest.importorskip("yaml")
 
 PAGE = "docs/ci.md"
 TEXT = (ROOT / PAGE).read_text()
+SHELL = [block for block in blocks(PAGE) if block.language == "sh"]
 
 
 @pytest.fixture
@@ -32,13 +40,42 @@ def test_its_commands_hold(folder: Path) -> None:
     done = called("run", "bench.toml", "--quiet", "--out", "result.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "main.json").write_text((folder / "result.json").read_text())
-    first, second = (shlex.split(code.replace("\\\n", " "))[1:] for code in fences(PAGE, "sh"))
+    first, second = (shlex.split(block.text.replace("\\\n", " "))[1:] for block in SHELL if not block.title)
     done = called(*first, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "gate.xml").exists()
     assert (folder / "gate.md").exists()
     done = called(*second, cwd=folder)
     assert done.returncode == 0, done.stderr
+
+
+def test_its_install_step_works_on_a_fresh_machine(folder: Path) -> None:
+    """Run the page's own lines in an empty environment; what is at hand here stands in for the package index."""
+    home, repository = folder / "context-bench", folder / "my-repository"
+    home.symlink_to(ROOT)
+    repository.mkdir()
+    (folder / "data.jsonl").rename(repository / "data.jsonl")
+    (repository / "bench.toml").write_text(fences(PAGE, "toml")[0])
+    (build,) = [block.text for block in SHELL if block.title]
+    (workflow,) = (yaml.safe_load(text) for text in fences(PAGE, "yaml"))
+    steps = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    venv.create(folder / "fresh", with_pip=True)
+    # pip reads 0 as "no isolation": the build then needs no download either
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    parts = {"PYTHONPATH": sysconfig.get_path("purelib")}
+
+    def run(line: str, cwd: Path, path: Path, **more: str) -> str:
+        environment = {**os.environ, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}", **more}
+        done = subprocess.run(["bash", "-e", "-c", line], cwd=cwd, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(build.replace("../my-repository", str(repository)), home, Path(sys.executable).parent, **offline)
+    run(steps[0], repository, folder / "fresh" / "bin", PIP_NO_DEPS="1", **offline)
+    where = run("python -c 'import context_bench; print(context_bench.__file__)'", repository, folder / "fresh" / "bin")
+    assert Path(where.strip()).is_relative_to(folder / "fresh")
+    run(steps[1], repository, folder / "fresh" / "bin", **parts)
+    assert (repository / "gate.xml").exists()
 
 
 def test_how_many_examples_it_takes() -> None:

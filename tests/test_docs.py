@@ -152,6 +152,18 @@ def test_every_import_of_another_tool_that_is_said_to_work_does() -> None:
         exec(compile(line, "coming-from.md", "exec"), {})
 
 
+KINDS = ("dataset", "memory_dataset", "system", "memory_system", "evaluator", "metric", "reporter")
+
+
+@pytest.mark.parametrize("page", ["README.md", *MORE])
+def test_no_page_says_of_a_part_that_it_is_not_here(page: str) -> None:
+    parts = {*COMMANDS, "HTML", *(name for kind in KINDS for name in registry.list(kind))}
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if re.search(r"\bnot (here|yet|there|supported)\b", line):
+            named = {word for span in re.findall(r"`([^`]+)`|(HTML)", line) for word in " ".join(span).split()}
+            assert not named & parts, line
+
+
 def _run_file(server: Server) -> str:
     text = fences("docs/command-line.md", "toml")[0]
     return text.replace("http://localhost:7878", server.url).replace("n=50", "n=2")

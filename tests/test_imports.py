@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "curves", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("plots", "comparer", "comparison", "repeated_answers", "summary", "tallies", "text", "traits", "types")
+    *("plots", "comparer", "comparison", "front", "repeated_answers", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"comparison", "results"},  # of results the annotations alone
+    "caveats": {"comparison", "results", "text"},  # of results the annotations alone
     "comparison": {"errors", "stats", "results"},
     "repeated_answers": {"stats", "results"},
     "comparer": {
@@ -47,17 +47,30 @@ MAY_IMPORT: dict[str, set[str]] = {
         "text",
         "results",
     },  # of results the annotations alone
+    "front": {"stats", "results"},  # of results the annotations alone
     "tallies": {"errors", "stats", "traits", "types", "results"},
-    "summary": {"caveats", "comparer", "comparison", "registry", "stats", "tallies", "traits", "types", "results"},
+    "summary": {
+        "caveats",
+        "comparer",
+        "comparison",
+        "front",
+        "registry",
+        "stats",
+        "tallies",
+        "traits",
+        "types",
+        "results",
+    },
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone
     "plots": {
         "comparison",
         "curves",
         "errors",
+        "front",
         "stats",
         "text",
         "results",
-    },  # of curves and results the annotations alone
+    },  # of results the annotations alone
     "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

@@ -10,24 +10,14 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from context_bench._version import __version__
-from pages import ROOT
+from pages import ROOT, load_tool
 
 yaml = pytest.importorskip("yaml")
-
-
-def load_tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # Workflows, templates, hooks, citation

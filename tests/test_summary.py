@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.metrics import CostOfPass, MeanScore, ParetoRank, PassRate, default_metrics
+from context_bench.metrics import CostOfPass, DollarCost, MeanScore, ParetoRank, PassRate, default_metrics
 from context_bench.registry import register_metric
 from context_bench.results import EvalRow
 from context_bench.summary import describe_metric, rebuild_metrics, summarize
@@ -84,6 +84,25 @@ def test_one_system_keeps_the_placeholder() -> None:
         summarize(_rows(a=(1.0, 1)), ["a"], [MeanScore(), CostOfPass(), ParetoRank()]).numbers["a"]["pareto_rank"]
         == 0.0
     )
+
+
+def test_a_system_that_fails_does_not_share_the_front() -> None:
+    """Over the rows that it answers, flaky is as good as passthrough and cheaper: the long ones are those that fail."""
+    answered = {"output_tokens": 100, "metadata": {"output": "context"}}
+    rows = [
+        make_row(1.0, system="passthrough", example_id=place, **{**answered, "output_tokens": 100 + place})
+        for place in range(100)
+    ] + [
+        make_row(1.0, system="flaky", example_id=place, **{**answered, "output_tokens": 100 + place})
+        if place < 69
+        else failed_row(system="flaky", example_id=place)
+        for place in range(100)
+    ]
+    found = summarize(rows, ["passthrough", "flaky"], default_metrics(systems=2))
+    assert {name: values["pareto_rank"] for name, values in found.numbers.items()} == {"passthrough": 1, "flaky": 1}
+    assert {name: values["pareto_front"] for name, values in found.numbers.items()} == {"passthrough": 1, "flaky": 0}
+    assert found.numbers["flaky"]["pareto_tokens_read"] == 149.5
+    assert found.notes["flaky"]["pareto_front"] == "passthrough scores higher and is not shown to cost more"
 
 
 def test_a_system_that_cannot_be_ranked_has_no_rank() -> None:
@@ -304,6 +323,18 @@ def test_rows_that_share_a_document_widen_the_interval() -> None:
         row.dataset, row.metadata = ("x", "y")[number % 2], {"cluster": f"d{number // 4}"}
     third = summarize(shared, ["s"], [MeanScore()]).intervals["s"]["mean_score"]
     assert third.method == "clusters"
+
+
+def test_a_number_is_inside_its_interval_to_the_last_digit() -> None:
+    """Sums by conversation round otherwise than sums by row, and three digits of a dollar show it."""
+    rows = [
+        make_row(1.0, example_id=place, dataset="d", metadata={"cost_usd": 0.001015, "cluster": place // 2})
+        for place in range(18)
+    ]
+    found = summarize(rows, ["s"], [DollarCost()])
+    for key in ("cost_of_pass_usd", "cost_per_1k_usd"):
+        interval = found.intervals["s"][key]
+        assert interval.low <= found.numbers["s"][key] == interval.value <= interval.high
 
 
 def test_what_was_not_measured_has_no_interval() -> None:

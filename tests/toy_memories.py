@@ -10,10 +10,21 @@ from urllib.request import Request, urlopen
 
 __all__ = [
     "Broken",
+    "BrokenAsync",
+    "Claiming",
+    "Clinging",
+    "Delayed",
+    "Dropping",
+    "Empty",
+    "Filed",
     "Forgetful",
     "Leaking",
     "Persistent",
+    "Picky",
     "Remembering",
+    "Rewording",
+    "Secretive",
+    "Separate",
     "Stale",
     "Writing",
     "make_conversations",
@@ -103,6 +114,172 @@ class Separate(Leaking):
         return str(found[0]["text"]) if found else ""
 
 
+class Filed(Separate):
+    """Keeps users apart, and lists the memories of one user at a time, as vendors do."""
+
+    name = "filed"
+
+    def memories(self, user: str | None = None) -> list[str]:
+        return [turn["content"] for turn in self._by_user.get(user, [])]
+
+
+class Secretive(Separate):
+    """Finds what it was told, and lists nothing.
+
+    Args:
+        how: `nothing` for an empty list, `none` for no list at all, `raise` for an error.
+    """
+
+    name = "secretive"
+
+    def __init__(self, how: str = "nothing") -> None:
+        super().__init__()
+        self.how = how
+
+    def memories(self) -> list[str] | None:
+        if self.how == "raise":
+            raise NotImplementedError("no listing")
+        return None if self.how == "none" else []
+
+
+class Empty(Remembering):
+    """Keeps nothing, and lists nothing.
+
+    Args:
+        folder: Where it has a file that says nothing.
+    """
+
+    name = "empty"
+
+    def __init__(self, folder: str = "") -> None:
+        super().__init__()
+        if folder:
+            self.storage = Path(folder)
+            (self.storage / "index.bin").write_bytes(bytes(4096))
+
+    def ingest(self, turns: list[Turn]) -> None:
+        pass
+
+    def memories(self) -> list[str]:
+        return []
+
+
+class Delayed(Remembering):
+    """Can find what it was told only some seconds after the last `ingest`, and notes when that was.
+
+    Args:
+        seconds: How long it takes.
+    """
+
+    name = "delayed"
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.took: list[float] = []
+        self._began = self._ready = 0.0
+
+    def reset(self) -> None:
+        super().reset()
+        self._began = 0.0
+
+    def ingest(self, turns: list[Turn]) -> None:
+        super().ingest(turns)
+        now = time.monotonic()
+        self._began = self._began or now
+        self._ready = now + self.seconds
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        if time.monotonic() < self._ready:
+            return []
+        if self._began:
+            self.took.append(self._ready - self._began)
+            self._began = 0.0
+        return super().retrieve(question, k)
+
+
+class Dropping(Remembering):
+    """Loses every second turn."""
+
+    name = "dropping"
+
+    def ingest(self, turns: list[Turn]) -> None:
+        super().ingest([turn for turn in turns if int(turn["id"].strip("t")) % 2])
+
+
+class Clinging(Remembering):
+    """Keeps everything when it is told to forget it."""
+
+    name = "clinging"
+
+    def reset(self) -> None:
+        pass
+
+
+class Rewording(Remembering):
+    """Keeps what it was told in words of its own: the number of a room and its code.
+
+    Args:
+        names: Whether it says which turn each memory comes from.
+    """
+
+    name = "rewording"
+
+    def __init__(self, names: bool = True) -> None:
+        super().__init__()
+        self.names = names
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        found = super().retrieve(question, k)
+        for item in found:
+            *_, room, _, code = item["text"].split()
+            item["text"] = f"Ana told me {code.strip('.')} opens {room}"
+            if not self.names:
+                del item["ids"]
+        return found
+
+
+class Claiming(Remembering):
+    """Says that it found every turn, and shows none of them.
+
+    Args:
+        text: What it returns instead.
+    """
+
+    name = "claiming"
+
+    def __init__(self, text: str = "ok") -> None:
+        super().__init__()
+        self.text = text
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        return [{"text": self.text, "ids": [turn["id"] for turn in self.turns], "score": 1.0}]
+
+
+class Picky(Remembering):
+    """Finds things for one question of three, and does something else for the others.
+
+    Args:
+        how: `raise`, or `unnamed` for texts without ids, or `unscored` for a list without scores.
+    """
+
+    name = "picky"
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def retrieve(self, question: str, k: int | None = None) -> list[dict[str, Any]]:
+        found = super().retrieve(question, k)
+        if int(question.rpartition("room")[2][0]) % 3 == 0:
+            return found
+        if self.how == "raise":
+            raise ValueError("too hard")
+        if self.how == "unnamed":
+            return [{"text": "I do not know."}]
+        return [{"text": "I do not know.", "ids": ["t0"]}]
+
+
 class Stale(Remembering):
     """Never lets go of the first thing that it heard: the oldest first among equals, and one alone."""
 
@@ -119,7 +296,7 @@ class Broken(Remembering):
 
     Args:
         where: `ingest`, `query` or `retrieve`.
-        how: `raise`, `hang`, `none`, `number` or `exit`.
+        how: `raise`, `hang`, `none`, `number`, `exit` or `interrupt`.
         word: Only where this word is in the question, or in a turn.
     """
 
@@ -136,6 +313,8 @@ class Broken(Remembering):
             raise ValueError("something broke")
         if self.how == "exit":
             raise SystemExit(3)
+        if self.how == "interrupt":
+            raise KeyboardInterrupt
         if self.how == "hang":
             time.sleep(3600)
         return True, 17 if self.how == "number" else None
@@ -151,6 +330,16 @@ class Broken(Remembering):
     def retrieve(self, question: str, k: int | None = None) -> Any:
         broken, answer = self._break("retrieve", question)
         return answer if broken else super().retrieve(question, k)
+
+
+class BrokenAsync(Broken):
+    """Does the same in coroutines."""
+
+    async def aingest(self, turns: list[Turn]) -> None:
+        self.ingest(turns)
+
+    async def aretrieve(self, question: str, k: int | None = None) -> Any:
+        return self.retrieve(question, k)
 
 
 class Persistent(Remembering):

@@ -26,7 +26,10 @@ SYSTEMS = (
 DATASETS = tuple(f"{name}:length=4000,n=40" for name in ("needle", "multi-needle", "kv", "json-logs"))
 _KEPT = ("datasets", "systems", "returns", "baseline", "controls", "score_field", "threshold", "seed")
 """What of the config says how the run was made; times and versions would differ from machine to machine."""
-_NUMBERS = ("num_examples", "macro_score", "mean_score", "mean_output_tokens", "compression_ratio", "dataset:")
+_NUMBERS = (
+    *("num_examples", "macro_score", "mean_score", "mean_output_tokens", "compression_ratio", "dataset:"),
+    *("pareto_front", "pareto_tokens_read"),
+)
 """How the names of the numbers begin that are kept."""
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_bench.comparison import is_unread_row
+from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -100,6 +101,11 @@ class Census:
         return True in self.kinds
 
     @property
+    def not_applicable(self) -> int:
+        """Count the rows without the score whose gold answer stands in no context."""
+        return sum(count for cause, count in self.causes.items() if cause.endswith(NOT_IN_CONTEXT))
+
+    @property
     def all_failed(self) -> bool:
         """Whether there are rows and every one is an error."""
         return 0 < self.rows == self.errors
@@ -163,6 +169,8 @@ def add_caveats(
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
     elif "mean_score" in values and (unlike := _unlike_scores(config, unread=census.unread)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
+    if census.not_applicable and not census.nothing_scored and "mean_score" in values:
+        notes.setdefault("mean_score", f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
     if census.all_failed and values.get("cost_per_1k_usd") == 0:
         values["cost_per_1k_usd"], notes["cost_per_1k_usd"] = math.nan, "not measured: no row succeeded"
     if census.not_applied:

@@ -106,7 +106,7 @@ def find_first_samples(config: Mapping[str, Any]) -> list[str]:
 def explain_first_samples(tags: Sequence[str]) -> str:
     """Say what follows for intervals and verdicts: they hold for those examples, and may not for others."""
     names = ", ".join(tags)
-    return f"the first examples of {names} are not a random draw: --sample random makes intervals hold for all"
+    return f"the first examples of {names} are not a random draw: intervals hold for all only of a random sample"
 
 
 def _mark(interval: Interval) -> Interval:

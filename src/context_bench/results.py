@@ -32,8 +32,8 @@ __all__ = ["EvalResult", "EvalRow", "Scores"]
 class Scores(dict[str, float]):
     """The scores of one evaluator, with room for what a number cannot say.
 
-    Equal to a plain dict of the same numbers. `reason` tells why there are none (nothing to judge, judge
-    unreachable); `details` is kept in the row's metadata under the evaluator's name; `transient` says that
+    Equal to a plain dict of the same numbers. `reason` tells why there are none, or why one is missing (nothing to
+    judge, judge unreachable); `details` is kept in the row's metadata under the evaluator's name; `transient` says that
     another try may give a score, so that the lack of one is not remembered.
     """
 
@@ -58,7 +58,7 @@ class EvalRow:
     `output_tokens` counts what a model would now be sent when the system returned a context, else the
     response; `metadata["output"]` says which. `upstream_tokens` is what the model behind the system
     received, None where nobody measured it. `error` is "Type: message"; such a row has no scores.
-    `unscored` maps an evaluator to the reason why it gave no score.
+    `unscored` maps an evaluator to the reason why it gave no score, or left one out.
     """
 
     system: str

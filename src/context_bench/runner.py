@@ -55,6 +55,7 @@ def evaluate(
     config: Mapping[str, Any] | None = None,
     score_field: str | None = None,
     threshold: float | None = None,
+    keep_reasoning: bool = False,
     preflight: bool = True,
     debug: bool = False,
     baseline: str | None = None,
@@ -97,6 +98,7 @@ def evaluate(
         score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
             the dataset reports, or that fits the fields of an example.
         threshold: A score from here on passes, in the default metrics; 0.7 by default.
+        keep_reasoning: Score whole replies. By default `<think>` blocks and their like are no part of an answer.
         preflight: The first request of each endpoint goes alone, and stops that system where every other one would
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
@@ -137,6 +139,7 @@ def evaluate(
             config=config,
             score_field=score_field,
             threshold=threshold,
+            keep_reasoning=keep_reasoning,
             preflight=preflight,
             debug=debug,
             baseline=baseline,
@@ -201,6 +204,7 @@ async def aevaluate(
     config: Mapping[str, Any] | None = None,
     score_field: str | None = None,
     threshold: float | None = None,
+    keep_reasoning: bool = False,
     preflight: bool = True,
     debug: bool = False,
     baseline: str | None = None,
@@ -231,6 +235,7 @@ async def aevaluate(
         config=config,
         score_field=score_field,
         threshold=threshold,
+        keep_reasoning=keep_reasoning,
         preflight=preflight,
         debug=debug,
         baseline=baseline,

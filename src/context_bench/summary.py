@@ -31,6 +31,7 @@ from context_bench.comparison import (
     read_settled,
     read_value,
 )
+from context_bench.front import FrontTally
 from context_bench.registry import registry
 from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
@@ -205,16 +206,22 @@ class Summarizer:
         if chosen is None and len(others) < len(self._systems):
             chosen = next(iter(others), None)
         self._comparer: Comparer | None = None
+        self._front: FrontTally | None = None
         if chosen is not None:
             threshold = next((found for each in metrics if (found := find_threshold(each)) is not None), 0.7)
             read = read_value("score", score_field, threshold)
             how: dict[str, Any] = {"threshold": threshold, "repeats": repeats, "twin": twin}
             self._comparer = Comparer(self._systems, chosen, read, **how, keep_apart=score_field == "score")
+            if any(metric_traits(metric).rank is not None for metric in metrics):
+                paired = {name for name in others if name == chosen or name not in set(controls)}
+                self._front = FrontTally(self._systems, paired, read, repeats)
 
     def add(self, rows: Sequence[EvalRow]) -> None:
         """Add rows; many at once cost less."""
         if self._comparer is not None:
             self._comparer.add(rows)
+        if self._front is not None:
+            self._front.add(rows)
         for name in {row.system: None for row in rows}:
             if name not in self._systems:
                 self._systems[name] = _SystemTallies(self._metrics, self._score_field)
@@ -250,6 +257,7 @@ class Summarizer:
                     alike = {name: values for name, values in numbers.items() if name not in unlike}
                     for name, values in traits.compare(alike).items():
                         numbers[name].update(values)
+        self._put_front(numbers, notes, config, comparison)
         intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
@@ -279,6 +287,36 @@ class Summarizer:
         found = found.withhold_zeros(self._comparer.has_only_zeros)
         return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
+    def _explain_silence(self, name: str, comparison: Comparison | None) -> str:
+        """Say why no verdict is given on a system, where systems are compared."""
+        if self._comparer is None:
+            return ""
+        return NO_VERDICT if comparison is None else comparison.explain_silence(name)
+
+    def _put_front(
+        self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None
+    ) -> None:
+        """Put in who is on the Pareto front, and who puts the others off it."""
+        if self._front is None or self._comparer is None:
+            return
+        controls = {*(config.get("controls") or ()), self._twin}
+        reasons = {
+            name: can_be_ranked(self._systems[name].census, "", config) or self._explain_silence(name, comparison)
+            for name in numbers
+            if name not in controls
+        }
+        competing = [name for name, reason in reasons.items() if not reason]
+        front = self._front.result(competing, self._comparer.baseline)
+        if front is None:
+            return
+        for name, cost in front.costs.items():
+            numbers[name][front.key] = cost
+        for name, reason in reasons.items():
+            if not reason:
+                numbers[name]["pareto_front"] = float(name in front.names)
+            if said := front.reasons.get(name, f"not ranked: {reason}" if reason else ""):
+                notes[name]["pareto_front"] = said
+
     def _put_ranks(
         self,
         rank: Callable[[Numbers], dict[str, int]],
@@ -291,10 +329,7 @@ class Summarizer:
         reasons = {
             name: "it is the baseline, run again"
             if name == self._twin
-            else can_be_ranked(self._systems[name].census, cost, config)
-            or (
-                "" if self._comparer is None else NO_VERDICT if comparison is None else comparison.explain_silence(name)
-            )
+            else can_be_ranked(self._systems[name].census, cost, config) or self._explain_silence(name, comparison)
             for name in numbers
         }
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
@@ -315,8 +350,15 @@ class Summarizer:
 
 
 def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float]) -> dict[str, Interval]:
-    """Keep the intervals of numbers that were measured and are what they seem."""
-    return {key: value for key, value in intervals.items() if not math.isnan(values.get(key, math.nan))}
+    """Keep the intervals of numbers that were measured, around the number as it is printed.
+
+    Sums by cluster round otherwise than sums by row: the number would be outside by its last digit.
+    """
+    return {
+        key: dataclasses.replace(interval, value=values[key])
+        for key, interval in intervals.items()
+        if not math.isnan(values.get(key, math.nan))
+    }
 
 
 def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, intervals: Intervals) -> None:

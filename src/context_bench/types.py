@@ -73,6 +73,9 @@ class Evaluator(Protocol):
         ascore(original, processed): Awaited instead of `score`.
         slow: True when it works long: it then runs in a thread, beside the systems.
         needs_answer: True when it judges answers alone: a system that returns a context gets no score of it.
+        model: The model that it asks. Its requests then count against the spending limits of the run.
+        write_request(original, processed): The body of the request that it would send, or None: for the estimate of
+            what it costs, as `max_tokens` bounds its reply.
         version: Changed whenever its verdicts change; with its attributes it is the cache key.
         fingerprint: A text that is the cache key instead.
         prepare(): As for a system, when the evaluator was chosen by the user.
@@ -152,10 +155,12 @@ class MemorySystem(Protocol):
 
     Optional members:
         retrieve(question, k=None, budget_tokens=None): The best first: a list of `{"text"}`, with the `ids` of the
-            turns that each comes from and a `score` where it has them. One reader then answers for all memory systems.
+            turns that each comes from. A turn counts as found where the text has its words. One reader then answers for
+            all memory systems.
             `k` and `budget_tokens` are passed where it takes them.
         flush(): Returns when what was ingested can be found.
-        memories(): A list of what it holds now: texts, or objects with `text`.
+        memories(): A list of what it holds now: texts, or objects with `text`. With a parameter `user` it is asked for
+            each user.
         forget(request): Deletes what the request (`{"what": ...}`) names; without it, a turn that asks for deletion is
             ingested as any other.
         restore(key): Called with a text that stands for a conversation before it is written: True when the memory of

@@ -104,7 +104,7 @@ def test_an_untouched_row(tmp_path: Path) -> None:
     keep(tmp_path, (EXAMPLE, tapped(sent), facts))
     text = shown(tmp_path, "q1")
     assert "tokens: 9 sent, 9 passed on, 0.0% saved\nuntouched: the model got exactly what was sent\n" in text
-    assert "evidence: survived, 1 of 1 (1 verbatim, 0 normalised)\n" in text
+    assert "evidence: survived, 1 of 1 (1 verbatim, 0 recoverable)\n" in text
     assert "⟦Bob lives in Rome.⟧" in text
     assert "[-" not in text
     assert "{+" not in text

@@ -201,6 +201,27 @@ def test_an_interrupted_run_says_what_to_type_and_goes_on(folder: Path) -> None:
     assert 3 <= document["config"]["reused"] < len(document["rows"]) == 18
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--system", "toys.py:Remembering"],  # no baseline
+        ["--system", "toys.py:Remembering", "--answers", "own"],  # nothing counts tokens
+        ["--system", "toys.py:Remembering", "--system", "bm25", "--budget", "500", "-n", "1"],  # the first of several
+        ["--system", "toys.py:Writing", "--tap-reply", "extract", "--model", "unpriced"],
+        ["--system", "naive", "--system", "toys.py:Broken:where=retrieve"],
+    ],
+)
+def test_no_table_and_no_page_names_a_flag_that_the_command_refuses(folder: Path, words: list[str]) -> None:
+    done = called(
+        *("memory", *words, "--dataset", "talks.jsonl", "--flush-quiet", "0.05", "--report", "page.html"), cwd=folder
+    )
+    page = re.sub(r"(?s)<(style|script).*?</\1>|<[^>]*>", " ", (folder / "page.html").read_text())
+    known = called("memory", "--help", cwd=folder).stdout
+    for text in (done.stdout, done.stderr, page):
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        assert not {flag for flag in named if not re.search(rf"{flag}\b(?!-)", known)}
+
+
 def test_too_many_errors_end_with_3(folder: Path) -> None:
     words = ["--system", "toys.py:Broken:where=retrieve,how=raise", "--dataset", "talks.jsonl", "--budget", "500"]
     done = memory(folder, *words, "--answers", "reader", code=3)

@@ -118,6 +118,7 @@ VALUES: dict[str, Any] = {
     "unsafe-code": True,
     "score-field": "contains",
     "threshold": 0.25,
+    "keep-reasoning": True,
     "repeats": 2,
     "aa": False,
     "stop-when-decided": False,
@@ -205,7 +206,7 @@ def test_every_flag_of_a_run_by_a_file(run: Run, tmp_path: Path, monkeypatch: py
     assert run_parser().flags.keys() == VALUES.keys() | TAP_FLAGS | RAY_FLAGS, "a new flag wants a value here"
     monkeypatch.setenv("MY_KEY", KEY)
     (tmp_path / "plugin.py").write_text(PLUGIN)
-    (tmp_path / "prices.toml").write_text("[m-1]\ninput = 1\noutput = 2\n")
+    (tmp_path / "prices.toml").write_text("[m-1]\ninput = 1\noutput = 2\n[m-2]\ninput = 1\noutput = 2\n")
     write_lock(Lock("mean_score", "score", 0.05, "a", 9, ("a", "b"), ("data",)), tmp_path / "plan.json")
     with Server(answering) as server:
         text = "".join(f"{key} = {toml(value)}\n" for key, value in VALUES.items()).replace("{url}", server.url)

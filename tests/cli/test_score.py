@@ -135,6 +135,16 @@ def test_a_run_that_is_not_there(folder: Path, name: str) -> None:
     assert len(called("runs", "list", cwd=folder).stdout.splitlines()) == 2, "nothing was recorded"
 
 
+def test_reasoning_in_the_replies_is_scored_on_request(tmp_path: Path) -> None:
+    write(tmp_path / "data.jsonl", 1)
+    with Server(completion("<think>c1</think>None.")) as server:
+        called("--proxy", server.url, "--name", "p", "--dataset", "data.jsonl", cwd=tmp_path)
+    assert score(tmp_path)["rows"][0]["scores"]["contains"] == 0.0
+    kept = score(tmp_path, "--keep-reasoning")
+    assert kept["rows"][0]["scores"]["contains"] == 1.0
+    assert kept["config"]["keep_reasoning"] is True
+
+
 def _judge(_: Any) -> Any:
     usage = {"prompt_tokens": 100, "completion_tokens": 50}
     return completion('{"rationale": "it agrees", "rating": 5}', usage=usage)

@@ -70,6 +70,19 @@ def test_the_largest_saving_that_is_not_worse() -> None:
     assert result_of(systems, margin=0.6).curves()[0].best == "k:r=1"
 
 
+def test_equal_scores_of_too_few_examples_are_titled_so() -> None:
+    def title(scores: Sequence[float], whole: Sequence[float]) -> str:
+        systems = {"passthrough": (100, whole), "k:r=1": (20, scores), "k:r=2": (60, scores)}
+        return str(result_of(systems).plot.curve().spec["title"]["text"])
+
+    ten, many = [1.0] * 10, [1.0] * 2000
+    said = "All settings score 1.000, and 10 examples are too few to show that saving costs no quality"
+    assert title(ten, ten) == said
+    assert title(many, many) == "k saves 80% without being worse than passthrough"
+    worse = "Quality against tokens: no setting is shown to save tokens without being worse"
+    assert title([0.0] * 10, ten) == worse  # equal to each other, and worse than the baseline
+
+
 def test_a_setting_between_that_is_worse_ends_the_search() -> None:
     good, bad = (1.0,) * 500, (0.0,) * 500
     systems = {"passthrough": (100, good), "k:r=1": (20, good), "k:r=2": (60, bad)}

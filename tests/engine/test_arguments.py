@@ -32,6 +32,7 @@ WRONG: dict[str, tuple[list[Any], str]] = {
     "config": ([5, "q", [5], True], "must be a dict"),
     "score_field": ([5, [5], {}, True, ""], "must be a text"),
     "threshold": (["0.7", [5], {}, True], "must be a number"),
+    "keep_reasoning": (["no", 5], "must be True or False"),
     "preflight": (["no", 5], "must be True or False"),
     "debug": (["no", 5], "must be True or False"),
     "baseline": ([5, [5], True], "must be the name of a system"),

@@ -433,3 +433,32 @@ def test_a_row_of_an_earlier_run_is_scored_as_the_data_is_now(tmp_path: Path) ->
     with Store(tmp_path, readonly=True) as store:
         stored = [row.scores.get("score") for row in store.run_rows(store.run("last"))]
     assert stored == [None, None, 1.0, 1.0, 1.0, 1.0]
+
+
+class Thinks:
+    name, fingerprint = "thinks", "thinks/1"
+
+    def process(self, example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "<think>Paris?</think>Lyon", "keep_reasoning": True}
+
+
+def test_reasoning_is_scored_only_where_the_run_asks_for_it(tmp_path: Path) -> None:
+    def contains(**options: Any) -> tuple[float, bool, Any]:
+        example = {"id": 1, "context": "c", "question": "q", "answer": "Paris"}
+        result = evaluate(
+            Thinks(), [example], evaluators=["answer-quality"], progress=False, cache_dir=tmp_path, **options
+        )
+        return result.rows[0].scores["contains"], result.config["keep_reasoning"], result.config["reused"]
+
+    assert contains() == (0.0, False, 0)  # a system cannot ask for it
+    assert contains(keep_reasoning=True)[:2] == (1.0, True)
+    assert contains() == (0.0, False, 1)
+    assert contains(keep_reasoning=True) == (1.0, True, 1)
+
+
+def test_runs_that_keep_reasoning_have_other_versions_of_their_evaluators() -> None:
+    scorers = [Scorer([AnswerQuality()], keep_reasoning=kept) for kept in (False, True)]
+    for scorer in scorers:
+        scorer.evaluators_for("")
+    one, other = (scorer.versions["answer-quality"] for scorer in scorers)
+    assert one != other

@@ -86,6 +86,24 @@ def test_nothing_to_judge() -> None:
     assert (unsupported, unsupported.reason) == ({}, "a module cannot be handed to the program")
 
 
+@pytest.mark.parametrize(
+    ("program", "test"),
+    [
+        ("Pair = property\ndef chain(pairs): return 0", "assert chain([Pair(5, 24), Pair(15, 25)]) == 1"),
+        ("Pair = memoryview\ndef chain(pair): return 0", "assert chain(Pair(b'5')) == 1"),
+        ("def chain(pair): return 0\ndef kind(): return object", "assert chain(kind()()) == 1"),
+        (
+            "import collections\ndef chain(pair): return 0\ndef table(): return collections.defaultdict(object)",
+            "assert chain(table()['x']) == 1",
+        ),
+    ],
+    ids=["property", "memoryview", "a type that is returned", "the type of a default"],
+)
+def test_a_type_that_the_program_chose_leaves_it_no_way_out(program: str, test: str) -> None:
+    """The tests make an object of it that cannot be handed over: that is the program's fault, not theirs."""
+    assert score({"test_list": [test]}, program, sandbox="none") == {"pass_at_1": 0.0}
+
+
 def test_without_a_sandbox_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from context_bench.sandbox import isolation
 
@@ -113,7 +131,7 @@ def test_a_sandbox_that_nobody_knows() -> None:
 
 def test_it_belongs_into_threads_and_names_its_version() -> None:
     ev = CodeExecution(timeout=3.0, sandbox="none")
-    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 2, ("pass_at_1",))
+    assert (ev.slow, ev.name, ev.version, ev.score_fields) == (True, "code-execution", 3, ("pass_at_1",))
     assert (ev.timeout, ev.sandbox) == (3.0, "none")
 
 

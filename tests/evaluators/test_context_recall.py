@@ -10,6 +10,7 @@ import pytest
 
 from context_bench.evaluators import ContextRecall
 from context_bench.evaluators.context_recall import score_ranking
+from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 CONTEXT = "Alice lives in Paris. Bob lives in Rome. The code is X-42."
 
@@ -63,8 +64,9 @@ def test_a_span_has_to_be_there_in_one_piece() -> None:
     ],
 )
 def test_whole_words_in_any_script(needle: str, context: str, found: bool) -> None:
-    assert _score({"evidence": [needle]}, context=context) == {"evidence_recall": float(found)}
-    assert _score({"answer": needle}, context=context) == {"answer_in_context": float(found)}
+    original = {"context": f"{CONTEXT} {needle}"}
+    assert _score({**original, "evidence": [needle]}, context=context) == {"evidence_recall": float(found)}
+    assert _score({**original, "answer": needle}, context=context) == {"answer_in_context": float(found)}
 
 
 def test_minified_json_keeps_its_facts() -> None:
@@ -84,8 +86,9 @@ def test_passing_everything_through_loses_nothing() -> None:
 
 @pytest.mark.parametrize("symbol", ["🍕", "+", "->", "%"])
 def test_a_gold_without_letters_is_looked_for_as_it_is(symbol: str) -> None:
-    assert _score({"answer": symbol}, context=f"The sign is {symbol} here.") == {"answer_in_context": 1.0}
-    assert _score({"answer": symbol}, context="The sign is gone.") == {"answer_in_context": 0.0}
+    original = {"context": f"The sign is {symbol} here.", "answer": symbol}
+    assert _score(original, context=f"The sign is {symbol} here.") == {"answer_in_context": 1.0}
+    assert _score(original, context="The sign is gone.") == {"answer_in_context": 0.0}
     assert _score({"evidence": [symbol]}, context=f"a{symbol}b") == {"evidence_recall": 1.0}
 
 
@@ -94,19 +97,59 @@ def test_a_gold_without_letters_is_looked_for_as_it_is(symbol: str) -> None:
 
 def test_the_best_of_the_accepted_answers() -> None:
     assert _score({"answers": ["Berlin", "Rome"]}, context="Rome") == {"answer_in_context": 1.0}
-    assert _score({"answers": ["Berlin", "Oslo"]}, context="Rome") == {"answer_in_context": 0.0}
+    assert _score({"answers": ["Berlin", "Paris"]}, context="Rome") == {"answer_in_context": 0.0}
 
 
 def test_an_answer_in_parts_counts_by_its_parts() -> None:
-    assert _score({"answer": ["Paris", "Rome", "Oslo", "Bern"]}, context="Rome, Paris, Oslo") == {
-        "answer_in_context": 0.75
-    }
+    parts = ["Paris", "Rome", "Alice", "Bob"]
+    assert _score({"answer": parts}, context="Rome, Paris, Bob") == {"answer_in_context": 0.75}
     assert _score({"answers": [["Paris", "Oslo"], ["Rome"]]}, context="Rome") == {"answer_in_context": 1.0}
 
 
 def test_an_empty_context_holds_nothing() -> None:
     scores = _score({"answer": "Rome", "evidence": ["Bob lives in Rome"]}, context="")
     assert scores == {"answer_in_context": 0.0, "evidence_recall": 0.0}
+
+
+# --- what cannot be lost
+
+
+@pytest.mark.parametrize("answer", ["yes", "No.", "Oslo", ["no"]])
+def test_a_gold_that_stands_in_no_context_does_not_apply(answer: Any) -> None:
+    original = {"context": f"{CONTEXT} There is no other, yes.", "answer": answer}
+    for context in (original["context"], "Bob lives in Rome.", ""):
+        scores: Any = ContextRecall().score(original, {"context": context})
+        assert (scores, scores.reason) == ({}, NOT_IN_CONTEXT)
+    scores = ContextRecall().score({**original, "evidence": ["Bob lives in Rome."]}, {"context": ""})
+    assert (scores, scores.reason) == ({"evidence_recall": 0.0}, NOT_IN_CONTEXT)
+
+
+def test_parts_and_golds_that_stand_there_count_alone() -> None:
+    assert _score({"answer": ["Rome", "Oslo"]}, context="Rome") == {"answer_in_context": 1.0}
+    assert _score({"answer": ["Rome", "Paris", "Oslo"]}, context="Rome") == {"answer_in_context": 0.5}
+    assert _score({"answers": ["Oslo", "Rome"]}, context="") == {"answer_in_context": 0.0}
+
+
+def test_evidence_that_stands_in_no_context_does_not_count() -> None:
+    evidence = ["Bob lives in Rome.", "Carol sails to Oslo on Monday."]
+    assert _score({"evidence": evidence}, context=CONTEXT) == {"evidence_recall": 1.0}
+    assert _score({"evidence": evidence}, context="") == {"evidence_recall": 0.0}
+    assert _score({"evidence": evidence[1:]}, context=CONTEXT) == {}
+
+
+def test_a_retriever_that_starts_from_nothing_has_to_find_it() -> None:
+    original = {"context": "", "answer": "Rome", "evidence": ["Bob lives in Rome."]}
+    assert _score(original, context="Nothing.") == {"answer_in_context": 0.0, "evidence_recall": 0.0}
+
+
+def test_evidence_that_a_pruner_left_recoverable_is_not_lost() -> None:
+    context = "The old mill by the river was sold to a baker from Ghent after the war."
+    original = {"context": context, "question": "Who bought it?", "evidence": [context], "answer": "baker"}
+    assert ContextRecall().score(original, {"context": "old mill river sold baker Ghent war"}) == {
+        "evidence_recall": 1.0,
+        "answer_in_context": 1.0,
+    }
+    assert ContextRecall().score(original, {"context": "old mill river sold Ghent war"})["evidence_recall"] == 0.0
 
 
 # --- nothing to judge

@@ -282,7 +282,7 @@ def test_parameters_that_make_verdicts_differ_are_in_the_fingerprint() -> None:
     assert len({one.fingerprint, *(each.fingerprint for each in others)}) == 5
     same = LLMJudge("http://localhost:1/", "m", KEY, timeout=1.0, max_retries=0, max_rpm=5)
     assert same.fingerprint == one.fingerprint
-    assert (one.name, one.version, one.score_fields) == ("llm-judge", 1, ("judge_score",))
+    assert (one.name, one.version, one.score_fields) == ("llm-judge", 2, ("judge_score",))
     assert inspect.iscoroutinefunction(one.ascore)
 
 

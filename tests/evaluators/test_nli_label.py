@@ -116,9 +116,6 @@ def test_negation(reply: str, expected: str) -> None:
         ("This is consistent with section 3.", "entailment"),
         ("The claim is refuted by the abstract.", "contradiction"),
         ("Section 3 allows it. Therefore, the hypothesis contradicts the contract.", "contradiction"),
-        ("<think>It contradicts the claim.</think>Entailment", "entailment"),
-        ("<think>It contradicts the claim.</think>", "contradiction"),
-        ("<think>There is not enough info about the dose, hmm. Let me", None),
     ],
 )
 def test_reasoning_and_plain_words(reply: str, expected: str | None) -> None:

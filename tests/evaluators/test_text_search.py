@@ -21,8 +21,8 @@ from context_bench.systems.minify import Minify
 SPAN = 'Ann said: "it\'s <b>-5.5</b> & more", à Paris\nin C++ 🍕.'
 
 
-def find(span: str, *texts: str, **original: Any) -> str | None:
-    return TextSearch(texts, original).find_span(span)
+def find(span: str, *texts: str, **original: Any) -> bool:
+    return TextSearch(texts, original).find_state(span) == "verbatim"
 
 
 # --- escapes
@@ -50,26 +50,26 @@ ESCAPES = {
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
 def test_a_text_is_found_in_any_escapes(escape: Any) -> None:
     text = f"Before that, nothing. {SPAN} After it, little."
-    assert find(SPAN, escape(text)) == "normalised"
-    assert find(SPAN.replace("-5.5", "5.5"), escape(text)) is None
-    assert find(SPAN.replace("-5.5", "-55"), escape(text)) is None
-    assert find(SPAN.replace("C++", "C"), escape(text)) is None
-    assert find(SPAN, escape(text.replace("-5.5", "5.5"))) is None
-    assert find(SPAN, escape(text.replace("C++", "C"))) is None
-    assert find(escape(SPAN), text) == "normalised", "what the data escapes, a system may undo"
+    assert find(SPAN, escape(text))
+    assert not find(SPAN.replace("-5.5", "5.5"), escape(text))
+    assert not find(SPAN.replace("-5.5", "-55"), escape(text))
+    assert not find(SPAN.replace("C++", "C"), escape(text))
+    assert not find(SPAN, escape(text.replace("-5.5", "5.5")))
+    assert not find(SPAN, escape(text.replace("C++", "C")))
+    assert find(escape(SPAN), text), "what the data escapes, a system may undo"
 
 
 def test_numbers_of_escapes_are_no_words() -> None:
-    assert find("39", "it&#39;s") is None
-    assert find("00e9", r"caf\u00e9 x") is None
-    assert find("5", "x &#45;5 y") is None
+    assert not find("39", "it&#39;s")
+    assert not find("00e9", r"caf\u00e9 x")
+    assert not find("5", "x &#45;5 y")
 
 
 def test_what_only_looks_like_an_escape_is_found_as_it_is() -> None:
-    assert find(r"C:\new\table", r"open c:\New\table now") == "normalised"
-    assert find("new", r"open C:\new\table now") == "verbatim"
-    assert find(r"\theta", r"\Theta is an angle") == "normalised"
-    assert find("AT&T; fine", "at&t; fine") == "normalised"
+    assert find(r"C:\new\table", r"open c:\New\table now")
+    assert find("new", r"open C:\new\table now")
+    assert find(r"\theta", r"\Theta is an angle")
+    assert find("AT&T; fine", "at&t; fine")
 
 
 def test_random_texts_are_found_in_random_escapes_and_not_without_one_word() -> None:
@@ -106,25 +106,24 @@ def test_random_texts_are_found_in_random_escapes_and_not_without_one_word() -> 
 
 
 def test_a_span_counts_in_whole_words_unless_the_data_cuts_it() -> None:
-    assert find("5 degrees", "-5 degrees", context="It was 5 degrees.") is None
-    assert find("Rome", "Romeo", context="Rome") is None
-    assert find("ob lives in Rom", "x Bob lives in Rome.", context="Bob lives in Rome.") == "verbatim"
-    assert find("ob lives in Rom", "x Bob lives in Rome.") is None
-    assert find("ome", "Rome", context="Rome and ome") is None, "there it is a word of its own"
+    assert not find("5 degrees", "-5 degrees", context="It was 5 degrees.")
+    assert not find("Rome", "Romeo", context="Rome")
+    assert find("ob lives in Rom", "x Bob lives in Rome.", context="Bob lives in Rome.")
+    assert not find("ob lives in Rom", "x Bob lives in Rome.")
+    assert not find("ome", "Rome", context="Rome and ome"), "there it is a word of its own"
 
 
 def test_a_later_place_may_be_the_good_one() -> None:
     text = "-5 and 15 and 5.5 and C5; " * 40 + "5"
-    assert find("5", text) == "verbatim"
-    assert find("5", text[:-1]) is None
+    assert find("5", text)
+    assert not find("5", text[:-1])
 
 
 @pytest.mark.parametrize("answer", ["5", "5.0", "314", "C", "3"])
 def test_an_answer_with_another_sign_is_not_in_the_context(answer: str) -> None:
     context = "It is -5, or -5.0, or 3.14, written in C++ or C#."
-    assert ContextRecall().score({"context": context, "answer": answer}, {"context": context}) == {
-        "answer_in_context": 0.0
-    }
+    original = {"context": f"{context} {answer}", "answer": answer}
+    assert ContextRecall().score(original, {"context": context}) == {"answer_in_context": 0.0}
 
 
 @pytest.mark.parametrize("answer", ["-5", "-5.0", "3.14", "C++", "C#"])
@@ -136,7 +135,7 @@ def test_an_answer_with_its_sign_is(answer: str) -> None:
 
 
 def test_an_answer_that_only_a_repeated_question_holds_is_not_in_the_context() -> None:
-    original = {"context": "x", "question": "Is it Rome or Oslo?", "answer": "Oslo"}
+    original = {"context": "It is Oslo.", "question": "Is it Rome or Oslo?", "answer": "Oslo"}
     assert ContextRecall().score(original, {"context": f"Ann.\n\n{original['question']}"}) == {"answer_in_context": 0.0}
     assert ContextRecall().score(original, {"context": f"Oslo.\n\n{original['question']}"}) == {
         "answer_in_context": 1.0
@@ -152,7 +151,7 @@ TURNS = [
     {"role": "user", "content": "Where does Bob live?"},
 ]
 TALK = {"id": 1, "context": "", "turns": TURNS, "evidence": ["Bob lives in Rome."], "answer": "Rome"}
-ALL = {"evidence_recall": 1.0, "answer_in_context": 1.0, "evidence_survived": 1.0}
+ALL = {"evidence_recall": 1.0, "answer_in_context": 1.0, "evidence_survived": 1.0, "evidence_verbatim": 1.0}
 NONE = dict.fromkeys(ALL, 0.0)
 
 

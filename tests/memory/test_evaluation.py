@@ -19,7 +19,7 @@ from context_bench import DataError, Scripted, UsageError, evaluate, evaluate_me
 from context_bench.memory.findings import list_findings
 from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.results import EvalResult
-from toy_memories import Broken, Forgetful, Persistent, Remembering, Writing, make_conversations
+from toy_memories import Broken, BrokenAsync, Forgetful, Persistent, Remembering, Writing, make_conversations
 
 TESTS = Path(__file__).parents[1]
 
@@ -27,7 +27,7 @@ TESTS = Path(__file__).parents[1]
 def run(systems: Any, conversations: Any = None, **options: Any) -> EvalResult:
     """A run of one budget, with no progress shown."""
     given = make_conversations() if conversations is None else conversations
-    return evaluate_memory(systems, given, **{"progress": False, "budgets": [500], **options})
+    return evaluate_memory(systems, given, **{"progress": False, "budgets": [500], "quiet": 0.1, **options})
 
 
 def score(result: EvalResult, name: str) -> float:
@@ -148,9 +148,13 @@ def test_two_granularities_beside_each_other() -> None:
 # --- what goes wrong
 
 
+@pytest.mark.parametrize("kind", [Broken, BrokenAsync])
 @pytest.mark.parametrize(
     ("where", "how", "said"),
     [
+        ("ingest", "interrupt", "ingest() of conversation 'c1' failed: KeyboardInterrupt"),
+        ("retrieve", "interrupt", "retrieve() failed: KeyboardInterrupt"),
+        ("retrieve", "exit", "retrieve() failed: SystemExit: 3"),
         ("ingest", "raise", "ingest() of conversation 'c1' failed: ValueError: something broke"),
         ("ingest", "exit", "ingest() of conversation 'c1' failed: SystemExit: 3"),
         ("retrieve", "raise", "retrieve() failed: ValueError: something broke"),
@@ -158,9 +162,9 @@ def test_two_granularities_beside_each_other() -> None:
         ("retrieve", "number", "retrieve() returned a int; it must return a list of objects with 'text'"),
     ],
 )
-def test_what_goes_wrong_is_an_error_of_those_rows_alone(where: str, how: str, said: str) -> None:
+def test_what_goes_wrong_is_an_error_of_those_rows_alone(kind: Any, where: str, how: str, said: str) -> None:
     word = "111." if where == "ingest" else "room1"
-    result = run([Remembering(), Broken(where, how, word)], answers=["reader"])
+    result = run([Remembering(), kind(where, how, word)], answers=["reader"], timeout=5)
     assert {row.error for row in result.rows if row.system == "remembering[budget=500]"} == {None}
     broken = [row for row in result.rows if row.system == "broken[budget=500]"]
     wrong = [row for row in broken if ("c1/" in row.example_id if where == "ingest" else "q1" in row.example_id)]
@@ -181,7 +185,7 @@ def test_an_answer_that_is_no_text_is_an_error(how: str, said: str) -> None:
 
 def test_a_system_that_hangs_costs_its_own_rows_alone() -> None:
     result = run(
-        [Remembering(), Broken("retrieve", "hang", "room3")], make_conversations(1), answers=["reader"], timeout=1
+        [Remembering(), Broken("retrieve", "hang", "room3?")], make_conversations(1), answers=["reader"], timeout=1
     )
     errors = {row.example_id: row.error for row in result.rows if row.system == "broken[budget=500]"}
     assert [key for key, error in errors.items() if error is None] == ["c0/q0", "c0/q1", "c0/q2"]
@@ -297,7 +301,7 @@ def test_killed_between_questions_nothing_is_written_or_asked_again(tmp_path: Pa
         "ingest [1 May 2023, 10:00] The code of room0 is 100.",
         "ingest [2 May 2023, 10:00] The code of room3 is 133.",
     ]
-    asked = [call for call in calls if call.startswith("retrieve")]
+    asked = [call for call in calls if call.startswith("retrieve What")]
     assert "retrieve What is the code of room0?" not in asked[:3]  # q0 to q2 of c0 are known
     assert [row.error for row in result.rows] == [None] * 12
     assert result.config["reports"]["persistent[budget=500]"]["memory"]["restored"] == 1
@@ -308,7 +312,7 @@ def test_killed_between_questions_nothing_is_written_or_asked_again(tmp_path: Pa
 
 def test_killed_while_it_writes_a_conversation_is_written_again(tmp_path: Path) -> None:
     before = _kill_at("ingest [2 May 2023, 10:00] The code of room3 is 033.", tmp_path)
-    assert len(before) == 2
+    assert sum(call.startswith("ingest") for call in before) == 2
     result, calls = _resume(tmp_path)
     assert sum(call.startswith("ingest") for call in calls) == 4
     about = result.config["reports"]["persistent[budget=500]"]["memory"]

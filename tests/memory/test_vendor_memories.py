@@ -14,6 +14,7 @@ import pytest
 
 from command import shell
 from context_bench.errors import UsageError
+from context_bench.memory.meter import OURS
 from context_bench.memory.vendor_memories import (
     Graphiti,
     LangMem,
@@ -23,8 +24,8 @@ from context_bench.memory.vendor_memories import (
     VendorMemory,
 )
 from context_bench.processes.programs import find_program
-from servers import Server, free_port, hang
-from vendor_relay import relay
+from servers import Reply, Request, Server, free_port, hang, reply
+from vendor_relay import answer, embed, relay
 
 TURNS = [
     {"id": "D1:1", "role": "user", "speaker": "Ana", "content": "I drink green tea at seven.", "session": "1"},
@@ -128,12 +129,58 @@ def test_a_dead_model_is_the_vendor_s_error(vendor: str) -> None:
 @pytest.mark.memory_vendors
 def test_a_call_that_takes_too_long_ends_it(vendor: str) -> None:
     with Server(hang(30)) as slow:
-        memory = VENDORS[vendor](slow.url)
+        memory = VENDORS[vendor](slow.url, dimensions=256)
         memory.reset()  # started: the limit is for the call alone
         memory.timeout = 3.0
         try:
             with pytest.raises(VendorFailed, match="within 3 s"):
                 memory.ingest(DATED[:1])
+        finally:
+            memory.finish()
+
+
+@pytest.mark.memory_vendors
+def test_it_gets_the_dimension_of_the_model_that_is_named(vendor: str) -> None:
+    sizes = {"text-embedding-3-small": 1536, "bge-small": 384}
+
+    def answer_by_model(request: Request) -> Reply:
+        if not request.path.endswith("/embeddings"):
+            return answer(request)
+        if "dimensions" in request.json:  # as models do that cannot shorten their vectors
+            return reply(400, {"error": {"message": "dimensions is not supported"}})
+        return embed({**request.json, "dimensions": sizes[request.json["model"]]})
+
+    for model, size in sizes.items():
+        with Server(answer_by_model) as server:
+            memory = VENDORS[vendor](server.url, embedding_model=model)
+            try:
+                memory.reset()
+                memory.ingest(DATED[2:])
+                assert any("Rex" in each["text"] for each in memory.retrieve("What is the dog of Ana called?"))
+                if vendor == "mem0":  # its store says how long its vectors are
+                    assert memory.storage is not None
+                    meta = json.loads((memory.storage / "qdrant" / "meta.json").read_text())
+                    assert f'"size": {size}' in json.dumps(meta)
+            finally:
+                memory.finish()
+
+
+@pytest.mark.memory_vendors
+def test_what_a_dead_process_was_told_is_lost_until_it_is_emptied(vendor: str) -> None:
+    with relay() as server:
+        memory = VENDORS[vendor](server.url)
+        try:
+            memory.reset()
+            memory.ingest(DATED[2:])
+            process = memory._process
+            assert process is not None
+            process._child.kill()
+            process._child.wait()
+            for _ in range(2):
+                with pytest.raises(VendorFailed, match="what was written to it is lost"):
+                    memory.retrieve("What is the dog of Ana called?")
+            memory.reset()
+            assert memory.retrieve("What is the dog of Ana called?") == []
         finally:
             memory.finish()
 
@@ -156,8 +203,8 @@ def test_the_tap_counts_what_an_independent_recorder_counts(vendor: str, tmp_pat
     chats, embeddings = [], []
     for request in recorder.requests:
         if request.path.endswith("/embeddings"):
-            texts = request.json["input"]
-            embeddings += [] if question in ([texts] if isinstance(texts, str) else texts) else [request]
+            texts = json.dumps(request.json["input"])
+            embeddings += [] if question in texts or OURS in texts else [request]
         elif question not in json.dumps(request.json["messages"]):  # the reader's
             chats.append(request)
     assert (spent["calls"], spent["embed_calls"]) == (len(chats), len(embeddings))

@@ -10,6 +10,7 @@ from context_bench import EvalRow
 from context_bench.metrics import EvidenceShares
 from rows import failed_row, make_row
 
+STATES = ("evidence_verbatim", "evidence_recoverable", "evidence_lost", "evidence_rewritten")
 SHARES = ("lost_by_system", "failed_anyway", "right_without_evidence")
 
 
@@ -23,6 +24,10 @@ def test_ten_rows_by_hand() -> None:
     values = EvidenceShares().compute(rows)
     assert values == {
         "evidence_survival": 0.5,
+        "evidence_verbatim": 0.5,
+        "evidence_recoverable": 0.0,
+        "evidence_lost": 0.5,
+        "evidence_rewritten": 0.0,
         "lost_by_system": 0.3,
         "failed_anyway": 0.1,
         "right_without_evidence": 0.2,
@@ -30,6 +35,20 @@ def test_ten_rows_by_hand() -> None:
     }
     kept_and_right = values["evidence_survival"] - values["failed_anyway"]
     assert kept_and_right + sum(values[key] for key in SHARES) == pytest.approx(1.0)
+
+
+def test_three_states_by_hand() -> None:
+    # 3 verbatim, 2 recoverable (one of them wrong), 1 lost where nothing was written, 2 lost in a text of its own words
+    recoverable = {"evidence_survived": 1.0, "evidence_verbatim": 0.0}
+    rewritten = {"evidence-survival": {"lost": 1, "rewritten": True}}
+    lost = {"evidence_survived": 0.0, "evidence_verbatim": 0.0, "score": 0.0}
+    rows = [make_row(scores={"evidence_survived": 1.0, "evidence_verbatim": 1.0, "score": 1.0})] * 3
+    rows += [make_row(scores={**recoverable, "score": score}) for score in (1.0, 0.0)]
+    rows += [make_row(scores=lost), *[make_row(scores=lost, metadata=rewritten)] * 2]
+    values = EvidenceShares().compute(rows)
+    shares = {key: values[f"evidence_{key}"] for key in ("verbatim", "recoverable", "lost", "rewritten", "survival")}
+    assert shares == {"verbatim": 0.375, "recoverable": 0.25, "lost": 0.375, "rewritten": 0.25, "survival": 0.625}
+    assert values["failed_anyway"] == 0.125
 
 
 def test_a_score_at_the_threshold_is_right() -> None:
@@ -83,7 +102,12 @@ def test_rows_of_which_it_is_not_known_give_a_best_and_a_worst_case() -> None:
     ],
 )
 def test_only_what_the_tap_could_not_tell_widens_it(other: EvalRow) -> None:
-    assert set(EvidenceShares().compute([_row(1, 1), other])) == {"evidence_survival", "evidence_rows", *SHARES}
+    assert set(EvidenceShares().compute([_row(1, 1), other])) == {
+        "evidence_survival",
+        "evidence_rows",
+        *STATES,
+        *SHARES,
+    }
 
 
 def test_nothing_known_has_no_bounds() -> None:

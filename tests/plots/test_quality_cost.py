@@ -10,7 +10,6 @@ from context_bench import EvalResult
 from context_bench.comparison import Comparison
 from context_bench.plots.pareto import title_pareto
 from context_bench.plots.quality_cost import choose_cost, choose_quality, find_front, find_limits, read_quality_cost
-from context_bench.reporters.notes import list_notes
 from context_bench.stats import TOO_FEW, Interval
 
 
@@ -24,22 +23,38 @@ def test_the_front_by_hand() -> None:
     assert find_front(same) == ["x", "y"]  # neither beats the other
 
 
-def test_a_baseline_that_does_not_compete_is_said_to_beat_what_is_no_better_and_dearer() -> None:
-    # adds costs more than direct and is as good; loses is cheaper and worse; direct and the ceiling are controls
-    costs = {"adds": (1.4, 1.0), "loses": (0.7, 0.5), "direct": (1.3, 1.0), "ceiling": (2.0, 1.0)}
+def test_the_front_is_the_one_of_the_table() -> None:
+    """Steady and close cannot be told apart, so both are on it; the line goes through those that no point beats."""
+    at = {"cheap": (0.7, 0.5, 1.0), "steady": (1.3, 0.9, 1.0), "close": (1.4, 0.88, 1.0), "lame": (2.0, 0.3, 0.0)}
     summary = {
-        name: {"cost_per_1k_usd": cost, "mean_score": quality, "pareto_rank": 1.0}
-        for name, (cost, quality) in costs.items()
-    }
-    verdicts = Comparison("direct", "mean_score", 0.02, [])
-    result = EvalResult([], summary, config={"controls": ["direct", "ceiling"]}, comparison=verdicts)
-    data = read_quality_cost(result)
+        name: {"pareto_cost_usd": cost, "mean_score": quality, "pareto_front": front, "pareto_rank": 1.0}
+        for name, (cost, quality, front) in at.items()
+    } | {"direct": {"pareto_cost_usd": 1.5, "mean_score": 1.0}}
+    data = read_quality_cost(EvalResult([], summary, config={"controls": ["direct"]}))
     assert data is not None
-    assert (data.front, data.baseline, data.beaten) == (["loses", "adds"], "direct", ("adds",))
-    title = "No system beats loses and adds on both quality and cost, but direct, the baseline, beats adds"
-    assert title_pareto(data, {name: name for name in summary}) == title
-    note = "Pareto ranks no controls: direct beats adds on both mean score and cost of 1,000 examples, in dollars."
-    assert note in list_notes(result)
+    assert data.front == ["cheap", "steady", "close"]
+    assert data.trace_front(0, 3) == [(0.7, 0), (0.7, 0.5), (1.3, 0.5), (1.3, 0.9), (3, 0.9)]
+    names = {name: name for name in summary}
+    assert title_pareto(data, names) == "On the Pareto front of quality and cost: cheap, steady and close"
+
+
+def test_a_baseline_that_puts_all_off_is_said_so() -> None:
+    summary = {name: {"pareto_tokens_read": 5.0, "mean_score": 0.5, "pareto_front": 0.0} for name in "ab"}
+    summary["direct"] = {"pareto_tokens_read": 4.0, "mean_score": 1.0}
+    data = read_quality_cost(EvalResult([], summary, config={"controls": ["direct"]}))
+    assert data is not None
+    assert data.trace_front(0, 9) == []
+    assert title_pareto(data, {name: name for name in summary}) == "The baseline puts a and b off the Pareto front"
+
+
+def test_the_axis_says_that_failures_are_in_it() -> None:
+    summary = {
+        name: {"pareto_tokens_read": 5.0, "mean_score": 0.5, "num_errors": errors}
+        for name, errors in (("a", 0.0), ("b", 3.0))
+    }
+    cost = choose_cost(EvalResult([], summary))
+    assert cost is not None
+    assert cost.title == "tokens that the model reads, for each example, failures included"
 
 
 def test_dollars_come_first_then_what_the_model_reads_then_tokens_for_a_pass() -> None:
@@ -112,4 +127,4 @@ def test_examples_that_need_no_context_have_no_front() -> None:
     data = read_quality_cost(result)
     assert data is not None
     assert (data.front, data.trace_front(0.0, 10.0)) == ([], [])
-    assert title_pareto(data, {}) == "Quality against cost: examples need no context"
+    assert title_pareto(data, {"a": "a", "b": "b"}) == "Quality against cost: examples need no context"

@@ -207,7 +207,7 @@ def test_a_result_in_a_notebook_is_its_table_and_a_picture(swept: EvalResult) ->
     page = swept._repr_html_()
     assert page.startswith("<table>")
     assert page.count("<tr>") == 1 + len(SYSTEMS) + 2
-    assert '<img alt="No system beats ' in page
+    assert '<img alt="On the Pareto front of quality and cost: ' in page
     assert 'src="data:image/svg+xml;base64,' in page
 
 

@@ -28,7 +28,7 @@ from context_bench.reporters.memory_tables import HistoryLengths, list_leading_g
 from context_bench.reporters.table import TableReporter
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index
-from rows import make_row
+from rows import failed_row, make_row
 
 
 def _compare_two() -> Any:
@@ -92,7 +92,28 @@ def test_numbers_have_intervals_and_verdicts(page: str) -> None:
 
 def test_the_front_is_what_no_other_beats(page: str) -> None:
     """`half` is cheaper and `whole` is better, so both are on it."""
-    assert "<figcaption>No system beats half and whole on both quality and cost. Up and to the left" in page
+    assert "<figcaption>On the Pareto front of quality and cost: half and whole. Up and to the left" in page
+
+
+def test_the_front_of_the_plot_is_that_of_the_table() -> None:
+    """Close is dearer and no better as a point, but nothing shows it; flaky fails where prompts are long."""
+    costs = {"whole": 400, "close": 401, "flaky": 400}
+    rows = [
+        failed_row(system=name, example_id=place)
+        if name == "flaky" and place > 68
+        else make_row(
+            1.0, system=name, example_id=place, output_tokens=tokens + 7 * (place - 50) * (-1) ** (tokens % 2)
+        )
+        for name, tokens in costs.items()
+        for place in range(100)
+    ]
+    result = make_result(rows, returns=dict.fromkeys(costs, "context"))
+    head, *lines = TableReporter().list_headline(result)
+    assert [line[head.index("Pareto")] for line in lines] == ["front", "front", "off*"]
+    part = HtmlReporter().render(result).partition('<section id="pareto"')[2].partition("</section>")[0]
+    cells = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", part)]
+    assert [cells[cells.index(name) + 3] for name in costs] == ["yes", "yes", "no"]
+    assert "On the Pareto front of quality and cost: whole and close" in part
 
 
 def test_names_stand_beside_their_own_marks() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from context_bench import EvalResult
+from context_bench.metrics import EvidenceShares
 from context_bench.reporters import TableReporter
 from context_bench.reporters.conclusion import conclude, describe_alone
+from context_bench.text.evidence_state import STATE_SCORES
 from report_pages import make_result
 from rows import failed_row, make_row
 
@@ -301,22 +303,81 @@ def _tapped(**kept: list[float]) -> EvalResult:
     return result
 
 
+SCRIPT = {"reports": {"a": {"answered_by": "scripted/extract"}}}
+
+
 def test_it_says_who_lost_the_evidence() -> None:
     full, half, most = [1.0] * 8, [1.0, 0.0] * 4, [0.0] * 6 + [1.0] * 2
-    assert conclude(_tapped(direct=full, a=half, b=most, c=full)).endswith(
-        " Evidence lost: a in 50.0% of the examples, b in 75.0% of the examples and c in none."
+    result = _tapped(direct=full, a=half, b=most, c=full)
+    result.config |= SCRIPT
+    assert conclude(result).endswith(
+        " a: evidence was lost in 50.0% of the examples; b: evidence was lost in 75.0% of the examples. "
+        "No evidence lost: c."
     )
-    assert conclude(_tapped(direct=full, c=full)).endswith(" No evidence lost: c.")
+    assert "No evidence lost: c." in conclude(_tapped(direct=full, c=full))
     assert "vidence" not in conclude(_result(50, {"whole": 0, "third": 1}))
+
+
+def _tell_six(states: str, right: int) -> EvalResult:
+    """One system that a model read behind: of six examples what became of the evidence, and how many are right."""
+    scores = {"v": (1.0, 1.0), "r": (1.0, 0.0), "l": (0.0, 0.0)}
+    rows = [
+        make_row(
+            system=name,
+            example_id=number,
+            upstream_tokens=500,
+            metadata={"sent_tokens": 1000, "output": "response"},
+            scores={**dict(zip(STATE_SCORES, scores[state])), "score": float(name == "direct" or number < right)},
+        )
+        for name in ("direct", "pruner")
+        for number, state in enumerate("vvvvvv" if name == "direct" else states)
+    ]
+    result = make_result(rows)
+    for name in ("direct", "pruner"):
+        own = [row for row in rows if row.system == name]
+        result.summary[name] |= {"prompt_savings": 0.5, **EvidenceShares().compute(own)}
+    return result
+
+
+@pytest.mark.parametrize(
+    ("states", "right", "said"),
+    [
+        (
+            "rrrrrr",
+            6,
+            "pruner is right in 6 of 6, although words of the evidence were dropped in 100.0% of the examples. ",
+        ),
+        ("rrrvvv", 5, "pruner is right in 5 of 6; words of the evidence were dropped in 50.0% of the examples. "),
+        ("lllrrr", 6, "pruner is right in 6 of 6, although evidence was lost in 50.0% of the examples. "),
+        ("lllvvv", 3, "pruner is right in 3 of 6; evidence was lost in 50.0% of the examples. "),
+    ],
+)
+def test_the_answers_of_a_reader_come_before_what_became_of_the_evidence(states: str, right: int, said: str) -> None:
+    assert conclude(_tell_six(states, right)).startswith(said)
+
+
+def test_evidence_that_is_all_there_is_told_last() -> None:
+    assert conclude(_tell_six("vvvvvv", 2)).endswith(" No evidence lost: pruner.")
+
+
+def test_a_system_that_rewrites_is_told_what_counts_as_lost() -> None:
+    result = _tell_six("lllvvv", 6)
+    assert "reworded" not in conclude(result)
+    result.summary["pruner"]["evidence_rewritten"] = 0.5
+    assert conclude(result).startswith(
+        "pruner is right in 6 of 6, although evidence was lost in 50.0% of the examples "
+        "(reworded evidence counts as lost). "
+    )
 
 
 def test_evidence_that_was_not_looked_at_everywhere_is_not_said_to_be_kept() -> None:
     # a proxy that answers 6 of 8 from its own cache: what the model would have got is known of 2
     result = _tapped(direct=[1.0] * 8, cached=[1.0] * 8, lossy=[1.0] * 8)
+    result.config |= SCRIPT
     result.summary["cached"]["evidence_rows"] = 2.0
     assert conclude(result).endswith("No evidence lost: cached (in the 2 of 8 examples where that is known) and lossy.")
     result.summary["lossy"] |= {"evidence_survival": 0.75, "evidence_rows": 4.0}
-    assert "lossy in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
+    assert "lossy: evidence was lost in 25.0% of the 4 of 8 examples where that is known" in conclude(result)
 
 
 def test_what_a_script_read_is_said_to_be_that() -> None:
@@ -327,7 +388,7 @@ def test_what_a_script_read_is_said_to_be_that() -> None:
 def test_one_system_alone_is_told_to_have_no_verdict() -> None:
     result = _tapped(mine=[1.0, 1.0, 1.0, 0.0])
     said = (
-        "Evidence lost: mine in 25.0% of the examples. mine: 50.0% of the prompt saved. "
+        "mine: evidence was lost in 25.0% of the examples. mine: 50.0% of the prompt saved. "
         "No verdict without a baseline: --controls adds one."
     )
     assert (conclude(result), describe_alone(result)) == ("", said)

@@ -13,7 +13,7 @@ from context_bench.reporters.layout import display_width
 from context_bench.reporters.memory_notes import list_memory_notes, list_rankings
 from context_bench.results import EvalResult
 from memory.real_records import read_locomo
-from toy_memories import Forgetful, Remembering, make_conversations
+from toy_memories import Empty, Forgetful, Remembering, Writing, make_conversations
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +84,38 @@ def test_locomo_is_shown_with_and_without_its_wrong_golds() -> None:
     )
     titles = read_tables(TableReporter().render(result))["LoCoMo"]
     assert {"F1, categories 1 to 4", "without known wrong golds", "all five, official"} <= titles
+
+
+def list_starred(result: EvalResult) -> set[str]:
+    """The systems with a star in any table."""
+    lines = [line for line in TableReporter().render(result).splitlines() if "★" in line and line.startswith("|")]
+    return {line.split("|")[1].strip() for line in lines}
+
+
+def test_who_stored_nothing_is_told_first_and_has_no_star() -> None:
+    systems = [Empty(), Remembering(), Forgetful()]
+    result = evaluate_memory(
+        systems, make_conversations(), budgets=[500], answers=["reader"], quiet=0.1, progress=False
+    )
+    savings = {name: values["prompt_savings"] for name, values in result.summary.items()}
+    assert max(savings, key=lambda name: savings[name]) == "empty[budget=500]"
+    text = TableReporter().render(result)
+    assert text.startswith("empty stored nothing: it lists no memories and found nothing for any question.")
+    assert list_starred(result) <= {"remembering[budget=500]", "forgetful[budget=500]"}
+    assert re.search(r"^\| forgetful.*★", text, re.MULTILINE)  # the largest saving of those that stored something
+
+
+@pytest.mark.filterwarnings("ignore:nothing of conversations could be scored")
+def test_no_star_without_a_measure_of_quality() -> None:
+    from context_bench import Scripted
+
+    result = evaluate_memory(
+        [Writing, Remembering()],
+        make_conversations(),
+        budgets=[50, 500],
+        answers=["reader"],
+        answerer=Scripted.from_text("text:noted"),
+        quiet=0.1,
+        progress=False,
+    )
+    assert not {name for name in list_starred(result) if name.startswith("writing")}

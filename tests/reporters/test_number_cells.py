@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -10,11 +11,11 @@ from context_bench import EvalResult
 from context_bench.metrics import default_metrics
 from context_bench.reporters import TableReporter
 from context_bench.reporters.layout import dollars, percent, score, seconds, tokens
-from context_bench.reporters.number_cells import BEST, find_best, write_limits
+from context_bench.reporters.number_cells import BEST, find_best, write_cell, write_limits
 from context_bench.results import EvalRow
 from context_bench.stats import TOO_FEW, Interval
 from context_bench.summary import describe_metric, summarize
-from rows import make_row
+from rows import failed_row, make_row
 
 
 def _result(rows: list[EvalRow], **config: Any) -> EvalResult:
@@ -71,6 +72,13 @@ def test_how_limits_are_written(interval: Interval, show: Any, text: str) -> Non
     assert write_limits(interval, show) == text
 
 
+def test_a_score_has_as_many_digits_as_its_limits() -> None:
+    """0.742 would be outside [0.7424, 0.7426]."""
+    close = Interval(0.74249, 0.74243, 0.74263)
+    result = EvalResult([], {"a": {"mean_score": 0.74249}}, intervals={"a": {"mean_score": close}})
+    assert write_cell(result, "a", "mean_score", score, limits=True) == "0.74249 [0.74243, 0.74263]"
+
+
 def test_the_best_is_starred_and_ties_share_it() -> None:
     result = _result(_rows(a=60, b=48, c=60))
     text = TableReporter().render(result)
@@ -111,6 +119,67 @@ def test_controls_never_win_and_equals_are_not_told_apart() -> None:
     assert find_best(EvalResult([], equal), "mean_score", score) == set()
     unknown = {"a": {"cost_of_pass": float("inf")}, "b": {"cost_of_pass": float("nan")}, "c": {"cost_of_pass": 5.0}}
     assert find_best(EvalResult([], unknown), "cost_of_pass", tokens) == set()
+
+
+def _star(key: str, cells: dict[str, tuple[float, Interval | None]], **more: dict[str, float]) -> set[str]:
+    """Find who has the star of a column; `more` has other numbers of the systems."""
+    summary = {name: {key: value, **more.get(name, {})} for name, (value, _) in cells.items()}
+    intervals = {name: {key: each} for name, (_, each) in cells.items() if each is not None}
+    return find_best(EvalResult([], summary, intervals=intervals), key, score)
+
+
+def test_no_star_on_a_value_with_too_few_examples() -> None:
+    few, known = Interval(0.9, math.nan, math.nan, mark=TOO_FEW), Interval(0.5, 0.4, 0.6)
+    assert _star("prompt_savings", {"a": (0.9, few), "b": (0.5, known)}) == set()
+    assert _star("prompt_savings", {"a": (0.3, few), "b": (0.5, known)}) == {"b"}
+    assert _star("prompt_savings", {"a": (0.5, few), "b": (0.5, known), "c": (0.1, known)}) == {"b"}
+
+
+def test_no_star_on_times_that_overlap() -> None:
+    fast, near, slow = Interval(1.0, 0.9, 1.1), Interval(1.05, 1.1, 1.3), Interval(3.0, 2.5, 3.5)
+    assert _star("latency_median", {"a": (1.0, fast), "b": (1.05, near), "c": (3.0, slow)}) == set()
+    assert _star("latency_median", {"a": (1.0, fast), "c": (3.0, slow)}) == {"a"}
+
+
+def test_no_star_for_a_system_whose_quality_was_not_measured() -> None:
+    savings = Interval(0.9, 0.8, 1.0)
+    both = {"a": (0.9, savings), "b": (0.5, savings), "c": (0.1, savings)}
+    scores = {"a": {"mean_score": math.nan}, "b": {"mean_score": 0.5}, "c": {"mean_score": 0.5}}
+    assert _star("prompt_savings", both, **scores) == {"b"}
+    assert _star("prompt_savings", both, **{name: {"mean_score": math.nan} for name in "abc"}) == set()
+    recall = {"mean_score": math.nan, "retrieval_recall": 0.5}  # what a memory found was measured
+    assert _star("prompt_savings", both, **dict.fromkeys("abc", recall)) == {"a"}
+
+
+def test_who_fails_more_has_no_star_for_what_leaves_failures_out() -> None:
+    """31 of 100 failed, the long ones: what is left costs less, and compresses better."""
+    rows = [
+        make_row(1.0, system=name, example_id=place, input_tokens=1000, output_tokens=tokens - place)
+        for name, tokens, answered in (("whole", 1000, 100), ("flaky", 900, 69), ("dear", 1300, 100))
+        for place in range(answered)
+    ]
+    rows += [failed_row(system="flaky", example_id=place) for place in range(69, 100)]
+    result = _result(rows)
+    assert find_best(result, "cost_of_pass", tokens) == {"whole"}
+    assert find_best(result, "compression_ratio", percent) == {"whole"}
+    assert find_best(result, "mean_score", score) == {"whole", "dear"}
+    once = [failed_row(system="flaky", example_id=99), *(row for row in rows if row.error is None)]
+    once += [
+        make_row(1.0, system="flaky", example_id=p, input_tokens=1000, output_tokens=900 - p) for p in range(69, 99)
+    ]
+    assert find_best(_result(once), "cost_of_pass", tokens) == {"flaky"}  # one of 100 may fail anywhere
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        ({"a": 1, "b": 1}, "latency was measured with 1 worker."),
+        ({"a": 8, "b": 8}, "latency was measured with 8 workers."),
+        ({"a": 8, "b": 1}, "latency was measured with 8 workers (a), 1 worker (b)."),
+    ],
+)
+def test_latency_says_at_how_many_workers_it_was_measured(workers: dict[str, int], said: str) -> None:
+    assert said in TableReporter().render(_result(_rows(a=60, b=48), workers=workers)).splitlines()
 
 
 def test_intervals_give_way_before_numbers_do() -> None:

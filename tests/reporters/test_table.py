@@ -100,7 +100,11 @@ def test_a_system_that_failed_on_every_row_is_marked() -> None:
 
 def test_a_metric_that_is_missing_for_one_system() -> None:
     text = render({"a": {**FULL, "pareto_rank": 1.0}, "b": FULL})
-    assert (columns(text)["Pareto"], columns(text, 1)["Pareto"]) == ("1", "–")
+    assert (columns(text)["Pareto rank"], columns(text, 1)["Pareto rank"]) == ("1", "–")
+    on, off = {**FULL, "pareto_rank": 1.0, "pareto_front": 1.0}, {**FULL, "pareto_rank": 1.0, "pareto_front": 0.0}
+    text = render({"a": on, "b": off, "c": FULL})
+    assert [columns(text, row)["Pareto"] for row in range(3)] == ["front", "off", "–"]
+    assert "Pareto rank" not in columns(text)  # points that cannot be told apart have no order
 
 
 @pytest.mark.parametrize("summary", [{}, {"mine": {}}, {"mine": {"mean_score": 0.5}}, {"mine": {"own_metric": 1.0}}])

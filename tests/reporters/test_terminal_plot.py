@@ -28,7 +28,7 @@ def find(text: str, char: str) -> list[tuple[int, int]]:
 
 def test_marks_stand_by_quality_and_cost() -> None:
     text = draw_pareto_text(EvalResult([], SUMMARY, {}, {"controls": ["oracle"]}), 80)
-    assert text.splitlines()[:2] == ["No system beats cheap and dear on both quality and cost", "mean score"]
+    assert text.splitlines()[:2] == ["On the Pareto front of quality and cost: cheap and dear", "mean score"]
     (cheap_x, cheap_y), (dear_x, dear_y) = sorted(find(text, "●"))
     (beaten,), (oracle,) = find(text, "○"), find(text, "◇")
     assert cheap_x < dear_x < beaten[0]

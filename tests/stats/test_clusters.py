@@ -109,7 +109,7 @@ def test_a_ratio_with_examples_that_have_no_cluster() -> None:
 def test_the_mean_is_wilsons_on_the_effective_size() -> None:
     sums = _sums(GROUPS)
     m, variance = sum(map(sum, GROUPS)) / 25, clustered_difference(sums, scores=False).variance
-    e, unseen = m * m + (1 - m) ** 2, max(0.25, 0.02 * (25 / 4) ** 2)
+    e, unseen = m * m + (1 - m) ** 2, max(1.5, 0.02 * (25 / 4) ** 2)
     size = 25 * (25 * m * (1 - m) + unseen * e / (25 / 4)) / (variance * 625 + unseen * e)
     interval = clustered_mean(sums).interval()
     assert (interval.low, interval.high) == pytest.approx(wilson_limits(m, size, scipy.t.ppf(0.975, 3)))
@@ -117,6 +117,12 @@ def test_the_mean_is_wilsons_on_the_effective_size() -> None:
 
 def test_clusters_that_all_pass_count_as_one_example_each() -> None:
     assert clustered_mean(_sums([[1.0] * 20] * 10)).size == pytest.approx(10)
+
+
+def test_an_empty_row_is_possible_in_clusters_without_one() -> None:
+    groups = [[0.85, 0.95, 0.9], [0.88, 0.92], [0.9, 0.9, 0.9], [0.87, 0.93]]
+    size = 10 * (10 * 0.09 + 1.5 * 0.82 / 2.5) / (1.5 * 0.82)  # every cluster has the same mean: only what is unseen
+    assert clustered_mean(_sums(groups)).size == pytest.approx(size)
 
 
 def test_examples_that_go_together_count_for_fewer() -> None:
@@ -151,7 +157,11 @@ def test_a_ratio_over_clusters() -> None:
     lengths = [below for _, below in parts]
     size = sum(lengths) ** 2 / sum(length**2 for length in lengths)
     interval = clustered_ratio(sums)
-    half = scipy.t.ppf(0.975, size - 1) * math.sqrt(_jackknife(parts))
+    ratio = sum(above for above, _ in parts) / sum(lengths)
+    squares = [(above - ratio * below) ** 2 for above, below in parts]
+    alike = sum(squares) ** 2 / sum(square**2 for square in squares)
+    half = scipy.t.ppf(0.975, max(2, min(size, alike) - 1)) * math.sqrt(_jackknife(parts))
+    assert alike < size
     assert interval.value == pytest.approx(sum(above for above, _ in parts) / sum(lengths))
     assert (interval.low, interval.high) == pytest.approx((interval.value - half, interval.value + half))
 

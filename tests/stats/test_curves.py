@@ -58,7 +58,6 @@ def test_the_area_is_the_mean_of_each_examples_area() -> None:
     areas = [sum(w * score for w, score in zip(weights, scores)) for scores in SCORES]
     moments = Moments()
     moments.extend([*areas])
-    moments.ends = 1  # what is not seen is always allowed for
     expected, found = mean_interval(moments), area_interval(_sums(), weights)
     assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
 

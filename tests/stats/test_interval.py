@@ -30,6 +30,40 @@ def test_rendering(interval: Interval, text: str) -> None:
     assert interval.render() == text
 
 
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        ((-1.0, -0.994, -0.606), (-1.0, -1.0, -0.606)),
+        ((0.97, 0.5, 0.9), (0.97, 0.5, 0.97)),
+        ((0.5, 0.4, 0.6), (0.5, 0.4, 0.6)),
+    ],
+)
+def test_the_estimate_is_never_outside(given: tuple[float, ...], held: tuple[float, ...]) -> None:
+    interval = Interval(*given)
+    assert (interval.value, interval.low, interval.high) == held
+    turned = interval.subtract_from(1)
+    assert turned.low <= turned.value <= turned.high
+
+
+def test_no_limits_stay_none() -> None:
+    interval = Interval(0.5, math.nan, math.nan)
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+    assert Interval(math.nan, 0.0, 1.0).low == 0
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(0.9374, 0.9374, 0.995), "0.937 [0.937, 0.995]"),  # not [0.94, 0.99]
+        (Interval(0.9346, 0.85, 0.9346), "0.935 [0.850, 0.935]"),  # not [0.85, 0.93]
+        (Interval(1428.6, 1428.6, 2285.1), "1428.60 [1428.6, 2285.1]"),
+    ],
+)
+def test_it_is_not_outside_by_rounding(interval: Interval, text: str) -> None:
+    assert interval.render() == text
+
+
 def test_decimals_can_be_asked_for() -> None:
     assert Interval(1234.5, 1200.2, 1300.7).render(0) == "1234.5 [1200, 1301]"
     assert Interval(0.74213, 0.70111, 0.78122).render(4) == "0.7421 [0.7011, 0.7812]"

@@ -52,10 +52,10 @@ def test_scores_that_are_pass_or_fail_give_the_pass_rate() -> None:
 
 
 def test_the_effective_size() -> None:
-    # 0, 0.5, 1, 0.5: mean 0.5, squared deviations 0.5, e = 0.5; phi = (0.5 + 0.125) / (1 + 0.125), N = 4 / phi = 7.2
-    assert estimate_mean(_moments(0, 0.5, 1, 0.5)).size == pytest.approx(7.2)
-    # without an end: phi = 0.02 / (4 · 0.25) and N = 200
-    assert estimate_mean(_moments(0.4, 0.6, 0.5, 0.5)).size == pytest.approx(200)
+    # 0, 0.5, 1, 0.5: mean 0.5, squared deviations 0.5, e = 0.5; phi = (0.5 + 0.75) / (1 + 0.75), N = 4 / phi = 5.6
+    assert estimate_mean(_moments(0, 0.5, 1, 0.5)).size == pytest.approx(5.6)
+    # an empty row is possible where no 0 was seen: phi = (0.02 + 0.75) / (1 + 0.75)
+    assert estimate_mean(_moments(0.4, 0.6, 0.5, 0.5)).size == pytest.approx(4 * 1.75 / 0.77)
     assert effective_size(0.0, 0.5, 10, unseen=0.0) == math.inf
 
 
@@ -100,13 +100,11 @@ def test_the_mean_of_one_dataset_is_its_own() -> None:
 
 
 def test_the_mean_of_two_datasets() -> None:
-    """Two alike, with t = normal: the distances to the limits shrink by the root of two."""
-    sums = Moments(100_000, 70_000, 70_000, 100_000, 0.0, 1.0)
-    one, both = mean_interval(sums), average_means([estimate_mean(sums)] * 2)
-    assert both.value == one.value
-    assert both.value - both.low == pytest.approx((one.value - one.low) / math.sqrt(2), rel=1e-4)
-    assert both.high - both.value == pytest.approx((one.high - one.value) / math.sqrt(2), rel=1e-4)
-    assert both.n == 200_000
+    """Two alike, with t = normal, are one of twice the size."""
+    sums = Moments(100_000, 70_000, 70_000, 0.0, 1.0)
+    both = average_means([estimate_mean(sums)] * 2)
+    assert (both.value, both.n) == (0.7, 200_000)
+    assert (both.low, both.high) == pytest.approx(wilson_limits(0.7, 200_000, scipy.norm.ppf(0.975)), abs=1e-6)
 
 
 def test_a_dataset_at_the_ceiling_adds_to_the_lower_side() -> None:
@@ -115,6 +113,28 @@ def test_a_dataset_at_the_ceiling_adds_to_the_lower_side() -> None:
     both = average_means([other, ceiling])
     assert both.value == 0.75
     assert both.value - both.low > both.high - both.value > 0
+
+
+def test_the_mean_of_datasets_has_the_effective_size_of_their_variances() -> None:
+    """10 of 10, and 15 of 30: pulled towards one half they are 21/22 and 1/2."""
+    parts = [estimate_mean(_moments(*[1] * 10)), estimate_mean(_moments(*[0, 1] * 15))]
+    first, second = (21 / 22) * (1 / 22) / 10, 0.25 / 30
+    variance, middle = (first + second) / 4, (21 / 22 + 1 / 2) / 2
+    degrees = (first + second) ** 2 / (first**2 / 9 + second**2 / 29)
+    low, high = wilson_limits(0.75, middle * (1 - middle) / variance, scipy.t.ppf(0.975, degrees))
+    found = average_means(parts)
+    assert (found.value, found.low, found.high) == pytest.approx((0.75, low, high))
+    assert not found.symmetric
+
+
+def test_the_mean_of_datasets_on_unlike_scales_is_students() -> None:
+    scores, ratings = estimate_mean(_moments(*[0, 1] * 15)), estimate_mean(_moments(3.0, 5.5, 2.0, 9.0))
+    first, second = 0.25 / 30, scipy.sem([3.0, 5.5, 2.0, 9.0]) ** 2
+    degrees = (first + second) ** 2 / (first**2 / 29 + second**2 / 3)
+    half = scipy.t.ppf(0.975, degrees) * math.sqrt(first + second) / 2
+    found = average_means([scores, ratings])
+    assert (found.value, found.high - found.value) == pytest.approx(((0.5 + 4.875) / 2, half))
+    assert found.symmetric
 
 
 def test_no_dataset_or_a_tiny_one_is_too_few() -> None:

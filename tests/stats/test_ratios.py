@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -31,6 +32,13 @@ def _jackknife(pairs: list[tuple[int, int]]) -> float:
     return (n - 1) / n * sum((each - middle) ** 2 for each in left)
 
 
+def _count_alike(pairs: Sequence[tuple[float, float]]) -> float:
+    """So many residuals of one size would have this kurtosis."""
+    ratio = sum(above for above, _ in pairs) / sum(below for _, below in pairs)
+    squares = [(above - ratio * below) ** 2 for above, below in pairs]
+    return sum(squares) ** 2 / sum(square**2 for square in squares)
+
+
 @pytest.mark.parametrize(
     ("n", "tail", "within"), [(30, 0.3, 1e-3), (30, 0.7, 0.01), (300, 0.7, 1e-3), (1000, 1.0, 1e-3)]
 )
@@ -44,7 +52,7 @@ def test_the_interval() -> None:
     pairs = _draw(200, 0.5, 1)
     sums, lengths = _sums(pairs), [below for _, below in pairs]
     size = sum(lengths) ** 2 / sum(length**2 for length in lengths)
-    half = scipy.t.ppf(0.975, size - 1) * math.sqrt(_jackknife(pairs))
+    half = scipy.t.ppf(0.975, min(size, _count_alike(pairs)) - 1) * math.sqrt(_jackknife(pairs))
     interval = ratio_interval(sums)
     assert interval.value == sum(above for above, _ in pairs) / sum(lengths)
     assert interval.high - interval.value == pytest.approx(half, rel=1e-3)
@@ -58,9 +66,29 @@ def test_a_mean_is_a_ratio_too() -> None:
     made = RatioSums()
     for value in values:
         made.add(value, 1, length=1)
-    low, high = scipy.t.interval(0.95, 99, scipy.tmean(values), scipy.sem(values))
+    degrees = _count_alike([(value, 1) for value in values]) - 1
+    low, high = scipy.t.interval(0.95, degrees, scipy.tmean(values), scipy.sem(values))
     interval = ratio_interval(made)
     assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-5)
+
+
+def test_one_example_that_decides_the_ratio_leaves_few_degrees() -> None:
+    """Nine of one ratio and a long one of another: the residuals of one example are nearly all of the variance."""
+    pairs = [(100, 200)] * 9 + [(100, 1000)]
+    half = scipy.t.ppf(0.975, 2) * math.sqrt(_sums(pairs).variance)
+    assert _count_alike(pairs) < 2
+    assert ratio_interval(_sums(pairs)).high == pytest.approx(1000 / 2800 + half)
+    short = [(100, 200)] * 4 + [(100, 1000)]
+    half = scipy.t.ppf(0.975, 1) * math.sqrt(_sums(short).variance)
+    assert ratio_interval(_sums(short)).high == pytest.approx(500 / 1800 + half)
+
+
+def test_rounding_does_not_pass_for_kurtosis() -> None:
+    """Prices of next to the same: the fourth powers of what differs are lost among the digits of the prices."""
+    pairs = [(0.1 + place % 2 * 1e-6, 1.0) for place in range(100)]
+    interval = ratio_interval(_sums(pairs))
+    half = scipy.t.ppf(0.975, 99) * 0.5e-6 / math.sqrt(99)
+    assert interval.high - interval.value == pytest.approx(half, rel=0.02)
 
 
 def test_nothing_saved_is_exactly_nothing() -> None:

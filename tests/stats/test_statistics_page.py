@@ -45,7 +45,12 @@ def test_by_hand() -> None:
     half = math.sqrt(share * 0.7 * 0.3 + share * share / 4) / (1 + share)
     mean = sum(ours) / 10
     spread = sum((score - mean) ** 2 for score in ours)
-    extra = (mean**2 + (1 - mean) ** 2) / 4
+    extra = 1.5 * (mean**2 + (1 - mean) ** 2)
+    residuals = [int(one) - int(two) / 2 for one, two in zip(reached, sent)]
+    squares, fourths = (sum(each**power for each in residuals) for power in (2, 4))
+    sizes = [_size(numpy.array(half)) for half in (ours[:5], ours[5:])]
+    parts = [(each * (1 - each) / size, each) for each, size in zip((3.5 / 6, 4 / 6), sizes)]
+    joined = sum(part for part, _ in parts)
     lengths = [int(cell) for cell in sent]
     changes = [one - two for one, two in zip(ours, theirs)]
     variance = (sum(change**2 for change in changes) + 2) / 12 - (sum(changes) / 12) ** 2
@@ -59,12 +64,20 @@ def test_by_hand() -> None:
         "= 0.275": half,
         "2.025": spread,
         "= 2.275": 10 * mean * (1 - mean),
-        "= 0.545": 4 * extra,
-        "2.161": spread + extra,
-        "2.411": 10 * mean * (1 - mean) + extra,
-        "= 11.16": 10 * (10 * mean * (1 - mean) + extra) / (spread + extra),
+        "= 0.545": extra / 1.5,
+        "2.8425": spread + extra,
+        "3.0925": 10 * mean * (1 - mean) + extra,
+        "= 10.88": 10 * (10 * mean * (1 - mean) + extra) / (spread + extra),
         "10,280,000": sum(length**2 for length in lengths),
         "= 9.73": sum(lengths) ** 2 / sum(length**2 for length in lengths),
+        "212,500,000": fourths,
+        "= 2.94": squares**2 / fourths,
+        "5.75": sizes[1],
+        "0.0486": parts[0][0],
+        "0.0387": parts[1][0],
+        "0.0218": joined / 4,
+        "= 10.74": 0.625 * 0.375 / (joined / 4),
+        "(7.9)": joined**2 / sum(part**2 / 4 for part, _ in parts),
         "5,000": sum(int(cell) for cell in reached),
         "1,429": sum(lengths) / sum(theirs),
         "= -0.0417": sum(changes) / 12,
@@ -83,7 +96,7 @@ def test_by_hand() -> None:
     text = read(PAGE)
     for shown, value in figures.items():
         assert shown in text
-        number = shown.lstrip("= ").rstrip("%").replace(",", "")
+        number = shown.strip("= ()%").replace(",", "")
         assert float(number) == pytest.approx(value, abs=0.5000001 * 10.0 ** -len(number.partition(".")[2])), shown
     assert [sum(changes[place : place + 2]) for place in range(0, 10, 2)] == [-1, 0, 1, 0, -0.5]
     assert scipy.binom.cdf(1, 10, 0.5) == 11 / 1024
@@ -102,7 +115,7 @@ def _wilson(mean: float, size: float, critical: float) -> tuple[float, float]:
 
 def _size(scores: Any) -> float:
     mean, n = scores.mean(), len(scores)
-    extra = (mean**2 + (1 - mean) ** 2) / 4
+    extra = 1.5 * (mean**2 + (1 - mean) ** 2)
     return float(n * (n * mean * (1 - mean) + extra) / (((scores - mean) ** 2).sum() + extra))
 
 
@@ -111,12 +124,15 @@ def test_the_limits_by_hand() -> None:
     columns = list(zip(*_rows()))
     baseline, system, sent, _ = (numpy.array([float(cell) for cell in column]) for column in columns[2:6])
     expected: dict[str, tuple[float, float]] = {
-        "0.650 [0.33, 0.87]": _wilson(0.65, _size(system), scipy.t.ppf(0.975, 9))
+        "0.650 [0.33, 0.88]": _wilson(0.65, _size(system), scipy.t.ppf(0.975, 9))
     }
 
-    half = scipy.t.ppf(0.975, 10_000**2 / (sent**2).sum() - 1) * math.sqrt(_jackknife(sent, baseline)) * 7 / 10_000
+    squares = (sent - 10_000 / 7 * baseline) ** 2
+    alike = squares.sum() ** 2 / (squares**2).sum()
+    assert alike < 10_000**2 / (sent**2).sum()
+    half = scipy.t.ppf(0.975, alike - 1) * math.sqrt(_jackknife(sent, baseline)) * 7 / 10_000
     cost = (10_000 / 7 * math.exp(-half), 10_000 / 7 * math.exp(half))
-    assert cost == pytest.approx((893, 2285), rel=0.01)  # the jackknife in full; ours leaves out what is below 1/n³
+    assert cost == pytest.approx((805, 2536), rel=0.01)  # the jackknife in full; ours leaves out what is below 1/n³
 
     sides = [numpy.append(side, [0, 1]) for side in (system, baseline)]
     parts = [side.var() / 12 for side in sides]
@@ -131,19 +147,18 @@ def test_the_limits_by_hand() -> None:
     half = scipy.t.ppf(0.975, 4) * math.sqrt(variance)
     expected["-0.050 [-0.64, 0.56]"] = (-0.5 / 12 - half, -0.5 / 12 + half)
 
-    extra = (0.65**2 + 0.35**2) / 4
+    extra = (0.65**2 + 0.35**2) * 1.5
     size = 10 * (2.275 + extra / 2) / (100 * _jackknife(system.reshape(5, 2).sum(1), two) + extra)
-    expected["0.650 [0.36, 0.86]"] = _wilson(0.65, size, scipy.t.ppf(0.975, 4))
+    expected["0.650 [0.31, 0.88]"] = _wilson(0.65, size, scipy.t.ppf(0.975, 4))
 
     halves = [(half.mean(), _size(half)) for half in (system[:5], system[5:])]
-    squares = [(_wilson(*half, 1)[1] - _wilson(*half, 1)[0]) ** 2 / 4 for half in halves]
-    t = scipy.t.ppf(0.975, sum(squares) ** 2 / sum(square**2 / 4 for square in squares))
-    down = math.sqrt(sum((half[0] - _wilson(*half, t)[0]) ** 2 for half in halves)) / 2
-    up = math.sqrt(sum((_wilson(*half, t)[1] - half[0]) ** 2 for half in halves)) / 2
-    expected["0.650 [0.36, 0.84]"] = (0.65 - down, 0.65 + up)
+    shrunk = [(mean * 5 + 0.5) / 6 for mean, _ in halves]
+    parts = [each * (1 - each) / size for each, (_, size) in zip(shrunk, halves)]
+    middle, t = sum(shrunk) / 2, scipy.t.ppf(0.975, sum(parts) ** 2 / sum(part**2 / 4 for part in parts))
+    expected["0.650 [0.32, 0.88]"] = _wilson(0.65, middle * (1 - middle) / (sum(parts) / 4), t)
 
     both = (system + baseline) / 2
-    expected["0.675 [0.38, 0.87]"] = _wilson(0.675, _size(both), scipy.t.ppf(0.975, 9))
+    expected["0.675 [0.37, 0.88]"] = _wilson(0.675, _size(both), scipy.t.ppf(0.975, 9))
 
     ratio = 3.0125 / 9 / 0.1125
     tails = [max(1.0, ratio / scipy.f.ppf(share, 9, 10)) for share in (0.025, 0.975)]

@@ -118,8 +118,8 @@ def test_unknown_rows_beside_known_ones_give_bounds() -> None:
     assert (values["evidence_survival_best"], values["evidence_survival_worst"]) == (1.0, 0.75)
     table = evidence(EvalResult(rows, {"toy": values}))
     cells = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
-    assert cells[0][2:6] == ["rows", "survived", "at best", "at worst"]
-    assert cells[2][2:6] == ["3", "100.0%", "100.0%", "75.0%"]
+    assert cells[0][2:8] == ["rows", "verbatim", "recoverable", "lost", "survived at best", "at worst"]
+    assert cells[2][2:8] == ["3", "100.0%", "0.0%", "0.0%", "100.0%", "75.0%"]
 
 
 def test_an_answer_that_the_proxy_lost_was_paid_for() -> None:

@@ -1,29 +1,10 @@
-"""What is left of a reply when its reasoning and its markup are taken away."""
+"""What is left of a reply when its markup is taken away."""
 
 from __future__ import annotations
 
 import pytest
 
-from context_bench.text.markup import Part, cut_sentence_around, list_readable_parts, read_answer_text, remove_markup
-
-
-@pytest.mark.parametrize(
-    ("reply", "parts"),
-    [
-        ("Paris", [Part("Paris", True)]),
-        ("<think>hm</think>Paris", [Part("Paris", True)]),
-        ("<THINK>hm</THINK>\nParis", [Part("Paris", True)]),
-        ("hm</think>Paris", [Part("Paris", True)]),
-        ("<think>hm</think>", [Part("hm", True)]),
-        ("<think>hm", [Part("hm", False)]),
-        ("Paris\n<think>hm", [Part("Paris", True), Part("hm", False)]),
-        ("", [Part("", True)]),
-        ("a < b and <thinker>", [Part("a < b and <thinker>", True)]),
-    ],
-)
-def test_reading_order(reply: str, parts: list[Part]) -> None:
-    assert list_readable_parts(reply) == parts
-    assert read_answer_text(reply) == parts[0].text
+from context_bench.text.markup import cut_sentence_around, remove_markup
 
 
 @pytest.mark.parametrize(

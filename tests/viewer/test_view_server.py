@@ -216,7 +216,7 @@ def test_rows_are_filtered_sorted_and_searched(server: ViewServer) -> None:
     assert find(outcome=2) == (1, ["e7"])
     assert find(error=number["error"]["TimeoutError"]) == (1, ["e7"])
     assert find(evidence=0)[0] == 9
-    assert find(evidence=1)[0] == 30
+    assert find(evidence=2)[0] == 30
     assert find(evidence="null")[0] == 1
     assert find(flip=-1)[0] == 10
     assert find(flip=1)[0] == 0

@@ -35,7 +35,7 @@ def build_scorer(options: ScoringOptions, tags: Sequence[str]) -> Scorer:
     extra = [*named, *_build_judges(options)]
     if options.sees_upstream and not any(isinstance(each, EvidenceSurvival) for each in extra):
         extra.append(EvidenceSurvival())
-    scorer = Scorer(extra=extra, settings=settings, score_field=options.field)
+    scorer = Scorer(extra=extra, settings=settings, score_field=options.field, keep_reasoning=options.keep_reasoning)
     if options.threshold is not None:
         check_threshold(options.threshold, scorer, options.field)
     for tag in tags:  # evaluators that cannot go together are found here too

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError, suggest
+from context_bench.metrics.evidence_shares import EvidenceShares
 from context_bench.stats import Condition
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _BROUGHT_BY = {
 
 _SHARES = {
     *("pass_rate", "card_pass_rate", "error_rate", "untouched_share", "pass_at_k", "pass_all_k", "repeat_flips"),
-    *("evidence_survival", "evidence_survival_best", "evidence_survival_worst", "lost_by_system", "failed_anyway"),
-    *("right_without_evidence", "prefix_stability", "first_message_changed", "rewritten_history"),
+    *EvidenceShares.by_dataset,
+    *("prefix_stability", "first_message_changed", "rewritten_history"),
 }
 _SAVINGS = {"compression_ratio", "prompt_savings", "prompt_savings_best", "prompt_savings_worst"}
 """Shares that are below 0 where a prompt gets longer."""

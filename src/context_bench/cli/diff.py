@@ -23,6 +23,7 @@ from context_bench.reporters.layout import score as as_score
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
+from context_bench.text.evidence_state import read_state
 from context_bench.text.golds import evidence_texts
 from context_bench.traffic.passed_on import compare_passed_on
 from context_bench.traffic.text_diff import mark_evidence
@@ -83,10 +84,11 @@ def _list_rows(rows: Iterable[EvalRow], field: str, options: Any) -> str:
     lines = [["example", "system", "score", "savings", "evidence", "error"]]
     for row in rows:
         if _is_chosen(row, options):
-            survived = {1.0: "survived", 0.0: "lost"}.get(row.scores.get("evidence_survived", -1.0), "")
             numbers = (row.scores.get(field), row.metadata.get("prompt_savings"))
             score, savings = ("" if value is None else form(value) for value, form in zip(numbers, (as_score, percent)))
-            lines.append([str(row.example_id), row.system, score, savings, survived, (row.error or "")[:60]])
+            lines.append(
+                [str(row.example_id), row.system, score, savings, read_state(row.scores) or "", (row.error or "")[:60]]
+            )
     give_way = ("savings", "evidence")
     return fit_listing(lines, table_width(wide=options.wide), give_way=give_way) + "\n"
 
@@ -203,9 +205,9 @@ def _describe_evidence(example: dict[str, Any], processed: dict[str, Any]) -> st
     if not scores:
         return f"not known, {scores.reason}"
     counts = scores.details
-    total = counts["verbatim"] + counts["normalised"] + counts["lost"]
+    total = counts["verbatim"] + counts["recoverable"] + counts["lost"]
     if not counts["lost"]:
-        return f"survived, {total} of {total} ({counts['verbatim']} verbatim, {counts['normalised']} normalised)"
+        return f"survived, {total} of {total} ({counts['verbatim']} verbatim, {counts['recoverable']} recoverable)"
     spans = "; ".join(f"⟦{span}⟧" for span in counts["lost_spans"])
     return f"lost, {counts['lost']} of {total}: {spans}"
 

@@ -8,6 +8,7 @@ from typing import Any
 from context_bench.cli.diff_view import View, visible
 from context_bench.store.store import RunRecord
 from context_bench.text.golds import gold_answers
+from context_bench.text.shown_turns import list_shown_turns
 
 __all__ = ["describe_question"]
 
@@ -24,15 +25,17 @@ def describe_question(record: RunRecord, view: View, *, full: bool) -> Iterator[
     golds = [" and ".join(gold) for gold in gold_answers(example)]
     yield f"gold: {visible(' | '.join(golds) or 'none: it cannot be answered from the conversation')}\n"
     processed = {} if record.answer is None else record.answer.processed
-    yield from _describe_retrieved(processed, [str(each) for each in about.get("evidence_ids") or ()], view, full=full)
+    yield from _describe_retrieved(example, processed, view, full=full)
     if processed.get("context") is not None:
         yield "\n" + view.title("what the reader got") + "\n" + _show(str(processed["context"]), full) + "\n"
 
 
 def _describe_retrieved(
-    processed: Mapping[str, Any], evidence: Sequence[str], view: View, *, full: bool
+    example: Mapping[str, Any], processed: Mapping[str, Any], view: View, *, full: bool
 ) -> Iterator[str]:
+    evidence = [str(each) for each in example["memory"].get("evidence_ids") or ()]
     found = processed.get("retrieved")
+    in_words = set[str]().union(*list_shown_turns(found or (), example, processed))
     places = {
         str(each): rank for rank, item in reversed(list(enumerate(found or ()))) for each in item.get("ids") or ()
     }
@@ -40,7 +43,9 @@ def _describe_retrieved(
     if not evidence:
         yield "none is named\n"
     for name in evidence:
-        yield f"turn {visible(name)}: {_tell_state(found, places.get(name), processed.get('shown'))}\n"
+        state = _tell_state(found, places.get(name), processed.get("shown"))
+        state = "claimed, not shown" if state == "retrieved" and name not in in_words else state
+        yield f"turn {visible(name)}: {state}\n"
     if found is None:
         return
     shown = found if full else found[:_FEW]

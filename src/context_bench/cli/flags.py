@@ -13,6 +13,7 @@ __all__ = [
     "add_gate",
     "add_import",
     "add_judge",
+    "add_keep_reasoning",
     "add_plots",
     "add_quiet",
     "add_report",
@@ -80,6 +81,15 @@ def add_gate(group: Any) -> None:
         metavar="FILE",
         help="write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, "
         "if that is set",
+    )
+
+
+def add_keep_reasoning(group: Any) -> None:
+    """Add the flag that leaves reasoning in the replies that are scored, for runs, `memory` and `score`."""
+    group.add_argument(
+        "--keep-reasoning",
+        action="store_true",
+        help="score whole replies, with their <think> blocks and the like (default: the answer alone)",
     )
 
 

@@ -123,6 +123,7 @@ def _evaluate(flags: argparse.Namespace, arguments: list[str], store: str | None
         margin=flags.margin,
         score_field=flags.score_field,
         threshold=flags.threshold,
+        keep_reasoning=flags.keep_reasoning,
         max_workers=flags.max_workers or (_WORKERS if reader is not None else None),
         config={"command": mask_arguments(arguments), "seed": flags.seed, "model_given": flags.model is not None},
     )

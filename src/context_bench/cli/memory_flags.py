@@ -12,6 +12,7 @@ from context_bench.cli.flags import (
     add_data,
     add_import,
     add_judge,
+    add_keep_reasoning,
     add_quiet,
     add_report,
     add_store,
@@ -128,6 +129,7 @@ def _add_scoring(group: Any) -> None:
     add("--evaluator", action="append", default=[], metavar="REF", help="one more evaluator (repeatable)")
     add("--score-field", metavar="FIELD", help="the score that counts (default: that of the dataset)")
     add("--threshold", type=number, metavar="X", help="lowest score that passes (default: 0.7)")
+    add_keep_reasoning(group)
     add("--baseline", metavar="NAME", help="system to hold the others against (default: naive, else the first)")
     add("--margin", type=number, metavar="X", help="difference of scores that does not matter (default: 0.02)")
     add("--tokenizer", metavar="NAME", help="encoding of the reader, for budgets and counts (default: cl100k_base)")

@@ -47,6 +47,7 @@ class ScoringOptions:
         metrics: References of metrics beside the default ones.
         score_field: The score that counts; None takes the primary one of each dataset.
         threshold: A score from here on passes; None takes the default.
+        keep_reasoning: Score whole replies, with the reasoning in them.
         judge: The model that judges answers.
         unsafe_code: Run model-written code without a sandbox.
         sees_upstream: It will be known what the model behind some system read.
@@ -61,6 +62,7 @@ class ScoringOptions:
     metrics: Sequence[str] = ()
     score_field: str | None = None
     threshold: float | None = None
+    keep_reasoning: bool = False
     judge: JudgeOptions = JudgeOptions()
     unsafe_code: bool = False
     sees_upstream: bool = False
@@ -131,6 +133,7 @@ class RunOptions:
     judge_key_env: str | None
     score_field: str
     threshold: float | None
+    keep_reasoning: bool
     baseline: str | None
     margin: float | None
     aa: bool
@@ -209,6 +212,7 @@ class RunOptions:
             metrics=self.metric,
             score_field=self.chosen_score_field,
             threshold=self.threshold,
+            keep_reasoning=self.keep_reasoning,
             judge=JudgeOptions(self.judge_url, self.judge_model, self.judge_key_env),
             unsafe_code=self.unsafe_code,
             sees_upstream=self.wants_tap or bool(self.reader),

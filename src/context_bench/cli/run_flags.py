@@ -24,6 +24,7 @@ from context_bench.cli.flags import (
     add_gate,
     add_import,
     add_judge,
+    add_keep_reasoning,
     add_plots,
     add_report,
     add_spending_limits,
@@ -248,6 +249,7 @@ def _add_scoring(group: Any) -> None:
         help="the score that counts (default: auto, the primary score of each dataset)",
     )
     add("--threshold", type=number, metavar="X", help="lowest score that passes (default: 0.7)")
+    add_keep_reasoning(group)
     add(
         "--baseline",
         metavar="NAME",

@@ -17,6 +17,7 @@ from context_bench.cli.flags import (
     STORE,
     add_import,
     add_judge,
+    add_keep_reasoning,
     add_quiet,
     add_report,
     add_spending_limits,
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
+    add_keep_reasoning(parser)
     add_judge(parser)
     add_spending_limits(parser)
     add_unsafe_code(parser)
@@ -108,6 +110,7 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     metrics = build_metrics(options, datasets, len(config["systems"]))
     config["threshold_given"] = config.get("threshold_given", False) or flags.threshold is not None
     config["threshold"] = options.threshold
+    config["keep_reasoning"] = options.keep_reasoning
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
     limits = Limits(flags.max_cost, flags.max_total_tokens)
@@ -130,6 +133,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         metrics=flags.metric,
         score_field=chosen,
         threshold=_find_threshold(metrics) if flags.threshold is None else flags.threshold,
+        keep_reasoning=flags.keep_reasoning,
         judge=JudgeOptions.read(flags),
         unsafe_code=flags.unsafe_code,
         sees_upstream="prompt-savings" in names,

@@ -153,7 +153,9 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
 def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
     notes = []
     if own:
-        notes.append("the baseline is the setting that keeps the most tokens: add --system passthrough, or --controls")
+        notes.append(
+            "the baseline is the setting that keeps the most tokens: add a system that keeps all (passthrough; naive)"
+        )
     if not meter or any(math.isnan(point.tokens) for point in points):
         notes.append(
             "not measured: tokens that reached the model (a tap, or a system that returns its context, has them)"

@@ -61,6 +61,7 @@ _RULES: dict[str, Rule] = {
     "config": ("a dict", lambda value: isinstance(value, Mapping)),
     "score_field": _TEXT,
     "threshold": _NUMBER,
+    "keep_reasoning": _SWITCH,
     "preflight": _SWITCH,
     "debug": _SWITCH,
     "baseline": ("the name of a system", _is_text),

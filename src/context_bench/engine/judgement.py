@@ -28,8 +28,8 @@ __all__ = [
     "refuse_context",
 ]
 
-OURS_TO_SAY = ("tapped", "unscorable")
-"""Fields of an answer that no system of a user's can set: what a tap saw, and why nothing is to be judged."""
+OURS_TO_SAY = ("tapped", "unscorable", "keep_reasoning")
+"""Fields of an answer that no system of a user's can set: what a tap saw, why nothing is judged, how it is read."""
 
 
 class Memory(Protocol):
@@ -142,8 +142,8 @@ def _add(judgement: Judgement, evaluator: Evaluator, scores: Any) -> None:
             own[key] = number
         else:
             judgement.unscored[evaluator.name] = f"{key} is not a number: {value!r}"
-    if not scores:
-        reason = scores.reason if isinstance(scores, Scores) else None
+    reason = scores.reason if isinstance(scores, Scores) else None
+    if reason or not scores:
         judgement.unscored.setdefault(evaluator.name, reason or "returned no score")
     if isinstance(scores, Scores):
         judgement.transient |= scores.transient

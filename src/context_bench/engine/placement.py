@@ -17,7 +17,7 @@ from context_bench.engine.threads import Threads, call_in_thread
 from context_bench.traits import system_traits
 from context_bench.types import Example, System
 
-__all__ = ["Engine", "LocalEngine", "Placement", "SystemCaller", "build_lanes"]
+__all__ = ["Engine", "LocalEngine", "Placement", "SystemCaller", "build_lanes", "count_workers"]
 
 
 class SystemCaller(Protocol):
@@ -113,6 +113,13 @@ class _LocalPlacement:
         self._threads.shutdown(cancel_futures=True)
 
 
+def count_workers(system: System, max_workers: int | None) -> int:
+    """Count the examples that a system may have in flight; work on this machine has one lane, its own or shared."""
+    traits = system_traits(system)
+    own = traits.max_workers if is_endpoint(system) and not traits.takes_turns else None
+    return max_workers or own or 1
+
+
 def build_lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
     """Build one lane for each endpoint, and one for all systems whose work is done on this machine."""
     lanes: list[Lane] = []
@@ -120,7 +127,7 @@ def build_lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane
     for place, system in enumerate(systems):
         traits = system_traits(system)
         if is_endpoint(system) and not traits.takes_turns:
-            lanes.append(Lane(max_workers or traits.max_workers or 1, [(place, system)]))
+            lanes.append(Lane(count_workers(system, max_workers), [(place, system)]))
         else:
             here.systems.append((place, system))
     here.here = not any(is_endpoint(system) for _, system in here.systems)

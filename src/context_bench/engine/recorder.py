@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from context_bench.engine.call import Outcome
@@ -41,7 +41,7 @@ class Recorder:
         self._scorer, self._counting, self._tag = scorer, counting, tag or ""
         self._systems: dict[str, tuple[bytes | None, bool]] = {}
         self._rows: dict[Wiring, bytes | None] = {}
-        self._evaluators = Fingerprints()
+        self._evaluators = Fingerprints(scorer.fingerprint)
         self._complete = False
         self.looks_up = reuse and store.has_keys()
         if self.looks_up:
@@ -174,13 +174,14 @@ def _warn_not_reused(what: str, name: str) -> None:
 class Fingerprints:
     """The fingerprint of each component, worked out once: using it may change what it holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[Any], str | None] = fingerprint_of) -> None:
+        self._find = find
         self._known: dict[int, tuple[Any, str | None]] = {}
 
     def of(self, component: Any) -> str | None:
         """Return the fingerprint of a component, as it was when it was first asked for."""
         if id(component) not in self._known:
-            self._known[id(component)] = (component, fingerprint_of(component))
+            self._known[id(component)] = (component, self._find(component))
         return self._known[id(component)][1]
 
 

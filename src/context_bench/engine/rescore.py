@@ -48,7 +48,7 @@ async def rescore(
     """
     records: dict[int, RunRecord] = {}
     rows: dict[int, EvalRow] = {}
-    fingerprints = Fingerprints()
+    fingerprints = Fingerprints(scorer.fingerprint)
     slots = 8 * (os.cpu_count() or 1)
     threads, long = Threads(os.cpu_count() or 1, "context-bench-score"), Threads(2, "context-bench-long")
 

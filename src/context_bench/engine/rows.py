@@ -192,9 +192,10 @@ def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
 
 
 def _read_question_facts(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of a question to a memory, and the tokens of the history that it is about."""
+    """Return the type of a question to a memory, the tokens of its history, and how many turns are its evidence."""
     about, meta = example["memory"], example.get("meta")
     tokens = read_token_count(about.get("history_tokens")) if isinstance(about, Mapping) else None
     if tokens is None or not isinstance(meta, Mapping):
         return {}
-    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens}
+    named = {str(each) for each in about.get("evidence_ids") or ()}
+    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens, "evidence_count": len(named)}

@@ -16,7 +16,7 @@ from context_bench.engine.examples import count_examples, read_examples
 from context_bench.engine.execute import Plan
 from context_bench.engine.limits import Limits
 from context_bench.engine.look_order import LookOrder, order_for_looks
-from context_bench.engine.placement import Engine
+from context_bench.engine.placement import Engine, count_workers
 from context_bench.engine.progress import Progress
 from context_bench.engine.ray.ray_engine import find_engine
 from context_bench.engine.scoring import Scorer, check_threshold
@@ -68,6 +68,7 @@ class Settings:
     config: Mapping[str, Any] | None = None
     score_field: str | None = None
     threshold: float | None = None
+    keep_reasoning: bool = False
     preflight: bool = True
     debug: bool = False
     baseline: str | None = None
@@ -120,7 +121,9 @@ def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
 
 def _make_scorer(settings: Settings) -> Scorer:
     given = settings.evaluators
-    return given if isinstance(given, Scorer) else Scorer(given, score_field=settings.score_field or "score")
+    if isinstance(given, Scorer):
+        return given
+    return Scorer(given, score_field=settings.score_field or "score", keep_reasoning=settings.keep_reasoning)
 
 
 def _tell_doing(systems: Iterable[System]) -> str:
@@ -173,6 +176,7 @@ def _describe_run(settings: Settings, plan: Plan) -> dict[str, Any]:
         "cache_tag": settings.cache_tag,
         "threshold": next((found for each in plan.metrics if (found := find_threshold(each)) is not None), None),
         "threshold_given": settings.threshold is not None,
+        "keep_reasoning": plan.scorer.keep_reasoning,
         **(settings.config or {}),
     }
 
@@ -188,6 +192,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "score_field": plan.score_field,
         "engine": plan.engine.name,
         "max_workers": plan.max_workers,
+        "workers": {system.name: count_workers(system, plan.max_workers) for system in plan.systems},
         "repeats": plan.repeats,
         "baseline": plan.list_competing()[0],
         "twin": plan.twin,

@@ -37,6 +37,7 @@ from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
 from context_bench.results import EvalRow
 from context_bench.store.fingerprints import fingerprint_of
+from context_bench.text.evidence_state import STATE_SCORES
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
@@ -52,6 +53,7 @@ class Scorer:
         extra: Applied beside those, whatever they are.
         settings: Parameters for evaluators that are wired, by name.
         score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
+        keep_reasoning: Show the reasoning in replies to the evaluators.
 
     A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
     score; an example without it is unscored.
@@ -67,8 +69,10 @@ class Scorer:
         extra: Sequence[Evaluator] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         score_field: str = "score",
+        keep_reasoning: bool = False,
     ) -> None:
         self._settings = settings or {}
+        self.keep_reasoning = keep_reasoning
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
         self.context_primaries: dict[str, str] = {}
@@ -123,7 +127,16 @@ class Scorer:
     def versions(self) -> dict[str, str | None]:
         """The fingerprint of each evaluator that has judged something: runs whose evaluators differ do not compare."""
         judged = {each.name: each for wiring in self._wirings.values() for each in wiring.evaluators}
-        return {name: fingerprint_of(judged[name]) for name in sorted(judged)}
+        return {name: self.fingerprint(judged[name]) for name in sorted(judged)}
+
+    def fingerprint(self, evaluator: Evaluator) -> str | None:
+        """Return everything that the scores of an evaluator depend on; None where that cannot be known."""
+        known = fingerprint_of(evaluator)
+        return f"{known} keeps reasoning" if known and self.keep_reasoning else known
+
+    def show(self, processed: Example) -> Example:
+        """Return an answer as the evaluators are to read it."""
+        return {**processed, "keep_reasoning": True} if self.keep_reasoning else processed
 
     def _evaluator(self, name: str) -> Evaluator:
         if name not in self._made:
@@ -179,7 +192,7 @@ class Scorer:
             spending: The limit that judges share with systems; None for no limit.
             metadata: What is known of the answer: whether a model has read the context.
         """
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         unread = is_unread(processed, metadata)
@@ -194,7 +207,7 @@ class Scorer:
 
     def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
         """Do the same where no evaluator is slow."""
-        judgement, example, wiring = Judgement(), item.example, self.wire(item)
+        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
         unread = is_unread(processed, metadata)
@@ -280,7 +293,7 @@ class Scorer:
         # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a
         # dataset has a primary score of its own, it counts only if the user chose the evaluators.
         theirs = self._given is not None or (wiring.card is None and not list_judging_fields(item.example))
-        own = [key for key in scores if key != "evidence_survived"]
+        own = [key for key in scores if key not in STATE_SCORES]
         second = "contains" if unread else "f1"
         takes_second = second in scores and (unread or wiring.card is None)
         found = second if takes_second else own[0] if theirs and len(own) == 1 else None

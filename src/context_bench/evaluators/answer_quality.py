@@ -12,7 +12,6 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import Gold, gold_answers, is_blank, response_text
-from context_bench.text.markup import remove_thinking
 from context_bench.text.squad import split_normalized, token_f1
 
 __all__ = ["AnswerQuality"]
@@ -32,7 +31,7 @@ class AnswerQuality:
     """
 
     name = "answer-quality"
-    version = 2
+    version = 3
     score_fields = ("f1", "exact_match", "recall", "contains")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -42,7 +41,7 @@ class AnswerQuality:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        words = split_normalized(remove_thinking(response_text(processed)))
+        words = split_normalized(response_text(processed))
         response = " ".join(words)
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:

@@ -13,7 +13,6 @@ from context_bench.errors import DataError, UsageError
 from context_bench.results import Scores
 from context_bench.sandbox import SANDBOXES, find_code_blocks, find_isolation, read_task, run
 from context_bench.text.golds import response_text
-from context_bench.text.markup import split_reasoning
 
 __all__ = ["CodeExecution"]
 
@@ -32,7 +31,7 @@ class CodeExecution:
     """
 
     name = "code-execution"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("pass_at_1",)
     slow = True
@@ -61,7 +60,7 @@ class CodeExecution:
             return Scores(reason=str(error))
         if task is None:
             return Scores(reason="no tests: the example has neither test nor test_list")
-        blocks = find_code_blocks(split_reasoning(response_text(processed))[0])
+        blocks = find_code_blocks(response_text(processed))
         if not blocks:
             return _make_failure("no code in the reply")
         if (refusal := self.explain_refusal()) is not None:

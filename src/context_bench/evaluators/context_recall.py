@@ -1,7 +1,8 @@
 """Did what the answer needs survive in the context, or the conversation, that the system put out?
 
 This needs no model, so it is the base of every comparison without a network. Texts are compared word by word: layout,
-case, punctuation and escapes may change (a minified JSON keeps its facts), words, numbers and their signs may not.
+case, punctuation and escapes may change (a minified JSON keeps its facts). Evidence may also lose the words that a
+reader does not need (see `text.evidence_state`); an answer may not.
 """
 
 from __future__ import annotations
@@ -12,26 +13,32 @@ from typing import Any
 
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.results import Scores
-from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.text.evidence_state import NOT_IN_CONTEXT
+from context_bench.text.golds import Gold, evidence_texts, gold_answers
+from context_bench.text.words import normalise
 
 __all__ = ["ContextRecall"]
+
+_CONCLUSIONS = ("yes", "no")
+"""Answers that no context states: where the word stands there, it stands there by chance."""
 
 
 class ContextRecall:
     """Scores `evidence_recall` and `answer_in_context`; for rerankers `recall_at_k`, `ndcg` and `mrr`.
 
-    `evidence_recall` is the share of the evidence spans that are still there, each in one piece;
-    `answer_in_context` is 1.0 when an accepted answer is there in whole words (for an answer in parts the
-    share of its parts). Both are looked for in the conversation where the example has `turns` and the system made no
-    context of them; what only a repetition of the question holds does not count. The rank scores compare returned
-    `documents` with `relevant_ids`.
+    `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
+    answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
+    conversation where the example has `turns` and the system made no context of them; what only a repetition of the
+    question holds does not count. What the original context does not hold cannot be lost: such evidence does not
+    count, and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores
+    compare returned `documents` with `relevant_ids`.
 
     Args:
         k: How many documents from the top `recall_at_k` looks at.
     """
 
     name = "context-recall"
-    version = 2
+    version = 3
     score_fields = ("evidence_recall", "answer_in_context", "recall_at_k", "ndcg", "mrr")
 
     def __init__(self, k: int = 5) -> None:
@@ -46,11 +53,22 @@ class ContextRecall:
         if documents is not None and original.get("relevant_ids"):
             scores |= score_ranking([_read_id(item) for item in documents], original["relevant_ids"], self.k)
         search = TextSearch(texts, original)
-        if evidence := evidence_texts(original):
-            scores["evidence_recall"] = sum(search.find_span(span) is not None for span in evidence) / len(evidence)
-        if golds := gold_answers(original):
-            scores["answer_in_context"] = max(sum(map(search.has_words, gold)) / len(gold) for gold in golds)
-        return Scores(scores, reason=None if scores else "no evidence, no gold answer and no relevant ids")
+        if found := search.find_states(evidence_texts(original)):
+            scores["evidence_recall"] = sum(state != "lost" for _, state in found) / len(found)
+        golds = gold_answers(original)
+        shares = [share for gold in golds if (share := _find_share(gold, search)) is not None]
+        if shares:
+            scores["answer_in_context"] = max(shares)
+        reason = NOT_IN_CONTEXT if golds and not shares else None
+        return Scores(scores, reason=reason if scores or reason else "no evidence, no gold answer and no relevant ids")
+
+
+def _find_share(gold: Gold, search: TextSearch) -> float | None:
+    """Find the share of an answer's parts that is left; None where the original context held none of them."""
+    found = [(part, search.has_words(part)) for part in gold if normalise(part).strip() not in _CONCLUSIONS]
+    source = search.source
+    left = [has for part, has in found if has or source is None or source.has_words(part)]
+    return sum(left) / len(left) if left else None
 
 
 def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:

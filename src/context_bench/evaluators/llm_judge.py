@@ -52,7 +52,7 @@ class LLMJudge:
     """
 
     name = "llm-judge"
-    version = 1
+    version = 2
     score_fields = ("judge_score",)
 
     def __init__(

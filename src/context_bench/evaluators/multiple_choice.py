@@ -26,7 +26,7 @@ class MultipleChoiceAccuracy:
     """
 
     name = "multiple-choice-accuracy"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("mc_accuracy",)
 

@@ -19,7 +19,7 @@ class NLILabelMatch:
     """
 
     name = "nli-label-match"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("nli_accuracy",)
 

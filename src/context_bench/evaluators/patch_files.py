@@ -7,7 +7,6 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["PatchFiles", "find_named_files", "find_patched_files"]
 
@@ -37,7 +36,7 @@ class PatchFiles:
     """
 
     name = "patch-files"
-    version = 1
+    version = 2
     score_fields = ("patch_file_recall", "patch_file_precision", "patch_file_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -45,7 +44,7 @@ class PatchFiles:
         golds = [files for gold in gold_answers(original) if (files := find_patched_files("\n".join(gold)))]
         if not golds:
             return Scores(reason="no gold patch")
-        response = read_answer_text(response_text(processed))
+        response = response_text(processed)
         given = find_patched_files(response) or find_named_files(response)
         best = max((_score_overlap(given, gold) for gold in golds), key=lambda scores: scores[2])
         return Scores(dict(zip(self.score_fields, best)), details={"files": sorted(given)[:50]})

@@ -9,8 +9,7 @@ from typing import Any
 
 from context_bench.evaluators.rouge import rouge_l, tokenize
 from context_bench.results import Scores
-from context_bench.text.golds import response_text, turn_responses
-from context_bench.text.markup import read_answer_text
+from context_bench.text.golds import response_text, turn_answers
 
 __all__ = ["ReferenceOverlap"]
 
@@ -23,14 +22,14 @@ class ReferenceOverlap:
     """
 
     name = "reference-overlap"
-    version = 1
+    version = 2
     score_fields = ("reference_overlap",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
         """Compare every turn with its reference."""
         reference = original.get("reference")
         references = [reference] if isinstance(reference, str) else list(reference or ())
-        replies = turn_responses(processed) if len(references) > 1 else []
+        replies = turn_answers(processed) if len(references) > 1 else []
         if not replies:
             # One reply to a whole conversation answers its last turn.
             replies = [*[""] * (len(references) - 1), response_text(processed)]
@@ -42,4 +41,4 @@ class ReferenceOverlap:
 
 
 def _score_overlap(said: str, wanted: str) -> float:
-    return rouge_l(tokenize(read_answer_text(said)), tokenize(wanted)).f1
+    return rouge_l(tokenize(said), tokenize(wanted)).f1

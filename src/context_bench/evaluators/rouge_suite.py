@@ -18,7 +18,7 @@ class RougeSuite:
     """
 
     name = "rouge-suite"
-    version = 1
+    version = 2
     score_fields = ("rouge_1_f1", "rouge_2_f1", "rouge_lsum_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

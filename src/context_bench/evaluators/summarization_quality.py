@@ -18,7 +18,7 @@ class SummarizationQuality:
     """
 
     name = "summarization-quality"
-    version = 1
+    version = 2
     score_fields = ("rouge_l_precision", "rouge_l_recall", "rouge_l_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:

@@ -6,19 +6,24 @@ HTML's, and JSON's, once and twice over, as in a JSON text that is a string of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 
+from context_bench.evaluators.record_search import has_record
 from context_bench.systems.prompts import merge
 from context_bench.text.escapes import undo_escapes, undo_html
+from context_bench.text.evidence_state import State, is_recoverable
+from context_bench.text.golds import gold_answers
 from context_bench.text.words import normalise
 from context_bench.types import Example
 from context_bench.wire.requests import Prompt
 
-__all__ = ["TextSearch", "read_sent_texts"]
+__all__ = ["TextSearch", "list_prompt_texts", "read_sent_texts"]
 
 _AROUND = 40
+_MOST_NEW = 0.05
+"""Share of words that nobody sent, up to which a text is not rewritten: a proxy may say that it left something out."""
 
 
 def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str] | None:
@@ -28,10 +33,11 @@ def read_sent_texts(original: Example, processed: Mapping[str, Any]) -> list[str
     """
     if not isinstance(processed.get("context"), str) and not isinstance(processed.get("turns"), list):
         return None
-    return _list_prompt_texts(merge(original, processed))
+    return list_prompt_texts(merge(original, processed))
 
 
-def _list_prompt_texts(example: Mapping[str, Any]) -> list[str]:
+def list_prompt_texts(example: Mapping[str, Any]) -> list[str]:
+    """List the texts of an example that a model reads: its conversation, or else its context."""
     turns, context = example.get("turns"), example.get("context")
     if turns and isinstance(turns, list):
         return Prompt(messages=turns).texts()
@@ -54,23 +60,42 @@ class TextSearch:
         self._original = original
         self._question = str(original.get("question") or original.get("prompt") or "").strip()
 
-    def find_span(self, span: str) -> Literal["verbatim", "normalised"] | None:
-        """Say how a passage of the context is there: in whole words, or cut within words as the original cuts it."""
+    def find_states(self, spans: Iterable[str]) -> list[tuple[str, State]]:
+        """Say what became of each passage, without those that the original does not hold: they cannot be lost."""
+        found = [(span, self.find_state(span)) for span in spans]
+        whole = self.source
+        return [each for each in found if each[1] != "lost" or whole is None or whole.find_state(each[0]) != "lost"]
+
+    def find_state(self, span: str) -> State:
+        """Say how a passage is there: in whole words, or cut within words as the original cuts it, or changed."""
         wanted = _read_span(span)
         texts = self._choose_texts(wanted)
-        if found := _find(wanted, texts):
-            return found
-        cut = any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)
-        return "verbatim" if cut else None
+        if _find(wanted, texts) or (any(wanted.raw in text.raw for text in texts) and self._is_cut(wanted)):
+            return "verbatim"
+        forms = [form for text in self._outside_question for form in text.forms]
+        golds = [part for gold in gold_answers(self._original) for part in gold]
+        recoverable = is_recoverable(span, forms, self._question, golds) or any(
+            has_record(span, each) for each in forms
+        )
+        return "recoverable" if recoverable else "lost"
 
     def has_words(self, span: str) -> bool:
         """Whether a text is there in whole words; one without any word (a sign, an emoji) as it is."""
         wanted = _read_span(span)
-        return _find(wanted, self._choose_texts(wanted)) is not None
+        return _find(wanted, self._choose_texts(wanted))
 
-    def list_forms(self, span: str) -> list[str]:
-        """List the normalised texts in which a span may be looked for."""
-        return [form for text in self._choose_texts(_read_span(span)) for form in text.forms]
+    def has_new_words(self, sent: Sequence[str]) -> bool:
+        """Whether a system wrote more than a few words of its own, as one does that sums up."""
+        known = {word for text in sent for form in _read_text(text).forms for word in form.split()}
+        texts = [[form.split() for form in text.forms] for text in self._texts if text.forms]
+        new = sum(min(sum(word not in known for word in words) for words in forms) for forms in texts)
+        return bool(known) and new > _MOST_NEW * sum(len(forms[0]) for forms in texts)
+
+    @cached_property
+    def source(self) -> TextSearch | None:
+        """A search of the example as the system got it; None where it had nothing to read."""
+        texts = list_prompt_texts(self._original)
+        return TextSearch(texts, self._original) if any(text.strip() for text in texts) else None
 
     def _choose_texts(self, span: _Text) -> list[_Text]:
         if not self._question or not self._is_asked(span):
@@ -88,11 +113,11 @@ class TextSearch:
 
     @cached_property
     def _outside_question(self) -> list[_Text]:
-        return _split(self._texts, self._question)
+        return _split(self._texts, self._question) if self._question else self._texts
 
     @cached_property
     def _source(self) -> list[_Text]:
-        return [_read_text(text) for text in _list_prompt_texts(self._original)]
+        return [_read_text(text) for text in list_prompt_texts(self._original)]
 
     def _is_cut(self, span: _Text) -> bool:
         """Whether the original has the span, and only with a part of a word at its ends."""
@@ -157,11 +182,11 @@ def _split(texts: Sequence[_Text], question: str) -> list[_Text]:
     return [part for several in parts for part in several]
 
 
-def _find(span: _Text, texts: Sequence[_Text]) -> Literal["verbatim", "normalised"] | None:
-    """Say how a span is there in whole words."""
+def _find(span: _Text, texts: Sequence[_Text]) -> bool:
+    """Whether a span is there in whole words."""
     holders = [text for text in texts if span.raw in text.raw]
     if not span.plain.strip():
-        return "verbatim" if holders else None
+        return bool(holders)
     if any(text.has_whole(span) for text in holders):
-        return "verbatim"
-    return "normalised" if any(each in form for text in texts for form in text.forms for each in span.forms) else None
+        return True
+    return any(each in form for text in texts for form in text.forms for each in span.forms)

@@ -30,7 +30,7 @@ class ToolCallMatch:
     """
 
     name = "tool-call-match"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("tool_call_match",)
 

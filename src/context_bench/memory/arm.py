@@ -78,6 +78,8 @@ class Arm:
                 raise
             ended = perf_counter()
             facts["query"] = {"seconds": ended - started, "spent": self.host.take_query_costs()}
+            if "retrieved" in made:
+                facts["query"]["found"] = sum(bool(item["text"].strip()) for item in made["retrieved"])
             made |= self.host.list_evidence(facts)
         result = await self.complete(example, made)
         metadata = result.pop("metadata", {})
@@ -167,13 +169,13 @@ class ReadAnswer(Arm):
         assert self.host.questions is not None
         history = self.host.questions.find(example["memory"]["conversation"])
         context, whole = render_retrieved(found, history.by_id, self.budget, self._count)
-        if self.budget is None:  # the context has all of it: one copy in the store is enough
-            found = [{**item, "text": ""} for item in found]
         return {"context": context, "retrieved": found, "shown": whole}
 
     async def complete(self, example: Example, made: Example) -> Example:
         """Have the reader answer from what was found."""
         answered = await self.reader.answer({**example, "context": made["context"]})
+        if self.budget is None:  # the context has all of it: one copy in the store is enough
+            made["retrieved"] = [{**item, "text": ""} for item in made["retrieved"]]
         metadata: dict[str, Any] = dict(answered.get("metadata") or {})
         metadata |= self._count_sides(example, made)
         return {**made, "response": answered["response"], "read_by_script": self.reader.is_script, "metadata": metadata}

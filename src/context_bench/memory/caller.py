@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from context_bench.engine.threads import Raised, Threads, call_in_thread
+from context_bench.engine.threads import Raised, Threads, call_in_thread, unwrap
 from context_bench.errors import SystemFailure, describe
 from context_bench.http.loop import new_event_loop
 
@@ -57,13 +57,15 @@ class Worker:
         try:
             return task.result()
         except Raised as raised:
-            raise SystemFailure(f"{self._name}: {what} failed: {describe(raised.error)}") from raised.error
+            error = unwrap(raised.error)
+            raise SystemFailure(f"{self._name}: {what} failed: {describe(error)}") from error
 
     def _do(self, method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if not inspect.iscoroutinefunction(method):
+        try:
             made = method(*arguments, **named)
             return self._wait(made) if inspect.isawaitable(made) else made
-        return self._wait(method(*arguments, **named))
+        except KeyboardInterrupt as error:  # Ctrl-C reaches the main thread alone: here it is the system's own
+            raise Raised(error) from error
 
     def _wait(self, made: Any) -> Any:
         """Wait for something asynchronous, on the loop that all such calls of this system share."""
@@ -72,7 +74,10 @@ class Worker:
             threading.Thread(target=_run_loop, args=(self._loop,), name=f"{self._name} loop", daemon=True).start()
 
         async def wait() -> Any:
-            return await made
+            try:
+                return await made
+            except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for all later calls
+                raise Raised(error) from error
 
         future: Future[Any] = asyncio.run_coroutine_threadsafe(wait(), self._loop)
         return future.result()

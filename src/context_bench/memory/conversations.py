@@ -64,7 +64,7 @@ class Retrieved(TypedDict, total=False):
 
     text: str
     ids: list[str]  # of the turns that it came from
-    score: float  # without one on any of them the list is not a ranking
+    score: float  # kept with the row; the order of the list is the ranking
     timestamp: str  # of the turn that it came from, ISO 8601
     session: str
 

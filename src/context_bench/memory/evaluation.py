@@ -90,6 +90,7 @@ async def aevaluate_memory(
     config: dict[str, Any] | None = None,
     threshold: float | None = None,
     score_field: str | None = None,
+    keep_reasoning: bool = False,
     **options: Any,
 ) -> EvalResult:
     """Do what `evaluate_memory` does, to be awaited.
@@ -130,6 +131,7 @@ async def aevaluate_memory(
         config: Recorded in the result's `config`.
         threshold: A score from here on passes.
         score_field: The score that counts.
+        keep_reasoning: Score whole replies, with the reasoning in them.
         options: Everything else that `evaluate` takes: `progress`, `max_workers`, `limits`, `margin` and so on.
 
     Raises:
@@ -171,7 +173,12 @@ async def aevaluate_memory(
     return await aevaluate(
         arms,
         questions,
-        evaluators=Scorer(_choose_evaluators(tag) if evaluators is None else evaluators, extra, score_field=field),
+        evaluators=Scorer(
+            _choose_evaluators(tag) if evaluators is None else evaluators,
+            extra,
+            score_field=field,
+            keep_reasoning=keep_reasoning,
+        ),
         metrics=metrics,
         tokenizer=tokenizer,
         prices=prices,

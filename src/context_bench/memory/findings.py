@@ -2,33 +2,73 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from context_bench.memory.scoring.probe_shares import find_excess_obedience
 from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["list_findings"]
+__all__ = ["find_empty_stores", "list_findings"]
 
 _HALF = 0.5
+_KILOBYTE = 1024
+_NOTHING = {"memories": "lists no memories", "found_per_question": "found nothing for any question"}
+"""Numbers that are 0 for a memory that kept nothing, and what to say then."""
 _PROBES = ("probe_leak", "probe_update", "probe_forget")
+
+
+@dataclass
+class _System:
+    """One memory system over all the ways in which it was asked: the worst of its probes, the most that it found."""
+
+    about: Mapping[str, Any]
+    arms: list[str] = field(default_factory=list)
+    worst: dict[str, float] = field(default_factory=dict)
+    most: dict[str, float] = field(default_factory=dict)
+
+
+def _group_arms(result: EvalResult) -> dict[str, _System]:
+    """Group the lines of a result by memory system, without controls."""
+    reports: Mapping[str, Any] = result.config.get("reports") or {}
+    systems: dict[str, _System] = {}
+    for name, values in result.summary.items():
+        about = (reports.get(name) or {}).get("memory") or {}
+        if about.get("is_control"):
+            continue
+        system = systems.setdefault(str(about.get("system") or name), _System(about))
+        system.arms.append(name)
+        for key, value in values.items():
+            if math.isnan(value):
+                continue
+            system.worst[key] = min(value, system.worst.get(key, math.inf))
+            system.most[key] = max(value, system.most.get(key, -math.inf))
+    return systems
 
 
 def list_findings(result: EvalResult) -> list[str]:
     """List the faults that were found; the ways in which one system was asked count together, the worst of them."""
     reports: Mapping[str, Any] = result.config.get("reports") or {}
-    systems: dict[str, tuple[dict[str, float], Mapping[str, Any]]] = {}
-    for name, values in result.summary.items():
-        about = (reports.get(name) or {}).get("memory") or {}
-        if about.get("is_control"):
-            continue
-        worst, _ = systems.setdefault(str(about.get("system") or name), ({}, about))
-        for key in _PROBES:
-            if key in values:
-                worst[key] = min(values[key], worst.get(key, 1.0))
-    faults = [sentence for name, (worst, about) in systems.items() for sentence in _describe(name, worst, about)]
+    faults = [sentence for name, system in _group_arms(result).items() for sentence in _describe(name, system)]
     return faults + _list_obedient(result, reports) + _list_stood_in(result, reports)
+
+
+def find_empty_stores(result: EvalResult) -> dict[str, str]:
+    """Find memories that kept nothing: a sentence for each of their lines in the result, which save at no cost."""
+    found: dict[str, str] = {}
+    for name, system in _group_arms(result).items():
+        known = {key: words for key, words in _NOTHING.items() if key in system.most}
+        if known and not any(system.most[key] for key in known):
+            sentence = f"{name} stored nothing: it {' and '.join(known.values())}{_tell_disk(system.most, ', yet')}."
+            found |= dict.fromkeys(system.arms, sentence)
+    return found
+
+
+def _tell_disk(most: Mapping[str, float], word: str) -> str:
+    size = most.get("disk_bytes", 0.0)
+    return f"{word} its files hold {size / 1024:,.0f} kB" if size >= _KILOBYTE else ""
 
 
 def _list_stood_in(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
@@ -62,14 +102,28 @@ def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
     return [row for row in result.rows if row.system == name]
 
 
-def _describe(name: str, worst: Mapping[str, float], about: Mapping[str, Any]) -> Iterator[str]:
-    leak, update, forget = (worst.get(key, 1.0) for key in _PROBES)
+def _describe(name: str, system: _System) -> Iterator[str]:
+    about, most = system.about, system.most
+    if most.get("memories") == 0 and most.get("found_per_question"):
+        beside = f" (recall {most['retrieval_recall']:.3f})" if "retrieval_recall" in most else ""
+        yield (
+            f"{name} contradicts itself: memories() lists nothing, yet it found "
+            f"{most['found_per_question']:.1f} things for a question{beside}{_tell_disk(most, ', and')}."
+        )
+    recall, claimed = (most.get(key, 0.0) for key in ("retrieval_recall", "retrieval_recall_claimed"))
+    if f"{claimed:.3f}" > f"{recall:.3f}":
+        yield (
+            f"{name} names turns whose text it did not return: claimed, not shown. "
+            f"Its recall is at least {recall:.3f} and at most {claimed:.3f}."
+        )
+    leak, update, forget = (system.worst.get(key, 1.0) for key in _PROBES)
     if leak < 1 and about.get("takes_user"):
         yield f"{name} leaks between users: what another user said came back in {1 - leak:.0%} of the probes."
     if update < _HALF:
         yield f"{name} does not update: the newest value was missing in {1 - update:.0%} of the probes."
     if forget < 1:
         yield f"{name} does not forget: what was to be deleted came back in {1 - forget:.0%} of the probes."
+    yield from _describe_inspection(name, about.get("inspected") or {})
     again = about.get("asked_again") or {}
     if again.get("changed"):
         changed, asked = again["changed"], again["asked"]
@@ -80,3 +134,13 @@ def _describe(name: str, worst: Mapping[str, float], about: Mapping[str, Any]) -
         yield f"{name} went on asking models after it was quiet: {calls} calls, which are charged to ingest."
     if about.get("written_again"):
         yield f"{name}: conversations that were written again, as it could not restore them: {about['written_again']}."
+
+
+def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
+    if seen.get("survived"):
+        times = f"{seen['survived']} of {seen['resets']}"
+        yield f"{name} keeps state over reset(): something was still there before {times} conversations."
+    sampled, found = seen.get("sampled", 0), seen.get("found", 0)
+    if 0 < found < sampled:  # who returns none of them keeps facts in other words: nothing is shown
+        lost = sampled - found
+        yield f"{name} lost turns: {lost} of {sampled}, asked for in their own words, were not found."

@@ -21,10 +21,10 @@ from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.batches import plan_steps
 from context_bench.memory.caller import Worker
 from context_bench.memory.conversations import Retrieved, check_retrieved
+from context_bench.memory.inspection import Inspection
 from context_bench.memory.members import Members
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
-from context_bench.memory.scoring import find_leftovers
 from context_bench.memory.scoring.reasons import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
@@ -116,6 +116,8 @@ class Host:
         self._again = {"asked": 0, "changed": 0, "failed": 0}
         self._restored = 0
         self._scripted = meter is not None and is_script(meter.answerer)
+        patience = 0.0 if asks_nobody else settings.quiet  # what asks nobody has nothing to wait for
+        self._inspection = Inspection(name, members, self._worker, meter, patience, settings.max_quiet)
 
     async def prepare(self) -> None:
         """Open the tap; called once for each arm of the run."""
@@ -146,6 +148,7 @@ class Host:
             "metered": self.meter is not None or self.asks_nobody,
             "is_control": self.members.is_control,
             "asked_again": dict(self._again),
+            "inspected": self._inspection.report(),
             "restored": self._restored,
             "written_again": self._written_again,
             "late": None if late is None else late.as_dict(),
@@ -184,20 +187,22 @@ class Host:
         self._written_again += earlier or history.name in self._ingested
         self._ingested.add(history.name)
         self._note(key, {})  # begun, and not whole
-        await self._call("reset", "reset()")
+        await self._inspection.reset()
+        await self._inspection.check_reset(history)
         started = perf_counter()
         calls = await self._ingest(history)
         ended = perf_counter()
-        searchable = await self._wait_until_quiet(ended)
+        searchable = await self._wait_until_quiet(history, started)
         written.facts = {
             "turns": len(history.turns),
             "writes": calls,
             "seconds": ended - started,
-            "searchable_seconds": searchable - started,
+            **searchable,
             "spent": self._take_costs("ingest"),
             "background": self._take_costs("background"),
-            **await self._measure_memory(written),
+            **await self._inspection.measure(history),
         }
+        written.store = written.facts.get("store")
         self._note(key, written.facts)
 
     async def _ingest(self, history: History) -> int:
@@ -213,37 +218,25 @@ class Host:
             written += len(given) if kind == "ingest" else 1
         return calls
 
-    async def _wait_until_quiet(self, ended: float) -> float:
-        """Wait until what was ingested can be found: `flush()`, then no call at the tap for a while.
+    async def _wait_until_quiet(self, history: History, started: float) -> dict[str, Any]:
+        """Wait until what was ingested can be found: `flush()`, asking for it, then no call at the tap for a while.
 
         Returns:
-            The moment from which on nothing more happened.
+            What `Inspection.wait_until_found` does.
         """
         self._set_phase("background")
         if "flush" in self.members:
             await self._call("flush", "flush()")
-            ended = perf_counter()
+        searchable = await self._inspection.wait_until_found(history, started)
         meter = self.meter
-        if meter is None or not (meter.has_calls("ingest") or meter.has_calls("background")):
-            return ended
-        deadline = perf_counter() + self.settings.max_quiet
-        while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
-            await asyncio.sleep(min(_LOOK, self.settings.quiet))
-        return max(ended, meter.last_call) if meter.has_calls("background") else ended
-
-    async def _measure_memory(self, written: _Written) -> dict[str, Any]:
-        """Measure what is kept of a conversation, and look for what must not be."""
-        storage, held = self.members.storage, None
-        facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
-        if "memories" in self.members:
-            held = await self._call("memories", "memories()")
-            if not isinstance(held, list | tuple):
-                raise BadOutput(f"{self.name}: memories() must return a list (got {type(held).__name__})")
-            facts["memories"] = len(held)
-        hidden = written.history.hidden
-        if hidden and (held is not None or storage is not None):
-            written.store = facts["store"] = find_leftovers(hidden, held, storage)
-        return facts
+        if meter is not None and (meter.has_calls("ingest") or meter.has_calls("background")):
+            deadline = perf_counter() + self.settings.max_quiet
+            while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
+                await asyncio.sleep(min(_LOOK, self.settings.quiet))
+        if await self._inspection.is_changed():
+            self._again["asked"] += 1
+            self._again["changed"] += 1
+        return searchable
 
     async def _leave(self) -> None:
         """Ask a tenth of the questions of a conversation again, before the memory is emptied."""
@@ -303,7 +296,7 @@ class Host:
         Args:
             facts: What writing the conversation and asking the question took.
         """
-        evidence: dict[str, Any] = {"takes_user": self.members.takes_user}
+        evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
         if self._written is not None and self._written.store is not None:
             evidence["store"] = self._written.store
         if self._scripted and _has_asked(facts):
@@ -378,8 +371,3 @@ def _spell(found: list[Retrieved]) -> str:
 def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:
     """Choose a tenth of the questions by their ids, and the first of each conversation."""
     return not written.asked or crc32(str(example["id"]).encode()) % _ASK_AGAIN == 0
-
-
-def _measure_disk(path: Path) -> int:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return sum(each.stat().st_size for each in files)

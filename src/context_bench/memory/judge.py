@@ -13,6 +13,7 @@ from typing import Any
 
 from context_bench.errors import RequestFailed, describe
 from context_bench.evaluators.judge.judge_prompt import Case
+from context_bench.evaluators.judge.judge_reply import drop_thoughts
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import Secret
 from context_bench.memory.judge_rules import (
@@ -69,7 +70,7 @@ class MemoryJudge(LLMJudge):
     """
 
     name = "memory-judge"
-    version = 1
+    version = 2
     score_fields = ("memory_judge",)
 
     def __init__(
@@ -139,4 +140,4 @@ class MemoryJudge(LLMJudge):
                 details[key] = details.get(key, 0) + reply.usage[key]
         if reply.finish == "length":
             raise ValueError("it was cut off")
-        return reply.text
+        return drop_thoughts(reply.text)

@@ -27,8 +27,9 @@ class MemoryCosts(RunningMetric):
     """Calls, tokens, dollars and seconds of writing for 1,000 turns, background work included; and of asking.
 
     `ingest_calls`, `ingest_tokens`, `ingest_embed_calls`, `ingest_embed_tokens`, `ingest_usd` and `ingest_seconds` are
-    for 1,000 turns. `searchable_seconds` is from the first turn of a conversation until all of it can be found,
-    `disk_bytes` and `memories` what is kept of one. `query_calls`, `query_tokens`, `query_usd` and
+    for 1,000 turns. `searchable_seconds` is from the first turn of a conversation until turns of it
+    that were asked for came back, `disk_bytes` and `memories` what is kept of one. `found_per_question` is how many
+    things it retrieved for one. `query_calls`, `query_tokens`, `query_usd` and
     `query_seconds_median` are for one question, without the reader, whose share is `answer_tokens`.
     """
 
@@ -50,6 +51,7 @@ class CostTally:
         self._seconds: list[float] = []
         self._asked: list[Mapping[str, Any] | None] = []
         self._answer_tokens: list[int] = []
+        self._found: list[int] = []
         self._unmeasured: dict[str, str] = {}
 
     def add(self, row: EvalRow) -> None:
@@ -63,6 +65,8 @@ class CostTally:
         if isinstance(query, Mapping) and row.error is None:
             self._seconds.append(float(query.get("seconds", 0.0)))
             self._asked.append(query.get("spent"))
+            if "found" in query:
+                self._found.append(int(query["found"]))
             if row.upstream_tokens is not None:
                 self._answer_tokens.append(row.upstream_tokens + int(row.metadata.get("response_tokens") or 0))
 
@@ -91,6 +95,8 @@ class CostTally:
         if self._seconds:
             values |= {f"query_{key}": value for key, value in self._measure_spent(self._asked, "query").items()}
             values["query_seconds_median"] = median(self._seconds)
+        if self._found:
+            values["found_per_question"] = sum(self._found) / len(self._found)
         if self._answer_tokens:
             values["answer_tokens"] = sum(self._answer_tokens) / len(self._answer_tokens)
         return values
@@ -105,11 +111,13 @@ class CostTally:
         values = {f"ingest_{key}": value * scale for key, value in sums.items()}
         values["ingest_seconds"] = math.fsum(float(each["seconds"]) for each in written) / thousands
         values["ingest_turns"] = thousands * 1000
-        values["searchable_seconds"] = math.fsum(float(each["searchable_seconds"]) for each in written) / len(written)
-        for key in ("disk_bytes", "memories"):
+        for key, why in (("searchable_seconds", "unsearchable"), ("disk_bytes", ""), ("memories", "unlisted")):
             known = [float(each[key]) for each in written if each.get(key) is not None]
-            if known:
-                values[key] = math.fsum(known) / len(known)
+            reason = next((str(each[why]) for each in written if each.get(why)), "")
+            if reason:
+                self._unmeasured[key] = reason
+            if known or reason:
+                values[key] = math.nan if reason else math.fsum(known) / len(known)
         return values
 
     def _measure_spent(self, spent: list[Any], prefix: str) -> dict[str, float]:

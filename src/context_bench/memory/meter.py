@@ -16,11 +16,14 @@ from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.usage import read_bill
 
-__all__ = ["PHASES", "Meter", "Spending"]
+__all__ = ["OURS", "PHASES", "Meter", "Spending"]
+
+OURS = "Was this said before?"
+"""How the benchmark begins to ask for a turn in its own words. The calls that this takes are charged to nobody."""
 
 PHASES = ("ingest", "background", "query", "late", "again")
 """While turns are written; after that, until it is quiet; while a question is asked; outside of all of these; while
-questions are asked again at the end, which is our doing and is charged to nobody."""
+the benchmark asks for a turn, or for a question once more: that is our doing, and is charged to nobody."""
 
 
 @dataclass
@@ -68,6 +71,9 @@ class Meter:
         answerer: Who answers.
         port: Where it listens.
         prices: For the dollars.
+        phase: What the system is doing.
+        last_call: When the last call ended that the system made for itself.
+        inspected: The benchmark asks a question of its own now: calls that repeat it belong to the phase `again`.
     """
 
     answerer: Answerer
@@ -75,6 +81,7 @@ class Meter:
     prices: Prices | None = None
     phase: str = "late"
     last_call: float = 0.0
+    inspected: bool = False
     _under_way: int = 0
     _sums: dict[str, Spending] = field(default_factory=dict)
 
@@ -111,20 +118,23 @@ class Meter:
         """Whether anything was asked in a phase."""
         return phase in self._sums
 
-    def _begin(self, call: Call, _: Incoming) -> None:
-        self._under_way += 1
-        self._phases[id(call)] = self.phase
-        sums = self._sums.setdefault(self.phase, Spending())
+    def _begin(self, call: Call, incoming: Incoming) -> None:
+        phase = "again" if self.inspected and OURS.encode() in incoming.body else self.phase
+        self._under_way += phase != "again"
+        self._phases[id(call)] = phase
+        sums = self._sums.setdefault(phase, Spending())
         if call.embeds:
             sums.embed_calls += 1
         elif call.asks_model:
             sums.calls += 1
 
     def _end(self, call: Call, incoming: Incoming) -> None:
-        self._under_way -= 1
-        self.last_call = perf_counter()
-        sums = self._sums.setdefault(self._phases.pop(id(call), self.phase), Spending())
-        sums.seconds += (call.ended or self.last_call) - call.started
+        phase, now = self._phases.pop(id(call), self.phase), perf_counter()
+        if phase != "again":
+            self._under_way -= 1
+            self.last_call = now
+        sums = self._sums.setdefault(phase, Spending())
+        sums.seconds += (call.ended or now) - call.started
         if not call.is_answered:
             sums.failed += 1
             return

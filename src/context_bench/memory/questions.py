@@ -18,7 +18,7 @@ import orjson
 from context_bench.errors import DataError
 from context_bench.memory.conversations import Question, Turn
 from context_bench.memory.rendering import Placed, index_turns, render_history
-from context_bench.memory.scoring.store_check import list_hidden_texts
+from context_bench.memory.scoring.store_check import list_hidden_texts, list_kept_texts
 from context_bench.store.keys import digest
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
@@ -45,12 +45,14 @@ class History:
         turns: In order, each with an id of its own.
         number: Which conversation of the dataset it is.
         hidden: Texts that must not be kept: what was to be forgotten, and secrets.
+        kept: Texts that may be kept, and show where a look at the store can see anything.
     """
 
     name: str
     turns: list[Turn]
     number: int
     hidden: list[str]
+    kept: list[str]
     _tokens: dict[str | None, int] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
@@ -111,7 +113,7 @@ class Questions:
             questions = [each for each in questions if self._types is None or each.get("type") in self._types]
             if not questions:
                 continue
-            history = History(name, turns, number, list_hidden_texts(questions))
+            history = History(name, turns, number, list_hidden_texts(questions), list_kept_texts(questions))
             for question in questions:
                 asked += 1
                 self._histories[name] = history, asked
@@ -130,8 +132,10 @@ class Questions:
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
         gold: dict[str, Any] = {key: question[key] for key in _PASSED_ON if key in question}  # type: ignore[literal-required]
         about = {key: value for key, value in question.items() if key not in ("question", *_PASSED_ON)}
+        named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
         facts = {
             "conversation": history.name,
+            "evidence_turns": {each: history.by_id[each][1]["content"] for each in named if each in history.by_id},
             "history_digest": history.digest,
             "history_tokens": history.count_tokens(question.get("user"), self._count),
             "history_turns": len(history.turns),

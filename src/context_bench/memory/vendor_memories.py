@@ -18,8 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
+from context_bench.memory.meter import OURS
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.programs import find_program
 from context_bench.systems.openai_proxy import OpenAIProxy
@@ -28,7 +30,6 @@ __all__ = ["Cognee", "Graphiti", "LangMem", "ListingVendorMemory", "Mem0", "Vend
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
-_DIMENSIONS = 256
 _MOST_LINES = 20
 
 
@@ -57,6 +58,7 @@ class VendorMemory:
         api_key: For both.
         model: The model that extracts.
         embedding_model: The embedder.
+        dimensions: Of its vectors; None asks the embedder.
         k: How many memories it retrieves when nobody says.
         timeout: Seconds that one call may take.
     """
@@ -71,6 +73,7 @@ class VendorMemory:
         api_key: str = "none",
         model: str = "gpt-4o-mini",
         embedding_model: str = "text-embedding-3-small",
+        dimensions: int | None = None,
         k: int = 10,
         timeout: float = 600.0,
     ) -> None:
@@ -84,9 +87,10 @@ class VendorMemory:
             "api_key": api_key,
             "model": model,
             "embedding_model": embedding_model,
-            "dimensions": _DIMENSIONS,
         }
+        self._dimensions = dimensions
         self._process: _Process | None = None
+        self._lost = False
 
     @property
     def takes_dates(self) -> bool:
@@ -104,7 +108,7 @@ class VendorMemory:
     @property
     def fingerprint(self) -> str:
         """The settings that make its answers differ; the address of the tap does not."""
-        models = f"{self._settings['model']}, {self._settings['embedding_model']}"
+        models = f"{self._settings['model']}, {self._settings['embedding_model']} {self._dimensions or ''}".rstrip()
         return f"{self.vendor.package} {self.version or '(unknown version)'}: {models}, k={self.k}"
 
     @property
@@ -137,9 +141,30 @@ class VendorMemory:
             self._process = None
 
     def _ask(self, method: str, **arguments: Any) -> Any:
-        if self._process is None or not self._process.alive:
-            self._process = _Process(self.name, self._python, self._settings, self.timeout)
+        if self._process is not None and not self._process.alive:
+            self.finish()
+            if method != "reset":  # a new process would answer from an empty memory
+                self._lost = True
+        if self._lost and method != "reset":
+            raise VendorFailed(f"{self.name}: its process has ended, and what was written to it is lost")
+        self._lost = False
+        if self._process is None:
+            size = self._dimensions or self._measure_vector()
+            settings = {**self._settings, "dimensions": size, "cut": self._dimensions is not None}
+            self._process = _Process(self.name, self._python, settings, self.timeout)
         return self._process.call({"do": method, **arguments}, self.timeout)
+
+    def _measure_vector(self) -> int:
+        """Ask the embedder how long its vectors are: it knows its model, and no list of models stays complete."""
+        asked = {"model": self._settings["embedding_model"], "input": f"{OURS} How long is your vector?"}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._settings['api_key']}"}
+        request = Request(f"{self._settings['base_url']}/embeddings", json.dumps(asked).encode(), headers)
+        try:
+            with build_opener(ProxyHandler({})).open(request, timeout=self.timeout) as reply:
+                return len(json.load(reply)["data"][0]["embedding"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            model = self._settings["embedding_model"]
+            raise VendorFailed(f"{self.name}: the embedder {model} gave no vector: {printable(str(error))}") from error
 
 
 class ListingVendorMemory(VendorMemory):

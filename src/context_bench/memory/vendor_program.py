@@ -36,6 +36,7 @@ class Settings:
         model: The model that extracts.
         embedding_model: The embedder.
         dimensions: Of its vectors.
+        cut: Whether the embedder must be asked for that many: its own model has more. Not every model can.
         directory: Where files may be kept.
     """
 
@@ -44,6 +45,7 @@ class Settings:
     model: str
     embedding_model: str
     dimensions: int
+    cut: bool
     directory: str
 
 
@@ -98,7 +100,11 @@ class Mem0(Memory):
                 "llm": {"provider": "openai", "config": {"model": given.model, "temperature": 0, **server}},
                 "embedder": {
                     "provider": "openai",
-                    "config": {"model": given.embedding_model, "embedding_dims": given.dimensions, **server},
+                    "config": {
+                        "model": given.embedding_model,
+                        "embedding_dims": given.dimensions if given.cut else None,  # it is sent where it is given
+                        **server,
+                    },
                 },
                 "vector_store": {
                     "provider": "qdrant",
@@ -238,7 +244,7 @@ class LangMem(Memory):
         server = {"base_url": given.base_url, "api_key": given.api_key}
         embedder = OpenAIEmbeddings(
             model=given.embedding_model,
-            dimensions=given.dimensions,
+            dimensions=given.dimensions if given.cut else None,
             check_embedding_ctx_length=False,  # else it sends token ids
             **server,
         )

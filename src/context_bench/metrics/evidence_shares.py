@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import get_args
 
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
+from context_bench.text.evidence_state import State, read_state
 
 __all__ = ["EvidenceShares"]
 
-SURVIVED = "evidence_survived"
 EVALUATOR = "evidence-survival"
 
 
 @dataclass(frozen=True)
 class EvidenceShares(RunningMetric):
-    """Rows by whether the evidence reached the model, and whether the answer was right, as shares of them all.
+    """Rows by what became of their evidence, and whether the answer was right, as shares of them all.
 
-    `evidence_survival` of them kept it; `lost_by_system` lost it and were wrong; `failed_anyway` kept it and were
-    wrong; `right_without_evidence` lost it and were right. Those three and the rows that kept it and were right
-    add up to 1. A row without either score, or with an error, is in none of them: `evidence_rows` are left. With
-    no such row there is nothing to say. Where it could not be told which call gave the answer of some rows,
-    `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst` lose it.
+    `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; `evidence_survival` is the sum of the
+    first two. `evidence_rewritten` of the rows lost it in a text with words that nobody sent. `lost_by_system` lost it
+    and were wrong; `failed_anyway` kept it and were wrong; `right_without_evidence` lost it and were right. Those three
+    and the rows that kept it and were right add up to 1. A row without either score, or with an error, is in none of
+    them: `evidence_rows` are left. With no such row there is nothing to say. Where it could not be told which call gave
+    the answer of some rows, `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst`
+    lose it.
     """
 
     threshold: float = 0.7
     score_field: str = "score"
     name = "evidence-survival"
     by_dataset = (
-        *("evidence_survival", "evidence_survival_best", "evidence_survival_worst"),
+        *("evidence_survival", "evidence_verbatim", "evidence_recoverable", "evidence_lost", "evidence_rewritten"),
+        *("evidence_survival_best", "evidence_survival_worst"),
         *("lost_by_system", "failed_anyway", "right_without_evidence"),
     )
     keys = (*by_dataset, "evidence_rows")
@@ -41,36 +46,42 @@ class EvidenceShares(RunningMetric):
 
 
 class EvidenceTally:
-    """Counts rows by (survived, right)."""
+    """Counts rows by (state, right)."""
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._field = threshold, score_field
-        self._cells = dict.fromkeys([(True, True), (True, False), (False, True), (False, False)], 0)
-        self._unknown = 0
+        self._cells: Counter[tuple[State, bool]] = Counter()
+        self._rewritten = self._unknown = 0
         self._spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
-        survived, score = row.scores.get(SURVIVED), row.scores.get(self._field)
-        if row.error is None and survived is not None and score is not None:
-            self._cells[survived >= 1.0, score >= self._threshold] += 1
-            self._spread.add(row, survived >= 1.0)
-        elif row.error is None and survived is None and score is not None:
+        state, score = read_state(row.scores), row.scores.get(self._field)
+        if row.error is not None or score is None:
+            return
+        if state is not None:
+            self._cells[state, score >= self._threshold] += 1
+            self._rewritten += state == "lost" and bool((row.metadata.get(EVALUATOR) or {}).get("rewritten"))
+            self._spread.add(row, state != "lost")
+        else:
             # Evidence was looked for in vain: which call gave the answer is not known.
             reason = row.metadata.get("answer_unknown")
             self._unknown += reason is not None and row.unscored.get(EVALUATOR) == reason
 
     def result(self) -> dict[str, float]:
         """Return the shares so far."""
-        rows = sum(self._cells.values())
+        rows = self._cells.total()
         if not rows:
             return {"evidence_survival_best": 1.0, "evidence_survival_worst": 0.0} if self._unknown else {}
-        survived = self._cells[True, True] + self._cells[True, False]
+        states = {state: self._cells[state, True] + self._cells[state, False] for state in get_args(State)}
+        survived = rows - states["lost"]
         values = {
             "evidence_survival": survived / rows,
-            "lost_by_system": self._cells[False, False] / rows,
-            "failed_anyway": self._cells[True, False] / rows,
-            "right_without_evidence": self._cells[False, True] / rows,
+            **{f"evidence_{state}": count / rows for state, count in states.items()},
+            "evidence_rewritten": self._rewritten / rows,
+            "lost_by_system": self._cells["lost", False] / rows,
+            "failed_anyway": (self._cells["verbatim", False] + self._cells["recoverable", False]) / rows,
+            "right_without_evidence": self._cells["lost", True] / rows,
             "evidence_rows": float(rows),
         }
         if self._unknown:
@@ -81,4 +92,4 @@ class EvidenceTally:
 
     def intervals(self) -> dict[str, Interval]:
         """Give the interval of the share that kept its evidence."""
-        return {"evidence_survival": self._spread.interval()} if any(self._cells.values()) else {}
+        return {"evidence_survival": self._spread.interval()} if self._cells else {}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from context_bench.front import COST_KEYS
 from context_bench.metrics.row_by_row import NoTally, RunningMetric
 from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow
@@ -73,14 +74,15 @@ class ParetoRank(RunningMetric):
 
     One system alone cannot be ranked: `compute` gives 0.0, and `evaluate` puts in what `rank_systems`
     says of all of them. The field "score" stands for the summary's `mean_score`. `leave_out` names systems
-    that do not compete.
+    that do not compete. Beside the rank of points, `evaluate` puts in `pareto_front`: 1 on the front, 0 off it, by what
+    paired intervals show of score and cost.
     """
 
     quality_field: str = "score"
     cost_field: str = "cost_of_pass"
     leave_out: Sequence[str] = ()
     name = "pareto-rank"
-    keys = ("pareto_rank",)
+    keys = ("pareto_rank", "pareto_front", *COST_KEYS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list

@@ -1,4 +1,4 @@
-"""The Pareto plot: quality against cost, with intervals, and the front of systems that none beats on both."""
+"""The Pareto plot: quality against cost, with intervals, and the systems on the front."""
 
 from __future__ import annotations
 
@@ -125,15 +125,16 @@ def _name_quality(data: QualityCost) -> str:
 
 def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     """Say what is seen: who is on the front."""
+    competing = [labels[name] for name in data.points if name not in data.controls]
+    if not competing:
+        return "Quality against cost of the controls"
+    if not data.front and data.needs_no_context:
+        return "Quality against cost: examples need no context"
     if not data.front:
-        unneeded = len(data.controls) < len(data.points)
-        return "Quality against cost" + (": examples need no context" if unneeded else " of the controls")
-    if len(data.points) - len(data.controls) == 1:
-        return f"Quality and cost of {labels[data.front[0]]}"
-    names = [labels[name] for name in data.front]
-    beaten = [labels[name] for name in data.front if name in data.beaten]
-    but = f", but {labels[data.baseline]}, the baseline, beats {list_names(beaten, 3)}" if beaten else ""
-    return f"No system beats {list_names(names, 3)} on both quality and cost{but}"
+        return f"The baseline puts {list_names(competing, 3)} off the Pareto front"
+    if len(competing) == 1:
+        return f"Quality and cost of {competing[0]}"
+    return f"On the Pareto front of quality and cost: {list_names([labels[name] for name in data.front], 3)}"
 
 
 def _explain(data: QualityCost) -> list[str]:

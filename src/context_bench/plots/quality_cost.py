@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_bench.comparison import are_unlike
+from context_bench.front import COST_KEYS
 from context_bench.stats import TOO_FEW, Interval
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cost", "QualityCost", "choose_cost", "choose_quality", "find_front", "find_limits", "read_quality_cost"]
 
+_DOLLARS = ("cost of 1,000 examples, in dollars", "usd")
+_READ = ("tokens that the model reads, for each example", "tokens")
 _WIDE = 30
 """Costs that differ by more than this factor are drawn by powers of ten."""
 
@@ -35,12 +38,10 @@ class QualityCost:
         key: The number of the summary that stands for quality.
         cost: The cost of each system.
         points: Cost and quality by system, for those that have both.
-        front: The systems that no other beats on both, the cheapest first; controls do not compete. Empty where the
-            examples do not need their context.
+        front: The systems on the Pareto front, the cheapest first; controls do not compete.
         controls: Systems that are drawn and do not compete: floors, ceilings, controls.
         missing: Systems that lack one of the two.
-        baseline: The baseline, where it is a control and so does not compete.
-        beaten: Systems that such a baseline beats on both: to do nothing is better and cheaper.
+        needs_no_context: A floor, which reads no context, is as good as the baseline: nobody is on the front.
     """
 
     key: str
@@ -49,8 +50,7 @@ class QualityCost:
     front: list[str]
     controls: list[str]
     missing: list[str]
-    baseline: str = ""
-    beaten: tuple[str, ...] = ()
+    needs_no_context: bool = False
 
     @property
     def is_wide(self) -> bool:
@@ -59,7 +59,7 @@ class QualityCost:
         return max(costs) > _WIDE * min(costs)
 
     def trace_front(self, low: float, high: float) -> list[tuple[float, float]]:
-        """Trace the front as steps, cost and quality of each corner: whatever lies right of it and beneath is beaten.
+        """Trace the front as steps, cost and quality of each corner, through the systems on it that no point beats.
 
         There is none where fewer than two systems compete.
 
@@ -67,11 +67,12 @@ class QualityCost:
             low: The quality that it rises from.
             high: The cost that it ends at.
         """
-        if len(self.points) - len(self.controls) < 2 or not self.front:  # nobody to beat, or nothing to beat them by
+        steps = find_front({name: self.points[name] for name in self.front})
+        if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat
             return []
-        first, last = self.points[self.front[0]], self.points[self.front[-1]]
+        first, last = self.points[steps[0]], self.points[steps[-1]]
         corners = [(first[0], low), first]
-        for before, after in pairwise(self.front):
+        for before, after in pairwise(steps):
             corners += [(self.points[after][0], self.points[before][1]), self.points[after]]
         return [*corners, (high, last[1])]
 
@@ -82,7 +83,14 @@ def choose_quality(result: EvalResult) -> str:
 
 
 def choose_cost(result: EvalResult) -> Cost | None:
-    """Choose the cost that most systems have: dollars, else tokens that the model reads, else tokens for each pass."""
+    """Choose the cost that the front goes by; of a run without one, the cost that most systems have.
+
+    That is dollars, else tokens that the model reads, else tokens for each pass.
+    """
+    for key, (title, unit) in zip(COST_KEYS, (_DOLLARS, _READ, ("tokens returned, for each example", "tokens"))):
+        if values := _read_key(result, key):
+            failed = any(own.get("num_errors") for own in result.summary.values())
+            return Cost(values, f"{title}, failures included" if failed else title, unit)
     returns = result.config.get("returns") or {}
     read: dict[str, float] = {}
     for name, values in result.summary.items():
@@ -91,8 +99,8 @@ def choose_cost(result: EvalResult) -> Cost | None:
         elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
             read[name] = values["mean_output_tokens"]
     ways = (
-        Cost(_read_key(result, "cost_per_1k_usd"), "cost of 1,000 examples, in dollars", "usd"),
-        Cost(read, "tokens that the model reads, for each example", "tokens"),
+        Cost(_read_key(result, "cost_per_1k_usd"), *_DOLLARS),
+        Cost(read, *_READ),
         Cost(_read_key(result, "cost_of_pass"), "tokens for each example that passed", "tokens"),
     )
     most = max(len(way.values) for way in ways)
@@ -108,7 +116,7 @@ def _read_key(result: EvalResult, key: str) -> dict[str, float]:
 
 
 def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
-    """Find the systems that no other beats: by rising cost, each with more quality than all cheaper ones.
+    """Find the systems whose point no other beats: by rising cost, each with more quality than all cheaper ones.
 
     Systems at the same point do not beat each other.
     """
@@ -118,12 +126,6 @@ def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
         if quality > last[1] or (cost, quality) == last:
             front.append(name)
     return front
-
-
-def _find_beaten(points: dict[str, tuple[float, float]], baseline: str) -> tuple[str, ...]:
-    """Find the systems that are no better than the baseline and no cheaper, and not the same in both."""
-    cost, quality = points[baseline]
-    return tuple(name for name, at in points.items() if at != (cost, quality) and at[0] >= cost and at[1] <= quality)
 
 
 def read_quality_cost(result: EvalResult) -> QualityCost | None:
@@ -142,19 +144,20 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
     if not points:
         return None
     controls = set(result.config.get("controls") or ())
-    baseline = "" if result.comparison is None else result.comparison.baseline
-    unneeded = result.comparison is not None and result.comparison.context_unneeded
-    baseline = baseline if baseline in controls and baseline in points else ""
-    beaten = _find_beaten(points, baseline) if baseline else ()
+    competing = {name: at for name, at in points.items() if name not in controls}
+    front = find_front(competing)
+    if any("pareto_front" in values for values in summary.values()):
+        front = sorted((name for name in competing if summary[name].get("pareto_front")), key=lambda name: points[name])
+    unneeded = result.comparison is not None and bool(result.comparison.context_unneeded)
+    front = [] if unneeded else front
     return QualityCost(
         key=key,
         cost=cost,
         points=points,
-        front=find_front({name: at for name, at in points.items() if name not in controls and not unneeded}),
+        front=front,
         controls=[name for name in points if name in controls],
         missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
-        baseline=baseline,
-        beaten=tuple(name for name in beaten if name not in controls),
+        needs_no_context=unneeded,
     )
 
 

@@ -183,13 +183,19 @@ def _draw_texts(
 
 
 def title_curves(curves: list[Curve], labels: dict[str, str]) -> str:
-    """Say what is seen: how much can be saved without being worse."""
+    """Say what is seen: how much can be saved without being worse, or that too few examples were run to show it."""
     found = [(curve, curve.best_point) for curve in curves]
     parts = [
         f"{labels[curve.name]} saves {best.saving:.0%}" for curve, best in found if best and math.isfinite(best.saving)
     ]
     if parts:
         return f"{' and '.join(parts[:2])} without being worse than {shorten_name(found[0][0].baseline)}"
+    qualities = [point.quality for curve in curves for point in curve.points]
+    scores = {f"{each.value:.3f}" for each in qualities}
+    apart = [point.difference for curve in curves for point in curve.points if point.difference is not None]
+    if len(scores) == 1 and all(each.low <= -curves[0].margin <= 0 <= each.high for each in apart if each.known):
+        few = f"{min(each.n for each in qualities):,} examples are too few to show that saving costs no quality"
+        return f"All settings score {scores.pop()}, and {few}"
     return "Quality against tokens: no setting is shown to save tokens without being worse"
 
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO
@@ -19,6 +20,9 @@ from context_bench.errors import printable
 __all__ = ["LastLines", "describe_exit", "kill_group", "kill_process", "start_child", "wait_for_end"]
 
 File = int | IO[bytes] | None
+
+MAX_COLLECT_SECONDS = 1.0
+"""How long to wait for the orphans of a killed group; one that changed its user may have survived."""
 
 
 def start_child(
@@ -73,7 +77,21 @@ def kill_group(process: subprocess.Popen[bytes]) -> int:
             process.kill()
     except (ProcessLookupError, PermissionError):  # nobody is left
         pass
-    return process.wait()
+    code = process.wait()
+    if os.getpid() == 1:
+        _collect_orphans(process.pid)
+    return code
+
+
+def _collect_orphans(group: int) -> None:
+    """Wait for the rest of a killed group, which process 1 inherits: nobody else would."""
+    deadline = time.monotonic() + MAX_COLLECT_SECONDS
+    try:
+        while time.monotonic() < deadline:
+            if os.waitpid(-group, os.WNOHANG)[0] == 0:
+                time.sleep(0.01)
+    except ChildProcessError:  # all are collected
+        pass
 
 
 def kill_process(pid: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from context_bench.report.elements import clean_text
 from context_bench.text.golds import evidence_texts
+from context_bench.text.shown_turns import list_shown_turns
 from context_bench.traffic.passed_on import compare_passed_on
 from context_bench.traffic.text_diff import Segment, mark_evidence
 
@@ -28,7 +29,7 @@ _MOST_PARTS = 40
 def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[Stretch]:
     """Compare the context of an example with what a system made of it, part by part."""
     if isinstance(example.get("memory"), Mapping):
-        return list(_show_retrieved(example["memory"], processed or {}))
+        return list(_show_retrieved(example, processed or {}))
     context = example.get("context")
     after = (processed or {}).get("context")
     if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
@@ -49,13 +50,17 @@ def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | N
     return stretches
 
 
-def _show_retrieved(about: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
+def _show_retrieved(example: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
     """Show what a memory found for a question, and what the reader got of it; the evidence is marked in both."""
-    wanted = [str(each) for each in about.get("evidence_ids") or ()]
+    wanted = [str(each) for each in example["memory"].get("evidence_ids") or ()]
     found = processed.get("retrieved")
     items = [([str(each) for each in item.get("ids") or ()], str(item.get("text") or "")) for item in found or ()]
     known = {each for ids, _ in items for each in ids}
-    states = [f"turn {each}: {'retrieved' if each in known else 'missing'}\n" for each in wanted]
+    shown = set[str]().union(*list_shown_turns(found or (), example, processed))
+    states = [
+        f"turn {each}: {'retrieved' if each in shown else 'claimed, not shown' if each in known else 'missing'}\n"
+        for each in wanted
+    ]
     if found is None:
         states = [f"turn {each}: not known, the system does not say what it retrieved\n" for each in wanted]
     yield "evidence", [("k", "".join(states) or "none is named", False)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from context_bench.report.axes import section
 from context_bench.report.elements import Markup, element
-from context_bench.report.row_values import OUTCOMES
+from context_bench.report.row_values import EVIDENCE, OUTCOMES
 
 __all__ = ["examples_section", "one_example"]
 
@@ -23,7 +23,12 @@ def examples_section(rows: int | None) -> Markup:
         _select("system", "system"),
         _select("dataset", "dataset"),
         _select("outcome", "outcome", *((str(number), name) for number, name in enumerate(OUTCOMES))),
-        _select("evidence", "evidence", ("1", "survived"), ("0", "lost"), ("null", "not measured")),
+        _select(
+            "evidence",
+            "evidence",
+            *((str(number), state) for number, state in enumerate(EVIDENCE)),
+            ("null", "not measured"),
+        ),
         _select("flip", "against the baseline", ("-1", "right became wrong"), ("1", "wrong became right")),
         _select("error", "error kind"),
     ]

@@ -83,6 +83,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "primary score", config.get("primary")
     yield "primary score of contexts", config.get("context_primary")
     yield "a pass needs a score of", config.get("threshold")
+    yield "reasoning is scored", "yes" if config.get("keep_reasoning") else None
     yield "baseline", facts.baseline
     yield "margin", config.get("margin")
     yield "evaluators", config.get("evaluators")
@@ -91,7 +92,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "prices", config.get("prices")
     yield "behind the systems", config.get("reports")
     yield "time of each system", {name: seconds(value) for name, value in facts.result.timing.items()}
-    yield "examples at a time", config.get("max_workers")
+    yield "examples at a time", config.get("workers")
     yield "rows from the cache", config.get("reused")
     yield "stopped early", config.get("stopped")
     yield "systems that were stopped", config.get("stopped_systems")

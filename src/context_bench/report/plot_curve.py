@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from context_bench.plots.labels import Box, cover_line, place_labels, shorten_name
 from context_bench.plots.quality_cost import find_limits
-from context_bench.plots.rate_distortion import keep_measured, make_token_scale, read_baselines
+from context_bench.plots.rate_distortion import keep_measured, make_token_scale, read_baselines, title_curves
 from context_bench.report.axes import (
     LETTERING,
     STYLES,
@@ -43,6 +43,7 @@ def plot_curves(facts: RunFacts, curves: Sequence[Curve]) -> Markup | None:
     return figure(
         "quality against tokens",
         lambda frame: _draw(facts, drawn, frame),
+        f"{title_curves(drawn, {curve.name: curve.name for curve in drawn})}. "
         f"A line for each system with a knob, a mark for each setting: {names}. Up and to the left is better. "
         "Whiskers are 95% intervals; the dashed line is the baseline.",
     )

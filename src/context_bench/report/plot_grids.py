@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 from context_bench.plots.evidence import split_evidence
 from context_bench.plots.labels import shorten_name
@@ -11,6 +12,7 @@ from context_bench.report.axes import figure, label, svg, table
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
 from context_bench.reporters.layout import percent, score
+from context_bench.text.evidence_state import State
 
 __all__ = ["plot_evidence", "plot_needles"]
 
@@ -113,7 +115,9 @@ def plot_evidence(facts: RunFacts) -> Child:
                 _share(shares.lost_by_system, rows, "lost by the system"),
             ],
         ]
-        tables.append(table(["evidence", "right", "wrong"], lines, f"{name} ({rows:,.0f} rows)", "square"))
+        states = [f"{percent(values.get(f'evidence_{each}', 0.0))} {each}" for each in get_args(State)]
+        about = f"{name} ({rows:,.0f} rows: {', '.join(states)})"
+        tables.append(table(["evidence", "right", "wrong"], lines, about, "square"))
     if not tables:
         why = (
             "of a memory, the ids that it retrieved are held against those of the evidence; see Memory"
@@ -130,7 +134,7 @@ def plot_evidence(facts: RunFacts) -> Child:
             "p",
             {"class": "about"},
             "“Lost by the system” is the loss to blame on it: what the answer needs did not reach the model, and the "
-            "answer was wrong.",
+            "answer was wrong. Recoverable evidence lost only words that a reader does not need: it survived.",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Quality against cost, with the front of systems that none beats on both drawn as a line."""
+"""Quality against cost, with the Pareto front drawn as a line."""
 
 from __future__ import annotations
 
@@ -43,14 +43,11 @@ def plot_pareto(facts: RunFacts) -> Child:
     names = {name: name for name in points}
     caption = f"{title_pareto(data, names)}. Up and to the left is better. Whiskers are 95% intervals."
     if data.trace_front(0, 0):
-        caption += " The dashed line is the front of systems that no other beats."
+        caption += " The dashed line is the front."
     if data.missing:
         caption += f" Not measured, so not drawn: {', '.join(data.missing)}."
     if controls:
         caption += f" Controls do not compete: {', '.join(sorted(controls))}."
-    ranked = {name for name, values in facts.result.summary.items() if values.get("pareto_rank") == 1}
-    if ranked - set(controls) and ranked - set(controls) != set(front):
-        caption += " The column Pareto of the table goes by what each pass costs, so that its first front is another."
     numbers = table(
         ["system", cost.title, key.replace("_", " "), "on the front"],
         [

@@ -108,7 +108,8 @@ def plot_meters(facts: RunFacts) -> Child:
             bars += [(name, title, place, each) for place, (title, each) in enumerate(zip(titles, meters))]
     counted = [table(head, lines, head[0].capitalize(), "plain") for head, *lines in list_meters(facts.result)]
     if not bars:
-        why = "nothing stood behind the systems that counts tokens; a tap (--tap, --start) or a reader (--reader) does"
+        how = "a tap (--tap, --start) or a reader (--reader)" if "memory" not in facts.result.config else "a reader"
+        why = f"nothing stood behind the systems that counts tokens; {how} does"
         return join(*counted) if counted else _say_missing(why)
     numbers = table(
         ["system", "meter", "tokens saved for each example"],

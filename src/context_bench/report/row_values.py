@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from context_bench.report.elements import clean_text
 from context_bench.results import EvalRow
+from context_bench.text.evidence_state import read_state
 
-__all__ = ["OUTCOMES", "RowValues", "Source", "clean_id", "clean_name", "name_error_kind", "read_values"]
+__all__ = ["EVIDENCE", "OUTCOMES", "RowValues", "Source", "clean_id", "clean_name", "name_error_kind", "read_values"]
 
+EVIDENCE = ("lost", "recoverable", "verbatim")
 OUTCOMES = ("right", "wrong", "error", "unscored")
 _SNIPPET, _ID, _NAME = 140, 120, 300
 _DIGITS = re.compile(r"\d+")
@@ -27,8 +29,8 @@ class Source(NamedTuple):
 class RowValues(NamedTuple):
     """A row of the list.
 
-    `natural` sorts numbers within a name as numbers; `outcome` is a place in `OUTCOMES`; `evidence` is 1 where all of
-    it survived, and None where that was not measured.
+    `natural` sorts numbers within a name as numbers; `outcome` is a place in `OUTCOMES`; `evidence` is one in
+    `EVIDENCE`, and None where that was not measured.
     """
 
     id: int
@@ -67,7 +69,7 @@ def name_error_kind(error: str) -> str:
 def read_values(identity: int, run: int, source: Source, score: float | None, threshold: float) -> RowValues:
     """Read the values of a row; a score of at least `threshold` is right."""
     row, example = source.row, source.example or {}
-    survived = row.scores.get("evidence_survived")
+    state = read_state(row.scores)
     passed_on = row.upstream_tokens
     if passed_on is None and row.metadata.get("output") == "context":
         passed_on = row.output_tokens
@@ -82,7 +84,7 @@ def read_values(identity: int, run: int, source: Source, score: float | None, th
         row.repeat,
         None if score is None else round(score, 4),
         OUTCOMES.index(_name_outcome(row, score, threshold)),
-        None if survived is None else int(survived >= 1),
+        None if state is None else EVIDENCE.index(state),
         None if row.error is None else name_error_kind(row.error),
         row.input_tokens,
         passed_on,

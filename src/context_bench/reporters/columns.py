@@ -8,7 +8,10 @@ from collections.abc import Callable
 from context_bench.reporters.layout import dollars, format_as, percent, score, seconds, tokens
 from context_bench.results import EvalResult
 
-__all__ = ["LESS_THAN_THE_TAP", "Column", "all_metered", "choose_columns", "list_tables", "own_columns"]
+__all__ = [
+    *("LESS_THAN_THE_TAP", "Column", "all_metered", "choose_columns", "is_answered_by_script", "list_tables"),
+    "own_columns",
+]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
@@ -43,7 +46,8 @@ _COLUMNS: tuple[Column, ...] = (
     ("overhead p50", "proxy_overhead_median", seconds),
     ("first token", "first_token_overhead_median", seconds),
     ("retention", "retention", percent),
-    ("Pareto", "pareto_rank", "{:.0f}".format),
+    ("Pareto", "pareto_front", lambda value: "front" if value else "off"),
+    ("Pareto rank", "pareto_rank", "{:.0f}".format),
 )
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
@@ -57,9 +61,11 @@ _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 def choose_columns(result: EvalResult) -> list[Column]:
     """Choose the columns that this run has something for."""
     columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
+    if any(key == "pareto_front" for _, key, _ in columns):  # ranks of points say more than the data show
+        columns = [column for column in columns if column[1] != "pareto_rank"]
     if all_metered(result):
         columns = [column for column in columns if column[1] not in LESS_THAN_THE_TAP]
-    if _is_shown(_EVIDENCE[1], result.summary) and _is_answered_by_script(result):
+    if _is_shown(_EVIDENCE[1], result.summary) and is_answered_by_script(result):
         # A script's answers say little; whether the evidence got through says what the run is about.
         places = [place for place, column in enumerate(columns) if column[1] in ("macro_score", "mean_score")]
         place = min(places, default=len(columns))
@@ -94,7 +100,8 @@ def _is_shown(key: str, summary: dict[str, dict[str, float]]) -> bool:
     return any(values) if key in _WHEN_NOT_ZERO else bool(values)
 
 
-def _is_answered_by_script(result: EvalResult) -> bool:
+def is_answered_by_script(result: EvalResult) -> bool:
+    """Whether a script answered in place of a model."""
     reports = result.config.get("reports", {}).values()
     return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from context_bench.caveats import NO_CONTEXT
 from context_bench.comparison import ONLY_ZEROS
 from context_bench.curves.knobs import join_settings
+from context_bench.reporters.columns import is_answered_by_script
 from context_bench.reporters.layout import dollars, percent
 from context_bench.results import EvalResult
 from context_bench.stats import Verdict
@@ -54,7 +55,9 @@ def conclude(result: EvalResult) -> str:
     sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
-    sentences += _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
+    sentences += kept
     if (result.config.get("memory") or {}).get("read_by_script") is True:
         sentences.append("A script read, not a model: recall and probes tell more than these words.")
     return " ".join(sentences)
@@ -68,27 +71,49 @@ def describe_alone(result: EvalResult) -> str:
     if result.comparison is not None or len(result.systems) != 1:
         return ""
     (name,) = result.systems
-    (lost,) = _tell_evidence(result, [name]) or ("",)
+    harmed, kept = _tell_evidence(result, [name])
+    lost = " ".join([*harmed, *kept])
     words, share = _find_saving(result, name)
     if not lost or not words:
         return ""
     return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
 
 
-def _tell_evidence(result: EvalResult, names: Sequence[str]) -> list[str]:
-    """Say in what share of the examples each system lost the evidence, where that was looked at."""
-    kept = {name: result.summary.get(name, {}).get("evidence_survival", math.nan) for name in names}
-    told = [
-        f"{name} in {percent(1 - share)} of {_count_looked_at(result, name)}"
-        for name, share in kept.items()
-        if share < 1
-    ]
-    unharmed = [name for name, share in kept.items() if share == 1]
-    if not told:
-        in_part = {name: _count_looked_at(result, name) for name in unharmed}
-        asides = {name: "" if seen == _ALL else f" (in {seen})" for name, seen in in_part.items()}
-        return [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
-    return [f"Evidence lost: {list_names([*told, *(f'{name} in none' for name in unharmed)])}."]
+def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Say in what share of the examples systems lost the evidence, where that was looked at; apart, who lost none.
+
+    Where a model answered, its answers come first: a reader may do without the words that a system dropped.
+    """
+    found = {name: fate for name in names if (fate := _describe_fate(result, name)) is not None}
+    harmed = {name: fate for name, fate in found.items() if fate}
+    unharmed = [name for name in found if name not in harmed]
+    asides = {name: "" if (seen := _count_looked_at(result, name)) == _ALL else f" (in {seen})" for name in unharmed}
+    kept = [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
+    told = [_count_right(result, name, fate) for name, fate in harmed.items()]
+    return [f"{'; '.join(told)}."] if told else [], kept
+
+
+def _describe_fate(result: EvalResult, name: str) -> str | None:
+    """Describe what a system did to the evidence; empty where all of it is there word for word, None if not known."""
+    values = result.summary.get(name, {})
+    lost, dropped = 1 - values.get("evidence_survival", math.nan), values.get("evidence_recoverable", 0.0)
+    if math.isnan(lost):
+        return None
+    seen = _count_looked_at(result, name)
+    if lost > 0:
+        reworded = " (reworded evidence counts as lost)" if values.get("evidence_rewritten") else ""
+        return f"evidence was lost in {percent(lost)} of {seen}{reworded}"
+    return f"words of the evidence were dropped in {percent(dropped)} of {seen}" if dropped else ""
+
+
+def _count_right(result: EvalResult, name: str, fate: str) -> str:
+    """Count the right answers before what became of their evidence; only the latter where no model answered."""
+    values = result.summary[name]
+    rows = values.get("evidence_rows", math.nan)
+    right = rows * (1 - values.get("lost_by_system", 0.0) - values.get("failed_anyway", 0.0))
+    if math.isnan(right) or is_answered_by_script(result):
+        return f"{name}: {fate}"
+    return f"{name} is right in {right:,.0f} of {rows:,.0f}{', although' if round(right) == rows else ';'} {fate}"
 
 
 def _count_looked_at(result: EvalResult, name: str) -> str:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 
-from context_bench.memory.findings import list_findings
+from context_bench.memory.findings import find_empty_stores, list_findings
 from context_bench.memory.repayment import READ_PRICE, WRITE_PRICE, find_repayments
 from context_bench.reporters.layout import score
-from context_bench.reporters.memory_tables import describe_memory, is_read_by_script
+from context_bench.reporters.memory_tables import CLAIMED, describe_memory, is_claimed, is_read_by_script
 from context_bench.results import EvalResult
 
 __all__ = ["list_memory_notes", "list_outcomes", "list_rankings"]
 
 _QUALITY = ("type:", "abstention")
-_OWN_TABLES = (*_QUALITY, "ingest_", "query_")
+_OWN_TABLES = (*_QUALITY, "ingest_", "query_", "store_", "searchable_", "memories")
 """How the numbers begin that stand in tables of memory alone."""
 
 
 def list_outcomes(result: EvalResult) -> list[str]:
-    """Say who leads, and what was found out about each: what a reader must not miss comes before all tables."""
-    return [*list_rankings(result), *list_findings(result)]
+    """Say who stored nothing, who leads, and what was found out about each, before all tables."""
+    return [*dict.fromkeys(find_empty_stores(result).values()), *list_rankings(result), *list_findings(result)]
 
 
 def list_memory_notes(result: EvalResult) -> list[str]:
@@ -37,7 +37,14 @@ def list_memory_notes(result: EvalResult) -> list[str]:
         "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
     )
     if any("retrieval_recall" in values for values in result.summary.values()):
-        lines.append("recall: share of the turns with the answer that were retrieved and fit whole into the budget.")
+        lines.append(
+            "recall: share of the turns with the answer whose text was returned and fits whole into the budget."
+        )
+    if any(map(is_claimed, result.summary.values())):
+        lines.append(
+            "claimed: share of these turns that were named (ids), whether their text was returned or not; facts in a "
+            "memory's own words count as claimed, and its recall lies between the two."
+        )
     if any("probe_forget" in values for values in result.summary.values()):
         lines.append("probes: who finds nothing passes forget, leak and secret; fact and forget_neighbour tell.")
     if any("ingest_calls" in values for values in result.summary.values()):
@@ -50,20 +57,22 @@ def list_memory_notes(result: EvalResult) -> list[str]:
 def list_rankings(result: EvalResult) -> list[str]:
     """Rank the systems at each budget, the best first: by recall where a script reads, else by score.
 
-    Controls are not ranked, nor is a system that was not measured.
+    Controls are not ranked, nor is a system that was not measured. What is claimed and not shown earns no rank.
     """
     key, what = ("retrieval_recall", "recall") if is_read_by_script(result) else ("mean_score", "score")
-    budgets: dict[int, dict[str, float]] = {}
+    budgets: dict[int, list[tuple[float, str]]] = {}
     for name, values in result.summary.items():
         about = describe_memory(result, name)
         budget, value = about.get("budget"), values.get(key, math.nan)
         if isinstance(budget, int) and not about.get("is_control") and not math.isnan(value):
-            budgets.setdefault(budget, {})[str(about.get("system"))] = value
+            shown = score(value)
+            if key == "retrieval_recall" and is_claimed(values):
+                shown = f"at least {shown} (claims {score(values[CLAIMED])})"
+            budgets.setdefault(budget, []).append((value, f"{about.get('system')} {shown}"))
     sentences = []
-    for budget, known in sorted(budgets.items()):
+    for budget, known in sorted(budgets.items(), key=lambda each: each[0]):
         if len(known) > 1:
-            ranked = sorted(known.items(), key=lambda each: -each[1])
-            written = ", ".join(f"{name} {score(value)}" for name, value in ranked)
+            written = ", ".join(text for _, text in sorted(known, key=lambda each: -each[0]))
             sentences.append(f"ranked by {what} at {budget:,} tokens: {written}.")
     return sentences
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -14,10 +14,21 @@ from context_bench.reporters.layout import dollars, markdown_width, percent, sco
 from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell
 from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Grid", "HistoryLengths", "describe_memory", "is_read_by_script", "list_leading_grids", "list_memory_grids"]
+__all__ = [
+    "CLAIMED",
+    "Grid",
+    "HistoryLengths",
+    "describe_memory",
+    "is_claimed",
+    "is_read_by_script",
+    "list_leading_grids",
+    "list_memory_grids",
+]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
+
+CLAIMED = "retrieval_recall_claimed"
 
 Cells = dict[tuple[str, int], "array[float]"]
 """Numbers by system, and by which of the lengths of history they belong to."""
@@ -64,10 +75,12 @@ _COSTS: tuple[Column, ...] = (
 )
 _RETRIEVAL: tuple[Column, ...] = (
     ("recall", "retrieval_recall", score),
+    ("claimed", CLAIMED, score),
     ("recall@10", "retrieval_recall_at_10", score),
     ("nDCG", "retrieval_ndcg", score),
     ("precision", "retrieval_precision", score),
 )
+"""`claimed` is shown where a system names turns that it does not show."""
 _OFFICIAL: dict[str, tuple[Column, ...]] = {
     "LoCoMo": (
         ("F1, categories 1 to 4", "locomo_f1", score),
@@ -96,6 +109,11 @@ def is_read_by_script(result: EvalResult) -> bool:
     """Whether a script answered from what was retrieved, and not a model; where none was to be read, nobody did."""
     read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
     return read and (result.config.get("memory") or {}).get("read_by_script") is True
+
+
+def is_claimed(values: Mapping[str, float]) -> bool:
+    """Whether a system names turns that it does not show: its recall is then somewhere between the two."""
+    return score(values.get(CLAIMED, 0.0)) > score(values.get("retrieval_recall", 0.0))
 
 
 def list_leading_grids(result: EvalResult) -> list[Grid]:
@@ -130,7 +148,9 @@ def _list_found(result: EvalResult) -> list[Grid]:
 
 def _lay_out_retrieval(result: EvalResult) -> Grid | None:
     """Lay out recall with its interval, and the best of those that compete."""
-    shown = [column for column in _RETRIEVAL if _list_keys(result, column[1])]
+    keys = {key for _, key, _ in _RETRIEVAL if any(key in values for values in result.summary.values())}
+    keys -= set() if any(map(is_claimed, result.summary.values())) else {CLAIMED}
+    shown = [column for column in _RETRIEVAL if column[1] in keys]
     names = [name for name, values in result.summary.items() if any(key in values for _, key, _ in shown)]
     if not names:
         return None
@@ -172,6 +192,7 @@ def _lay_out(
         [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
         for name, each in values.items()
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
+        or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
     ]
     return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 

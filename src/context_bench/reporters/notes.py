@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from context_bench.datasets.catalog import Card, card_for
-from context_bench.plots.quality_cost import read_quality_cost
+from context_bench.plots.quality_cost import choose_cost
 from context_bench.reporters.columns import choose_columns, list_tables
 from context_bench.reporters.number_cells import BEST, find_best
 from context_bench.reporters.upstream_tables import upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts
 from context_bench.results import EvalResult
+from context_bench.text.wording import count_things
 
 __all__ = ["list_notes"]
 
@@ -29,7 +29,7 @@ def list_notes(result: EvalResult) -> list[str]:
     if any("upstream_cost_of_pass" in values for values in result.summary.values()):
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
-    notes += [_explain_best(result), _tell_beaten(result)]
+    notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
     notes += upstream_notes(result)
     notes += explain_verdicts(result)
     return [note for note in notes if note]
@@ -94,15 +94,12 @@ def _name_scores(result: EvalResult, key: str) -> str:
 
 
 def _macro_note(result: EvalResult) -> str:
-    """Say what the macro score averages, and that ranks do not go by it."""
+    """Say what the macro score averages."""
     if not any("macro_score" in values for values in result.summary.values()):
         return ""
     primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
     unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
-    ranked = any("pareto_rank" in values for values in result.summary.values())
-    return (
-        "macro score = mean over the datasets" + unlike + ("; Pareto goes by score, over all rows." if ranked else ".")
-    )
+    return f"macro score = mean over the datasets{unlike}."
 
 
 def _explain_best(result: EvalResult) -> str:
@@ -115,15 +112,32 @@ def _explain_best(result: EvalResult) -> str:
     return f"{BEST} best value of its column among the systems{aside}{decided}."
 
 
-def _tell_beaten(result: EvalResult) -> str:
-    """Name the systems with a rank that a baseline which is not ranked beats on both quality and cost."""
-    ranked = [name for name, values in result.summary.items() if math.isfinite(values.get("pareto_rank", math.nan))]
-    data = read_quality_cost(result) if ranked else None
-    beaten = [] if data is None else [name for name in data.beaten if name in ranked]
-    if data is None or not beaten:
+def _explain_front(result: EvalResult) -> str:
+    """Say what the front is, and by which cost."""
+    cost = choose_cost(result)
+    if cost is None or not any("pareto_front" in values for values in result.summary.values()):
         return ""
-    how = f"{data.key.replace('_', ' ')} and {data.cost.title}"
-    return f"Pareto ranks no controls: {data.baseline} beats {_some(beaten)} on both {how}."
+    failed = any(values.get("num_errors") for values in result.summary.values())
+    charged = " A failure costs what the dearest system paid for that example." if failed else ""
+    return (
+        "Pareto: off = another system is shown better in score or cost, and not shown worse in the other (paired 95% "
+        f"intervals). Cost: {cost.title}.{charged}"
+    )
+
+
+def _tell_workers(result: EvalResult) -> str:
+    """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
+    workers: dict[str, int] = result.config.get("workers") or {}
+    if not workers or not any("latency_median" in values for values in result.summary.values()):
+        return ""
+    systems: dict[int, list[str]] = {}
+    for name, count in workers.items():
+        systems.setdefault(count, []).append(name)
+    parts = [
+        f"{count_things(count, 'worker')}{f' ({_some(names)})' if len(systems) > 1 else ''}"
+        for count, names in systems.items()
+    ]
+    return f"latency was measured with {', '.join(parts)}."
 
 
 def _explain_repeats(result: EvalResult) -> str:

@@ -53,6 +53,7 @@ _BY_IMPORTANCE = (
     "pass_at_k",
     "pass_all_k",
     "repeat_flips",
+    "pareto_front",
     "pareto_rank",
     "retention",
     "latency_median",

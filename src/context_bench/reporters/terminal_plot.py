@@ -14,7 +14,7 @@ from itertools import pairwise
 from context_bench.errors import UsageError
 from context_bench.plots.labels import Lettering, Place, label_systems, place_labels, shorten_name
 from context_bench.plots.pareto import title_pareto
-from context_bench.plots.quality_cost import find_limits, read_quality_cost
+from context_bench.plots.quality_cost import find_front, find_limits, read_quality_cost
 from context_bench.plots.rate_distortion import keep_measured, make_token_scale, read_baselines, title_curves
 from context_bench.plots.scales import Scale, make_cost_scale, make_score_scale
 from context_bench.reporters.fitting import wrap
@@ -129,7 +129,7 @@ def draw_pareto_text(result: EvalResult, width: int, *, color: bool = False) -> 
     )
     labels = label_systems(data.points, 24)
     places = {name: (canvas.find_column(cost), canvas.find_row(score)) for name, (cost, score) in data.points.items()}
-    _draw_front(canvas, [places[name] for name in data.front])
+    _draw_front(canvas, [places[name] for name in find_front({name: data.points[name] for name in data.front})])
     for name, (column, _) in places.items():
         limits = find_limits(result.intervals.get(name, {}).get(data.key))
         if limits is not None:
@@ -140,7 +140,7 @@ def draw_pareto_text(result: EvalResult, width: int, *, color: bool = False) -> 
     for name, (column, row) in places.items():
         mark = "◇" if name in data.controls else "●" if name in data.front else "○"
         canvas.put(column, row, mark, _BLUE if name in data.front else "")
-    legend = ["● on the Pareto front", "○ beaten", "│ 95% interval", *(["◇ control"] if data.controls else [])]
+    legend = ["● on the Pareto front", "○ off it", "│ 95% interval", *(["◇ control"] if data.controls else [])]
     lines = [wrap(title_pareto(data, labels), max(_NARROWEST, width)), data.key.replace("_", " ")]
     lines += [
         canvas.render(data.cost.unit, color=color),

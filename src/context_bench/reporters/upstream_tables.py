@@ -51,8 +51,11 @@ _METERS: tuple[Column, ...] = (
 )
 _EVIDENCE: tuple[Column, ...] = (
     ("rows", "evidence_rows", _count),
-    ("survived", "evidence_survival", percent),
-    ("at best", "evidence_survival_best", percent),
+    ("verbatim", "evidence_verbatim", percent),
+    ("recoverable", "evidence_recoverable", percent),
+    ("lost", "evidence_lost", percent),
+    ("lost and rewritten", _unless_zero("evidence_rewritten"), percent),
+    ("survived at best", "evidence_survival_best", percent),
     ("at worst", "evidence_survival_worst", percent),
     ("lost by the system", "lost_by_system", percent),
     ("failed anyway", "failed_anyway", percent),

@@ -58,14 +58,17 @@ class Bubblewrap:
 
     def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
         """Start an interpreter in a sandbox of its own."""
+        return self._start(main, {**job, **_choose_limits(seconds)}, files, subprocess.DEVNULL)
+
+    def _start(self, main: str, job: dict[str, Any], files: Sequence[int], stderr: int) -> _Sandboxed:
         told, tells = os.pipe()
         try:
-            with open_job_file(main, {**job, **_choose_limits(seconds)}) as stdin, _open_filter_file() as filtering:
+            with open_job_file(main, job) as stdin, _open_filter_file() as filtering:
                 process = start_child(
                     [self._program, "--seccomp", str(filtering), "--info-fd", str(tells), *self._command],
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stderr=stderr,
                     files=[*files, filtering, tells],
                     env={},
                     own_group=False,  # it is ended by the first process of its namespace
@@ -79,21 +82,20 @@ class Bubblewrap:
 
     def complaint(self) -> str | None:
         """Try to set up a sandbox: return what goes wrong, or None when it works."""
-        with open_job_file("confine", _choose_limits(10)) as stdin, _open_filter_file() as filtering:
-            try:
-                tried = subprocess.run(
-                    [self._program, "--seccomp", str(filtering), *self._command],
-                    stdin=stdin,
-                    capture_output=True,
-                    pass_fds=[filtering],
-                    env={},
-                    timeout=60,
-                    check=False,
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return str(error)
-        lines = tried.stderr.decode("utf-8", "replace").strip().splitlines()
-        return None if tried.returncode == 0 else (lines or [f"exit status {tried.returncode}"])[-1]
+        try:
+            tried = self._start("confine", _choose_limits(10), (), subprocess.PIPE)
+        except OSError as error:
+            return str(error)
+        tried.follow()
+        try:
+            said = tried.process.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired as error:
+            return str(error)
+        finally:
+            tried.end()
+        lines = said.decode("utf-8", "replace").strip().splitlines()
+        status = tried.process.returncode
+        return None if status == 0 else (lines or [f"exit status {status}"])[-1]
 
 
 @contextlib.contextmanager
@@ -116,7 +118,7 @@ def _open_filter_file() -> Iterator[int]:
 
 class _Sandboxed:
     def __init__(self, process: subprocess.Popen[bytes], told: int) -> None:
-        self._process, self._told = process, told
+        self.process, self._told = process, told
         self._first: int | None = None
         self._followed = False
 
@@ -140,17 +142,20 @@ class _Sandboxed:
         self.follow()
         try:
             if self._first is None:
-                self._process.kill()
+                self.process.kill()
             else:
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
                 select.select([self._first], [], [], 10.0)
         except ProcessLookupError:
             pass
         finally:
-            if self._first is not None:
-                os.close(self._first)
             os.close(self._told)
-            self._process.wait()
+            self.process.wait()
+            if self._first is not None:
+                # bwrap may end before its child, which then is a child of process 1: ours, if we are that.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitid(os.P_PIDFD, self._first, os.WEXITED | os.WNOHANG)
+                os.close(self._first)
 
 
 def _choose_limits(seconds: int) -> dict[str, Any]:

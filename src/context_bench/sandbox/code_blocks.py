@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from context_bench.sandbox.fences import Fence, find_fences, is_fence_line
-from context_bench.sandbox.unfenced import MAX_CUTS, find_indented_code, find_paragraphs
+from context_bench.sandbox.unfenced import MAX_CUTS, find_indented_code, find_inline_code, find_paragraphs
+from context_bench.sandbox.wrapped import find_wrapped, read_diff
 
 __all__ = ["MAX_CUTS", "MAX_REPLY", "find_code_blocks"]
 
@@ -17,6 +18,9 @@ MAX_REPLY = 1_000_000
 """Replies longer than this many characters are not looked at."""
 
 _PYTHON = {"", "py", "py3", "python", "python3", "python2", "ipython", "pycon", "doctest", "code"}
+_MARKDOWN = {"", "markdown", "md", "text"}
+_DIFFS = {"diff", "patch"}
+_LABEL = re.compile(r"(?i)(?:python3?|py|(?:python\s*)?copy(?:\s+code)?)\s*")  # as pasted from a chat page
 _PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)")
 _NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 
@@ -24,12 +28,16 @@ _NUMBERED = re.compile(r"[ \t]*(\d{1,4})(?:[ \t]?[:.|]|(?=\s)|$)(.*)")
 def find_code_blocks(reply: str) -> list[str]:
     """Find the pieces of a reply that may be the program, the likeliest first; none when there is no text.
 
-    Of several fences the last comes first: what a model ends with is its answer, unless the words before it say
-    that it is the wrong one.
+    What the reply marks as its answer comes before the rest of it. Of several fences the last comes first: what a
+    model ends with is its answer, unless the words before it say that it is the wrong one.
     """
     if not reply.strip() or len(reply) > MAX_REPLY:
         return []
-    lines = reply.splitlines()
+    return list(dict.fromkeys(block for text in [*find_wrapped(reply), reply] for block in _find_blocks(text)))
+
+
+def _find_blocks(text: str) -> list[str]:
+    lines = text.splitlines()
     fences = find_fences(lines)
     python = [fence for fence in fences if fence.language in _PYTHON]
     latest_first = (python or fences)[::-1]
@@ -37,16 +45,21 @@ def find_code_blocks(reply: str) -> list[str]:
     blocks = [piece for fence in chosen for piece in _split_fence(fence)]
     if not blocks or _may_be_outside(fences):
         # A lone mark, or what it opens, is not code: the program stands before it.
-        blocks += find_paragraphs([line for line in lines if not is_fence_line(line)])
-        blocks += find_indented_code(lines)
-    return list(dict.fromkeys(_remove_decorations(block) for block in blocks))
+        blocks += find_paragraphs([line for line in lines if not is_fence_line(line) and not _LABEL.fullmatch(line)])
+        blocks += find_indented_code(lines) + find_inline_code(text)
+    return [_remove_decorations(block) for block in blocks]
 
 
-def _split_fence(fence: Fence) -> list[str]:
-    """Return the text of a fence; if it never closes, also what is left without the prose after it."""
-    if fence.closed:
-        return ["\n".join(fence.lines) + "\n"]
-    return find_paragraphs(fence.lines)
+def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
+    """Return the text of a fence; if it never closes, also what is left without the prose after it.
+
+    Fences within one that holds Markdown come last; within Python they are text.
+    """
+    lines = read_diff(fence.lines) if fence.language in _DIFFS else fence.lines
+    blocks = ["\n".join(lines) + "\n"] if fence.closed else find_paragraphs(lines)
+    if depth and fence.language in _MARKDOWN and any(map(is_fence_line, lines)):
+        blocks += [piece for inner in find_fences(lines)[::-1] for piece in _split_fence(inner, depth - 1)]
+    return blocks
 
 
 def _may_be_outside(fences: list[Fence]) -> bool:

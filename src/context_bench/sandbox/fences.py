@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from context_bench.sandbox.rejection import is_heading, is_rejected
+
 __all__ = ["Fence", "find_fences", "is_fence_line"]
 
 _OPENING = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)(.*)")
@@ -14,19 +16,13 @@ _TAG = re.compile(r"(?:python3?|py3?|code)\s+")
 _CODE = re.compile(r"\b(?:def|class|lambda|return|import)\b")
 _STARTS_CODE = re.compile(r"(?:def|class|async|import|from|@\w+)\b")
 _TAGS = re.compile(r"\n?(?:\[(/?)(?:PYTHON|CODE)\]|<(/?)code>)\n?", re.IGNORECASE)
-_REJECTED = re.compile(
-    r"(?i)\b(?:wrong|incorrect|broken|buggy|flawed|rejected|do(?:n't|\s+not)\s+use|does(?:n't|\s+not)\s+work|would\s+fail"
-    r"|naive\s+(?:version|attempt|approach)|bad\s+(?:version|attempt))\b"
-)
-_MENDED = re.compile(r"(?i)\b(?:fix(?:ed|es)?|correct(?:ed)?|instead|better|working|final|improved|here\s+is|here's)\b")
-_SENTENCE_END = re.compile(r"[.!?](?:\*\*)?\s+")
 
 
 @dataclass(frozen=True)
 class Fence:
     """One fence: the language in its first line, its text, and whether it ends.
 
-    `rejected` says that the sentence before it calls its code wrong.
+    `rejected` says that the words before it call its code wrong.
     """
 
     language: str
@@ -45,10 +41,11 @@ def find_fences(lines: list[str]) -> list[Fence]:
     """Find all fences that are not empty, in order; one that never closes runs to the end."""
     lines = _turn_tags_into_fences(lines)
     found: list[Fence] = []
-    at = 0
+    at, heading = 0, ""
     while at < len(lines):
         line = lines[at]
         at += 1
+        heading = line if is_heading(line) else heading
         if (code := _read_one_line_code(line)) is not None:
             found += [Fence("", [code], True)] if code else []
             continue
@@ -64,7 +61,8 @@ def find_fences(lines: list[str]) -> list[Fence]:
         if closed and (last := lines[at].rstrip().rstrip(marks[0])).strip():
             body.append(last.removeprefix(margin))
         if any(text.strip() for text in body):
-            rejected = _is_rejected(lines, opened)
+            before = next((text for text in reversed(lines[max(0, opened - 3) : opened]) if text.strip()), "")
+            rejected = is_rejected(before, heading, body[0])
             found.append(Fence("" if first else language.lower(), body, closed, rejected))
         at += 1
     return found
@@ -113,10 +111,3 @@ def _turn_tags_into_fences(lines: list[str]) -> list[str]:
         return lines
     fenced = _TAGS.sub(lambda tag: "\n```\n" if tag[1] or tag[2] else "\n```python\n", "\n".join(lines))
     return fenced.splitlines()
-
-
-def _is_rejected(lines: list[str], opened: int) -> bool:
-    """Whether the last sentence before a fence says that its code is not the answer."""
-    before = next((line for line in reversed(lines[max(0, opened - 3) : opened]) if line.strip()), "")
-    sentence = _SENTENCE_END.split(before.strip()[-400:])[-1]
-    return bool(_REJECTED.search(sentence)) and not _MENDED.search(sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["MAX_CUTS", "find_indented_code", "find_paragraphs"]
+__all__ = ["MAX_CUTS", "find_indented_code", "find_inline_code", "find_paragraphs"]
 
 MAX_CUTS = 30
 """At how many paragraphs, from the end, a text is cut in search of the end of its code."""
@@ -14,6 +14,7 @@ _MODULE_LINE = re.compile(
     r"""\s*$|\s+\S|\#|[)\]}]|['"]{3}|[A-Za-z_][\w.\[\]'"]*(?:,\s*[A-Za-z_]\w*)*\s*(?::[^=]{1,80})?[-+*/|&]?=(?!=)"""
     r"|(?:if|try|except|for|with|else|import|from)\b.*:?$"
 )
+_INLINE = re.compile(r"(?<!`)`((?:async def|def|class) [^`\n]+|[A-Za-z_]\w* = lambda [^`\n]+)`(?!`)")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _INDENTED_CODE = re.compile(r"(?: {4}|\t)\s*(?:def|class|async def) \w")
 
@@ -56,3 +57,8 @@ def find_indented_code(lines: list[str]) -> list[str]:
     stretch = [line.expandtabs(4) for line in lines[start:end]]
     margin = min(len(line) - len(line.lstrip()) for line in stretch if line.strip())
     return ["\n".join(line[margin:] for line in stretch).strip("\n") + "\n"]
+
+
+def find_inline_code(text: str) -> list[str]:
+    """Return the definitions that stand within a line, between single backticks; the last first."""
+    return [found + "\n" for found in reversed(_INLINE.findall(text))]

@@ -50,7 +50,6 @@ class ClusterSums(Accumulator):
 
     n: int = 0
     groups: Groups = field(default_factory=dict, metadata={"merge": _merge_groups})
-    ends: int = 0
     least: float = keep_smallest()
     most: float = keep_largest()
 
@@ -67,7 +66,6 @@ class ClusterSums(Accumulator):
             sums = self.groups[group] = [0.0, 0.0]
         sums[0] += value
         sums[1] += weight
-        self.ends += value in (0, 1)
         if value < self.least:
             self.least = value
         if value > self.most:
@@ -121,8 +119,7 @@ def clustered_mean(sums: ClusterSums, alone: Moments | None = None) -> Mean:
         return Mean(mean, math.nan, math.nan, 0, n, "clusters", count)
     if not 0 <= least <= most <= 1:
         return Mean(mean, math.nan, math.sqrt(variance), count - 1, n, "clusters", count)
-    ends = sums.ends or rest.ends or least == most
-    unseen = max(END_WEIGHT, CLUSTER_WEIGHT * (n / count) ** 2) if ends else 0.0
+    unseen = max(END_WEIGHT, CLUSTER_WEIGHT * (n / count) ** 2)
     size = effective_size(variance * n * n, mean, n, unseen=unseen, size=n / count)
     return Mean(mean, size, math.nan, count - 1, n, "clusters", count)
 
@@ -245,6 +242,10 @@ def clustered_ratio(
     weights = [abs(part[1]) for part in groups]
     squares = sum(weight * weight for weight in weights) + rest.below_squares
     size = (sum(weights) + rest.below) ** 2 / squares if squares else 0.0
-    low, high, mark = limit_ratio(value, variance, size, count, level=level, positive=positive)
+    residuals = [(below * part[0] - above * part[1]) ** 2 for part in groups]
+    second, fourth = rest.sum_residuals(above, below)
+    second, fourth = second + sum(residuals), fourth + sum(each * each for each in residuals)
+    alike = second * second / fourth if fourth else math.inf
+    low, high, mark = limit_ratio(value, variance, size, alike, count, level=level, positive=positive)
     even = is_even(value, low, positive)
     return Interval(value, low, high, level, n, "clusters", mark, symmetric=even, groups=count)

@@ -30,7 +30,8 @@ class Interval:
 
     `n` is the number of examples, `method` names the formula, `mark` is empty where nothing is to be said against it,
     `symmetric` says that the value stands in the middle, so that `±` may be written. `groups` is the number of clusters
-    (documents, conversations) where it goes by those, else None.
+    (documents, conversations) where it goes by those, else None. The value is never outside: formulas that shrink it
+    can leave it there, and then the nearer limit moves to it.
     """
 
     value: float
@@ -42,6 +43,12 @@ class Interval:
     mark: str = ""
     symmetric: bool = False
     groups: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.value < self.low:
+            object.__setattr__(self, "low", self.value)
+        if self.value > self.high:
+            object.__setattr__(self, "high", self.value)
 
     @property
     def known(self) -> bool:
@@ -57,11 +64,16 @@ class Interval:
         return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def find_decimals(self) -> int:
-        """Count the decimals that show the width: 2 (fewer from 100 on), or as many as tell the two ends apart."""
+        """Count the decimals that show the width: 2 (fewer from 100 on), or as many as tell the two ends apart.
+
+        One more where the value, which has a decimal more than its limits, would be outside them by rounding.
+        """
         width, least = self.high - self.low, 2 if abs(self.value) < 100 else 1 if abs(self.value) < 1000 else 0
         if not (math.isfinite(width) and width > 1e-12 * abs(self.value)):  # but for rounding the ends are the same
             return least
-        return next((places for places in range(least, 7) if width >= 5 * 10.0**-places), 7)
+        places = next((places for places in range(least, 7) if width >= 5 * 10.0**-places), 7)
+        shown = round(self.value, places + 1)
+        return places + (not round(self.low, places) <= shown <= round(self.high, places))
 
     def render(self, decimals: int | None = None) -> str:
         """Write it as in `0.742 [0.70, 0.78]`, or as in `0.742 ± 0.04` where it is symmetric.

@@ -27,8 +27,9 @@ __all__ = [
     "wilson_limits",
 ]
 
-END_WEIGHT = 0.25
-"""Weight of what has not been seen yet: with scores on an end, a rare score far from them may not have occurred."""
+END_WEIGHT = 1.5
+"""Weight of scores not seen yet: an empty or failed row is always possible, and so is a perfect one. With 1/4, and only
+where a 0 or 1 was seen, means near 0.9 with 3% zeros cover 75 to 80% where they say 95."""
 
 
 @dataclass
@@ -38,8 +39,6 @@ class Moments(Accumulator):
     n: int = 0
     total: float = 0.0
     squares: float = 0.0
-    ends: int = 0
-    """How many were exactly 0 or exactly 1."""
     least: float = keep_smallest()
     most: float = keep_largest()
 
@@ -48,7 +47,6 @@ class Moments(Accumulator):
         self.n += 1
         self.total += value
         self.squares += value * value
-        self.ends += value in (0, 1)
         if value < self.least:
             self.least = value
         if value > self.most:
@@ -61,7 +59,6 @@ class Moments(Accumulator):
             self.n += len(kept)
             self.total += sum(kept)
             self.squares += sum([value * value for value in kept])
-            self.ends += kept.count(0) + kept.count(1)
             self.least, self.most = min(self.least, min(kept)), max(self.most, max(kept))
 
     @property
@@ -97,7 +94,7 @@ def effective_size(deviations: float, mean: float, n: float, *, unseen: float, s
         deviations: Sum of squared deviations (of clusters: n² times the squared standard error).
         mean: The mean score.
         n: Number of scores.
-        unseen: Weight of what was not seen, `END_WEIGHT` or 0; of clusters more.
+        unseen: Weight of scores not seen, `END_WEIGHT`; of clusters more.
         size: Scores in a cluster, on average; 1 without clusters.
     """
     extra = unseen * (mean * mean + (1 - mean) ** 2)
@@ -116,6 +113,17 @@ class Mean:
     n: int
     method: str
     groups: int | None = None
+
+    @property
+    def shrunk(self) -> float:
+        """The mean with half a pass and half a failure added, so that no score in [0, 1] is certain."""
+        units = self.groups or self.n
+        return (units * self.value + 0.5) / (units + 1)
+
+    @property
+    def variance(self) -> float:
+        """The squared standard error."""
+        return self.error**2 if math.isnan(self.size) else self.shrunk * (1 - self.shrunk) / self.size
 
     def limits(self, critical: float) -> tuple[float, float]:
         """Give the limits at a number of standard errors."""
@@ -144,8 +152,7 @@ def estimate_mean(moments: Moments, *, scores: bool = True) -> Mean:
         return Mean(mean, math.nan, math.nan, 0, n, "wilson")
     if not (scores and 0 <= moments.least <= moments.most <= 1):
         return Mean(mean, math.nan, math.sqrt(moments.variance / n), n - 1, n, "t")
-    unseen = END_WEIGHT if moments.ends or moments.least == moments.most else 0.0
-    return Mean(mean, effective_size(moments.deviations, mean, n, unseen=unseen), math.nan, n - 1, n, "wilson")
+    return Mean(mean, effective_size(moments.deviations, mean, n, unseen=END_WEIGHT), math.nan, n - 1, n, "wilson")
 
 
 def mean_interval(moments: Moments, level: float = 0.95, *, scores: bool = True) -> Interval:
@@ -155,14 +162,15 @@ def mean_interval(moments: Moments, level: float = 0.95, *, scores: bool = True)
 
 def share_interval(count: int, n: int, level: float = 0.95) -> Interval:
     """Give the share that passed with its interval."""
-    return mean_interval(Moments(n, count, count, n, 0.0 if count < n else 1.0, 1.0 if count else 0.0), level)
+    return mean_interval(Moments(n, count, count, 0.0 if count < n else 1.0, 1.0 if count else 0.0), level)
 
 
 def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
     """Give the mean of the means of several datasets, each with the same weight.
 
-    The distances from each mean to its own limits are joined as standard errors are, so that a dataset at the ceiling
-    adds to the lower side alone; the degrees of freedom are Welch and Satterthwaite's.
+    The variances of the means are added, each mean pulled a little towards 1/2 so that a dataset at the ceiling is not
+    certain; Wilson's form then has the effective size of that sum, and Welch and Satterthwaite's degrees. Joining each
+    dataset's own limits instead covers 85 to 90% over 8 to 20 datasets near the ceiling.
     """
     count, n = len(parts), sum(part.n for part in parts)
     value = math.fsum(part.value for part in parts) / count if parts else math.nan
@@ -170,10 +178,10 @@ def average_means(parts: Sequence[Mean], level: float = 0.95) -> Interval:
         return Interval(value, math.nan, math.nan, level, n, "mean of datasets", TOO_FEW)
     if count == 1:
         return parts[0].interval(level)
-    spreads = [((high - low) ** 2 / 4, part.degrees) for part in parts for low, high in [part.limits(1.0)]]
-    critical = t_quantile((1 + level) / 2, welch_degrees(spreads))
-    limits = [(part.value, *part.limits(critical)) for part in parts]
-    down = math.sqrt(sum((mean - low) ** 2 for mean, low, _ in limits)) / count
-    up = math.sqrt(sum((high - mean) ** 2 for mean, _, high in limits)) / count
+    variance = sum(part.variance for part in parts) / count**2
+    degrees = welch_degrees([(part.variance, part.degrees) for part in parts])
+    middle = sum(part.shrunk for part in parts) / count
+    scores = not any(math.isnan(part.size) for part in parts)
+    size = middle * (1 - middle) / variance if scores else math.nan
     groups = sum(part.groups or part.n for part in parts) if any(part.groups for part in parts) else None
-    return Interval(value, value - down, value + up, level, n, "mean of datasets", groups=groups)
+    return Mean(value, size, math.sqrt(variance), degrees, n, "mean of datasets", groups).interval(level)

@@ -19,6 +19,13 @@ __all__ = ["RatioSums", "limit_ratio", "ratio_interval"]
 ROUGH_BELOW = 0.4
 """Share of the examples that the effective number must reach; below it a few long ones decide the ratio."""
 
+LEAST_DEGREES = 2.0
+"""Degrees of freedom that are left from ten examples on, however unequal they are. One would double the width and cover
+hardly more: 94.4 against 93.2% at worst."""
+
+LEAST_RESIDUAL = 1e-13
+"""Part of the fourth powers that must be left when the ratio is taken out; less is rounding."""
+
 MAX_LOG_HALF = 3.0
 """Limits further away than a factor of 20 are not worth printing."""
 
@@ -36,6 +43,8 @@ class RatioSums(Accumulator):
     cubes_2_1: float = 0
     cubes_1_2: float = 0
     cubes_0_3: float = 0
+    fourths_4_0: float = 0
+    fourths_3_1: float = 0
     fourths_2_2: float = 0
     fourths_1_3: float = 0
     fourths_0_4: float = 0
@@ -60,6 +69,8 @@ class RatioSums(Accumulator):
         self.cubes_2_1 += square * below
         self.cubes_1_2 += product * below
         self.cubes_0_3 += under * below
+        self.fourths_4_0 += square * square
+        self.fourths_3_1 += square * product
         self.fourths_2_2 += square * under
         self.fourths_1_3 += product * under
         self.fourths_0_4 += under * under
@@ -83,11 +94,29 @@ class RatioSums(Accumulator):
         return self.lengths * self.lengths / self.length_squares if self.length_squares else 0.0
 
     @property
+    def alike(self) -> float:
+        """Number of equal residuals with the same kurtosis: small where a few examples make up the variance."""
+        second, fourth = self.sum_residuals(self.above, self.below)
+        return second * second / fourth if fourth else math.inf
+
+    @property
     def variance(self) -> float:
         """The jackknife's variance of the ratio."""
         if self.n < 2 or not self.below:
             return math.nan
         return (self.n - 1) / self.n * self.sum_moves(self.above, self.below)
+
+    def sum_residuals(self, above: float, below: float) -> tuple[float, float]:
+        """Sum the squares and the fourth powers of how far each example is off the ratio of two totals, times `below`.
+
+        n equal residuals have the least fourth powers that are possible: rounding cannot bring them beneath it.
+        """
+        a, b = above, below
+        second = max(0.0, b * b * self.above_squares - 2 * a * b * self.products + a * a * self.below_squares)
+        even = b**4 * self.fourths_4_0 + 6 * a**2 * b**2 * self.fourths_2_2 + a**4 * self.fourths_0_4
+        fourth = even - 4 * a * b**3 * self.fourths_3_1 - 4 * a**3 * b * self.fourths_1_3
+        least = second * second / self.n if self.n else 0.0
+        return second, max(least, fourth if fourth > LEAST_RESIDUAL * even else 0.0)
 
     def sum_moves(self, above: float, below: float) -> float:
         """Sum the squares of how far the ratio of two totals moves when one of these examples is left out."""
@@ -100,7 +129,7 @@ class RatioSums(Accumulator):
 
 
 def limit_ratio(
-    value: float, variance: float, effective_n: float, n: int, *, level: float, positive: bool = False
+    value: float, variance: float, effective_n: float, alike: float, n: int, *, level: float, positive: bool = False
 ) -> tuple[float, float, str]:
     """Give the limits of a ratio and their mark; a share of tokens is not below 0, so that no more than all is saved.
 
@@ -108,13 +137,15 @@ def limit_ratio(
         value: The ratio.
         variance: Its variance.
         effective_n: The examples (or clusters) that would know as much if all had the same length.
-        n: How many there are.
+        alike: The residuals of one size that would have the same kurtosis.
+        n: How many examples (or clusters) there are.
         level: The confidence.
         positive: Whether the limits are laid around the logarithm, as for a cost that may be far above, never below 0.
     """
     if math.isnan(variance) or effective_n <= 1 or (positive and value <= 0):
         return math.nan, math.nan, TOO_FEW
-    half = t_quantile((1 + level) / 2, effective_n - 1) * math.sqrt(variance)
+    degrees = max(1.0, min(LEAST_DEGREES, n / 5), min(effective_n, alike) - 1)
+    half = t_quantile((1 + level) / 2, degrees) * math.sqrt(variance)
     mark = ROUGH if effective_n / n < ROUGH_BELOW else ""
     if not positive:
         return (max(0.0, value - half) if value >= 0 else value - half), value + half, mark
@@ -126,13 +157,17 @@ def limit_ratio(
 def ratio_interval(sums: RatioSums, level: float = 0.95, *, positive: bool = False) -> Interval:
     """Give the ratio with its interval: the jackknife's error, t with one degree fewer than the effective number.
 
+    That number is the smaller of two: by length, and by how far each example is off the ratio. A saving that grows with
+    length depends on a few long examples more than their length alone says.
+
     Args:
         sums: Over the examples.
         level: The confidence.
         positive: Set it for costs, such as tokens or dollars for a pass: the limits are then those of the logarithm.
     """
     value = sums.ratio
-    low, high, mark = limit_ratio(value, sums.variance, sums.effective_n, sums.n, level=level, positive=positive)
+    known = sums.variance, sums.effective_n, sums.alike, sums.n
+    low, high, mark = limit_ratio(value, *known, level=level, positive=positive)
     method = "jackknife of the logarithm" if positive else "jackknife"
     return Interval(value, low, high, level, sums.n, method, mark, symmetric=is_even(value, low, positive))
 

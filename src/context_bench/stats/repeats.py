@@ -74,11 +74,7 @@ def _interval_over(sums: RepeatSums, least: int, value_of: dict[tuple[int, int],
     for n, passed, examples in sums.tally():
         if n >= least:
             value = value_of[n, passed]
-            moments.merge(
-                Moments(
-                    examples, value * examples, value * value * examples, examples * (value in (0, 1)), value, value
-                )
-            )
+            moments.merge(Moments(examples, value * examples, value * value * examples, value, value))
     return mean_interval(moments, level)
 
 

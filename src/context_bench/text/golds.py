@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from context_bench.text.reasoning import remove_reasoning
+
 __all__ = [
     "Gold",
     "evidence_texts",
@@ -13,6 +15,7 @@ __all__ = [
     "is_blank",
     "list_scoring_fields",
     "response_text",
+    "turn_answers",
     "turn_responses",
 ]
 
@@ -59,9 +62,14 @@ def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
-    """Return the system's answer; nothing at all reads as an empty answer."""
+    """Return the system's answer without its reasoning; nothing at all reads as an empty answer.
+
+    With `keep_reasoning` the whole reply is the answer. A context that stands for an answer is no reply: it stays.
+    """
     response = processed.get("response")
-    return "" if response is None else str(response)
+    text = "" if response is None else str(response)
+    whole = processed.get("keep_reasoning") or response is processed.get("context")
+    return text if whole else remove_reasoning(text)
 
 
 def turn_responses(processed: Mapping[str, Any]) -> list[str]:
@@ -71,6 +79,12 @@ def turn_responses(processed: Mapping[str, Any]) -> list[str]:
         return []
     contents = (reply.get("content") if isinstance(reply, Mapping) else reply for reply in replies)
     return ["" if content is None else str(content) for content in contents]
+
+
+def turn_answers(processed: Mapping[str, Any]) -> list[str]:
+    """Return the answer in the reply to each turn, without its reasoning unless that is kept."""
+    replies = turn_responses(processed)
+    return replies if processed.get("keep_reasoning") else [remove_reasoning(reply) for reply in replies]
 
 
 def is_blank(processed: Mapping[str, Any]) -> bool:

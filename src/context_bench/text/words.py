@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["normalise", "split_in_pieces", "split_words"]
+__all__ = ["STOP_WORDS", "normalise", "split_in_pieces", "split_words"]
 
 # Scripts without spaces between words count by character.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -20,6 +20,16 @@ _MARKS = (
 _LETTER = rf"[^\W_{_UNSPACED}]"
 _WORD = re.compile(rf"[{_UNSPACED}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*")
 _ASCII_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
+
+_STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
+between both but by can could d did do does doing don down during each few for from further had has
+have having he her here hers herself him himself his how i if in into is it its itself just ll m me
+more most my myself no nor not now o of off on once only or other our ours ourselves out over own re
+s same she should so some such t than that the their theirs them themselves then there these they
+this those through to too under until up ve very was we were what when where which while who whom
+why will with would you your yours yourself yourselves"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that stand in every text."""
 
 
 def split_words(text: str) -> list[str]:

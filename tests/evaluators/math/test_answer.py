@@ -121,11 +121,6 @@ REPLIES: list[tuple[str, str]] = [
     ("The answer is either 14 or 16, depending on the reading.", "14 or 16"),
     # no answer
     ("We subtract 5 from both sides and dividing", ""),
-    ("<think>12 each: 36. But wait, is the teacher counted? Let me", ""),
-    ("<think>It may be 17. \\boxed{17}</think>\nThe answer is 18.", "18"),
-    ("it may be 17 \\boxed{17}</think>\n18", "18"),
-    ("<think>So the answer is 18.</think>", "18"),
-    ("<think>So the answer is 18.", "18"),
 ]
 
 

@@ -43,8 +43,15 @@ def test_sessions_are_counted_until_so_many_different_ones_were_met() -> None:
 
 
 def _score(question: dict[str, Any], ids: list[str] | None) -> Any:
-    processed = {} if ids is None else {"retrieved": [{"text": "", "ids": [each]} for each in ids]}
-    return LongMemEvalRetrieval().score(make_example(question), processed)
+    processed = {} if ids is None else {"retrieved": [{"text": f"I said {each}.", "ids": [each]} for each in ids]}
+    turns = {each: f"I said {each}." for each in question.get("user_evidence") or ()}
+    return LongMemEvalRetrieval().score(make_example({**question, "evidence_turns": turns}), processed)
+
+
+def test_a_turn_that_is_named_and_not_shown_does_not_count() -> None:
+    question = {"user_evidence": ["answer_1_1"], "evidence_turns": {"answer_1_1": "My cat is called Tib."}}
+    processed = {"retrieved": [{"text": "ok", "ids": ["answer_1_1"]}]}
+    assert set(LongMemEvalRetrieval().score(make_example(question), processed).values()) == {0.0}
 
 
 def test_turns_of_the_assistant_are_passed_over() -> None:

@@ -23,9 +23,10 @@ def test_recall_at_ten(name: str, recall: float) -> None:
     for conversation in conversations:
         system.reset()
         system.ingest(conversation["turns"])
+        said = {turn["id"]: turn["content"] for turn in conversation["turns"]}
         for question in conversation["questions"]:
             found = system.retrieve(question["question"], k=10)
-            scores = MemoryRetrieval().score(make_example(question), {"retrieved": found})
+            scores = MemoryRetrieval().score(make_example({**question, "evidence_turns": said}), {"retrieved": found})
             values += [scores["retrieval_recall_at_10"]] if scores else []
     assert len(values) == 1_982
     assert sum(values) / len(values) == pytest.approx(recall, abs=0.02)

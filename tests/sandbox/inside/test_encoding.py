@@ -43,7 +43,7 @@ def _resolve(tag: bytes, number: int) -> Any:
 
 
 def there_and_back(value: object) -> Any:
-    return decode(encode(value, _refer), _resolve)
+    return decode(encode(value, _refer), _resolve, set())
 
 
 VALUES: list[Any] = [
@@ -179,7 +179,7 @@ def _named(name: str, parts: object) -> bytes:
 )
 def test_bytes_that_are_no_value(data: bytes) -> None:
     with pytest.raises(EncodingError):
-        decode(data, _resolve)
+        decode(data, _resolve, set())
 
 
 def test_any_bytes_give_a_value_or_an_error() -> None:
@@ -190,6 +190,6 @@ def test_any_bytes_give_a_value_or_an_error() -> None:
         for _ in range(rng.randrange(1, 4)):
             data[rng.randrange(len(data))] = rng.randrange(256)
         try:
-            decode(bytes(data), _resolve)
+            decode(bytes(data), _resolve, set())
         except EncodingError:
             pass

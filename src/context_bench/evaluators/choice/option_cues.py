@@ -11,6 +11,8 @@ import re
 __all__ = [
     "ABANDONED",
     "ALL_BUT",
+    "ASKED_NO",
+    "ASKED_YES",
     "CONNECTIVE",
     "EARLIER",
     "EXCEPTION_ASKED",
@@ -81,7 +83,7 @@ SUGGESTED_BEFORE = re.compile(
         r"(?:states?|says?|identif(?:y|ies)|specif(?:y|ies)|indicates?|shows?)(?:\s+that)?(?:\s+it(?:'s|\s+is|\s+was))?",
         r"\bnot\b[^.;\n]{0,60}\bbut(?:\s+rather)?|而是",
         r"\b(?:no[,.!]|actually,?|sorry,?|mean|meant|make\s+(?:that|it)|correction:?)",
-        r"[→⇒✓✅✔☑]\ufe0f?",
+        r"[→⇒✓✅✔☑]\ufe0f?(?!\s*\n)",
     )
     + _LEAD,
     re.IGNORECASE,
@@ -111,7 +113,8 @@ REJECTED_BEFORE = re.compile(
         r"(?:\s+(?:choosing|picking|selecting|answering))?",
         r"\bany\w*(?:\s+\w+)?\s+but",
         r"\bwhy\s+not\b[\s:,–—-]*",
-        r"\b(?:incorrect|wrong|eliminated?|rejected|ruled\s+out|distractors?|traps?)\s*:",
+        r"\b(?:incorrect|wrong|eliminated?|rejected|ruled\s+out|distractors?|traps?)\s*:"
+        r"(?!\s+(?:the|my)\s+(?:\w+\s+)?(?:answer|choice|option)\s+is\b)",
         r"(?:^|\n)[^\w\n❌✗✘✖]*[❌✗✘✖]\ufe0f?[^\w\n✓✅✔☑]*",
     )
     + r"(?:\s+(?:the|option|options|choice|choices|answer|answers|letter|statement|either|both|be|necessarily|is|are"
@@ -123,7 +126,7 @@ REJECTED_BEFORE = re.compile(
 NAMED_BEFORE = re.compile(r"\b(?:option|choice|answer|letter|alternative|statement)s?[\s:\"'(\[«]*$", re.IGNORECASE)
 """The letter that follows is the name of an option."""
 
-_CLOSE = r"[)\]}\"'».:]*\s*(?:\([^()\n]{0,80}\)\s*)?[,:–—-]?\s*"
+_CLOSE = r"[)\]}\"'».:]*[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[,:–—-]?[ \t]*"
 _BAD = (
     r"(?:wrong|incorrect|invalid|inaccurate|irrelevant|unlikely|impossible|implausible|inconsistent|incompatible"
     r"|unsupported|unrelated|eliminated|excluded|ruled\s+out|rejected|dismissed|discarded|out\b|off\b|less\s+\w+|too\s+\w+"
@@ -143,6 +146,10 @@ REJECTED_AFTER = re.compile(
     re.IGNORECASE,
 )
 """The letter before is ruled out."""
+
+ASKED_YES = re.compile(r"[)\]\"'»]*\?\s*(?:yes|correct|right|exactly)\b", re.IGNORECASE)
+ASKED_NO = re.compile(r"[)\]\"'»]*\?\s*no\b(?=\s*[.,;:!–—-])", re.IGNORECASE)
+"""The letter before is asked about, and the answer follows: "Is it B? No."."""
 
 _GOOD = (
     r"(?:correct|right|best|accurate|valid|appropriate|supported|suitable|better|likely|probable|plausible|consistent"
@@ -165,6 +172,7 @@ SUGGESTED_AFTER = re.compile(
         r"(?:looks|sounds|feels)\s+(?:like\s+)?" + _GOOD,
         r"(?:best\s+|better\s+|correctly\s+|accurately\s+|exactly\s+)?(?:fits?|match(?:es)?|works?|remains?|wins?|holds?|stands?)\b",
         r"(?:best|correctly|accurately)\s+\w+",
+        r"[a-z]+s(?:\s+\w+){1,4}?\s+best\b",
         r"makes?\s+(?:the\s+)?(?:most\s+|more\s+)?sense",
         r"(?:is|does|are)\s*(?:[.,;!]|$)",
         r"(?:correct|right|yes)\b",
@@ -196,6 +204,7 @@ ABANDONED = re.compile(r"\bwould(?:\s+have)?\s+(?:be|been)\b", re.IGNORECASE)
 EARLIER = re.compile(
     r"\b(?:was|were)\s+(?:going|tempted|inclined|about|ready)\s+to\b|\b(?:initially|originally|at\s+first(?:\s+glance)?)\b"
     r"|\b(?:might|may|could)\s+(?:be\s+tempted|think|say|pick|choose|guess|seem|look)\b|\btempting\s+to\b"
+    r"|\b(?:mistake|error|misconception|pitfall|trap)\s+(?:\w+\s+)?(?:is|would\s+be|to)\b"
     r"|\beveryone\b|\b(?:most|many|some|other)\s+(?:people|students|readers|candidates|textbooks|models|sources)\b",
     re.IGNORECASE,
 )

@@ -63,16 +63,31 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
     ]
 
 
+_LINE_START = r"[^\w\n]{0,12}(?:\d{1,2}[.)][ \t]+)?(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}"
 _LINE_LABEL = re.compile(
-    r"^[^\w\n]{0,12}(?:(?:option|choice)[ \t]+)?[(\[«]{0,2}([A-Z])(?:[)\]».:]|[ \t]+[–—-][ \t])",
+    rf"^{_LINE_START}([A-Z])(?:[)\]».:]|[ \t]*\||[ \t]+[–—-][ \t])",
     re.MULTILINE | re.IGNORECASE,
 )
-_LINE_VERDICT = re.compile(
-    r"(?:[.;:,(|–—✓✅✔❌✗✘✖]|\s-|\s=>?|→)\s*(?:(?:so|therefore|hence|thus|this|that|it|is|was)\s+){0,3}"
-    r"(?:(?P<bad>not\s+correct|incorrect|wrong|eliminated?|ruled\s+out|no|not\s+this|❌|✗|✘|✖)"
-    r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
-    re.IGNORECASE,
+_LINE_VERDICTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?:[.;:,(|–—✓✅✔❌✗✘✖]|\s-|\s=>?|→)\s*(?:(?:so|therefore|hence|thus|this|that|it|is|was)\s+){0,3}"
+        r"(?:(?P<bad>not\s+correct|incorrect|wrong|eliminated?|ruled\s+out|no|not\s+this|❌|✗|✘|✖)"
+        r"|(?P<good>correct|right|yes|✓|✅|✔)(?:\s+(?:answer|choice|option))?)[^\w\n]*$",
+        r"\s(?:(?P<bad>[❌✗✘✖])|(?P<good>[✓✅✔]))[^\w\n]*$",
+        r"(?:[:|–—]|\s-|\s=>?|→)\s*(?:(?P<bad>incorrect|wrong)|(?P<good>correct))[.:!](?=\s)",
+        # "A. True" is an option, "A. red - True" a verdict.
+        r"\w[^\w\n]{0,6}?(?:[:|–—]|\s-|\s=>?|→)[^\w\n]*(?:(?P<bad>false)|(?P<good>true))[^\w\n]*$",
+    )
 )
+"""How a line ends, or goes on after a dash, that judges the option which it starts with."""
+_WRONG_SECTION = re.compile(
+    r"^[^\w\n]*(?:why\s+(?:not\s+)?(?:are\s+)?(?:the\s+)?(?:others?|rest)\b|distractors\b"
+    r"|(?:the\s+)?(?:wrong|incorrect|other|eliminated|rejected)\s+(?:answers?|options?|choices?)\b)[^\n]{0,40}?[^\w\n]*\n"
+    rf"(?P<body>(?:[ \t]*\n|{_LINE_START}(?-i:[A-Z])\b[^\n]*(?:\n|\Z))+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A heading such as "Why not the others?", and the lines below it that begin with an option."""
 _LABEL_END = re.compile(r"[.):\]»]|\s*[–—-]\s|\s*\(|\s*$|\s*\n")
 _HEADING = re.compile(
     r"[^\n:?\"]*\b(?:best|most|correct|right|likely|appropriate|result|solution|verdict|final|therefore|so|thus|hence)\b"
@@ -95,7 +110,8 @@ class _Page:
     def __init__(self, text: str, quotes: Sequence[Place], bold: Collection[str]) -> None:
         self.text = text
         self.quotes = {quote.start: quote for quote in quotes}
-        labels = list(_LINE_LABEL.finditer(text))
+        self.wrong = [section.span("body") for section in _WRONG_SECTION.finditer(text)]
+        labels = [label for label in _LINE_LABEL.finditer(text) if not self._is_in_wrong_section(label.start(1))]
         self.labels = [label[1].upper() for label in labels]
         self.bold = set(re.findall(r"«([A-Z])»", text))
         self.bold_texts = {quote.letters for quote in quotes if make_option_key(quote.token) in bold} if bold else set()
@@ -108,8 +124,9 @@ class _Page:
         found: list[tuple[int, bool]] = []
         for start in ends[:_LAST] if len(ends) > 1 else ():
             end = self.text.find("\n", start)
-            verdict = _LINE_VERDICT.search(self.text, start, len(self.text) if end < 0 else end)
-            if verdict:
+            end = len(self.text) if end < 0 else end
+            verdicts = (pattern.search(self.text, start, end) for pattern in _LINE_VERDICTS)
+            if verdict := next(filter(None, verdicts), None):
                 found.append((start, bool(verdict["good"])))
         only_one_good = sum(good for _, good in found) == 1
         return {
@@ -120,14 +137,19 @@ class _Page:
         line = self.text[max(self.text.rfind("\n", 0, place.start) + 1, place.start - 12) : place.start]
         return not re.search(r"\w", line)
 
+    def _is_in_wrong_section(self, spot: int) -> bool:
+        return any(start <= spot < end for start, end in self.wrong)
+
     def weight(self, place: Place) -> Weight | None:
         """Weigh a place; None when no option is meant."""
         before, after = self.text[max(0, place.start - REACH) : place.start], self._read_after(place)
         if not self._means_option(place, before, after):
             return None
-        if cues.ALL_BUT.search(before):
+        if self._is_in_wrong_section(place.start):
+            return Weight.REJECTED if self._opens_line(place) else None
+        if cues.ALL_BUT.search(before) or cues.ASKED_YES.match(after):
             return Weight.SUGGESTED
-        if cues.REJECTED_BEFORE.search(before) or cues.REJECTED_AFTER.match(after):
+        if cues.REJECTED_BEFORE.search(before) or cues.REJECTED_AFTER.match(after) or cues.ASKED_NO.match(after):
             return Weight.REJECTED
         claim = self._weigh_claim(place, before, after)
         if claim > Weight.NAMED and self._is_unreal(place, before):
@@ -211,9 +233,8 @@ class _Page:
         label = _LABEL_END.match(after) or _LABEL_END.match(place.token[-1])
         joined = cues.CONNECTIVE.match(after) or (after.startswith(",") and place.letters != ("I",))
         own_text = self._read_after(place) != after
-        if opens and (label or joined or own_text) and self.labels[:2] != ["A", "B"]:
-            return Weight.STATED
-        if closes and (label or own_text) and not self._lists_to_the_end():
+        listed = self.labels[:2] == ["A", "B"] if opens else self._lists_to_the_end()
+        if (opens or closes) and (joined or ((label or own_text) and not listed)):
             return Weight.STATED
         return None
 

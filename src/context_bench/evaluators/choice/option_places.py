@@ -64,7 +64,9 @@ def find_places(text: str, letters: str, options: Sequence[str]) -> tuple[list[P
 _SEPARATOR = re.compile(
     r"\s*(?:,\s*(?:and|or)?|/|&|\b(?:and|or|nor|to|through)\b)\s*(?:(?:options?|choices?)\s+)?", re.IGNORECASE
 )
-_SINGULAR = re.compile(r"\s+(?:is|was|isn't|wasn't|does|doesn't|has|cannot|can't|seems|would|fits|matches)\b")
+_SINGULAR = re.compile(
+    r"\s+(?:is|was|isn't|wasn't|does|doesn't|has|cannot|can't|seems|would|fits|matches|wins|remains|works|holds|stands)\b"
+)
 _WORD_FOLLOWS = re.compile(r"[ \t]+[A-Za-z]")
 _GOES_ON = re.compile(r"[ \t]*\n[ \t]*[a-z]")
 _MID_SENTENCE = re.compile(r"[a-z\d,;)][\"'»]?[ \t]+$")

@@ -15,11 +15,12 @@ from context_bench.evaluators.choice.option_cues import EXCEPTION_ASKED, REVISIO
 from context_bench.evaluators.choice.option_mentions import Mention, Weight, find_mentions
 from context_bench.evaluators.choice.option_places import make_option_key
 from context_bench.evaluators.choice.option_values import find_equal_option
-from context_bench.text.markup import list_readable_parts, remove_markup
+from context_bench.text.markup import remove_markup
 
 __all__ = ["read_choice"]
 
 _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:Next\s+)?(?:Question|Q)\s*\d*\s*:\s", re.IGNORECASE)
+_QUESTION_AND_ANSWER = re.compile(r"(?<![^\n])Q(?:uestion)?:[^\n]*\n\W*A(?=:)")
 _BOLD = re.compile(r"\*\*([^*\n]{2,200})\*\*")
 _CLOSING_REMARK = re.compile(
     r"\n[^\w\n]*(?:(?:i\s+)?hope\s+(?:this|that)\s+helps|let\s+me\s+know|(?:please\s+)?feel\s+free|is\s+there\s+anything"
@@ -41,18 +42,15 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
         question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.
     """
     exception = _asks_for_exception(question)
-    for part in list_readable_parts(reply):
-        bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(part.text)} if options else set()
-        for text in _drop_run_on(_drop_closing_remark(remove_markup(part.text))):
-            mentions = find_mentions(text, letters, options, bold)
-            if not part.finished:
-                mentions = [each for each in mentions if each.weight is Weight.STATED]
-            letter = _weigh(text, mentions, letters if options else "", exception)
-            if letter is None and part.finished and not _names_letters(mentions):
-                equal = find_equal_option(part.text, letters, options)
-                letter = equal if equal and equal not in _list_rejected(mentions) else _choose_least(mentions)
-            if letter:
-                return letter
+    bold = {make_option_key(remove_markup(text)) for text in _BOLD.findall(reply)} if options else set()
+    for text in _drop_run_on(_drop_closing_remark(_QUESTION_AND_ANSWER.sub("Answer", remove_markup(reply)))):
+        mentions = find_mentions(text, letters, options, bold)
+        letter = _weigh(text, mentions, letters if options else "", exception)
+        if letter is None and not _names_letters(mentions):
+            equal = find_equal_option(reply, letters, options)
+            letter = equal if equal and equal not in _list_rejected(mentions) else _choose_least(mentions)
+        if letter:
+            return letter
     return None
 
 

@@ -19,7 +19,7 @@ class IFEvalChecker:
     """
 
     name = "ifeval-checker"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("ifeval_strict", "ifeval_loose")
 

@@ -23,7 +23,7 @@ class IFEvalOfficial:
     """
 
     name = "ifeval-official"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("ifeval_prompt_strict", "ifeval_prompt_loose", "ifeval_inst_strict", "ifeval_inst_loose")
 

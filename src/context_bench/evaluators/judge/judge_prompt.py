@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from context_bench.results import dump_json
-from context_bench.text.golds import gold_answers, response_text, turn_responses
+from context_bench.text.golds import gold_answers, response_text, turn_answers
 
 __all__ = ["PROMPT", "Case", "make_code", "read_case", "read_content", "write_judge_messages"]
 
@@ -77,7 +77,7 @@ class Case:
 
 def read_case(original: Mapping[str, Any], processed: Mapping[str, Any]) -> Case:
     """The case that an example and its answer make; without a task or without references these are empty."""
-    replies = turn_responses(processed)
+    replies = turn_answers(processed)
     several = len(replies) > 1
     references = ["\n".join(gold) for gold in gold_answers(original)]
     letter = original.get("correct_letter")

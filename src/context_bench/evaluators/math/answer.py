@@ -3,7 +3,8 @@ r"""Finds where a reply says its final answer.
 In this order: the last `\boxed{}`, unless a "final answer" stands after it; the last `#### X`; the last "the answer
 is X", in the languages of MGSM; the whole reply, when it is nothing but an expression; what the last paragraph has
 in bold; else the value that it mentions last. Reasoning in `<think>` is passed over when something follows it;
-where nothing does, only what it states as the answer counts. Offers of further help are passed over too.
+where nothing does, only what it states as the answer counts. Offers of further help are passed over too, and so are
+a check of the result and numbers that were given: see `asides`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from __future__ import annotations
 import json
 import re
 
+from context_bench.evaluators.math.asides import blank_asides, drop_check
 from context_bench.evaluators.math.exact import number
 from context_bench.evaluators.math.mentions import (
+    COMPOUND,
     FEW_WORDS,
     FORMULA,
     NUMBER,
+    RATIO,
     TAIL,
     find_last_mention,
     is_joint,
@@ -23,18 +27,18 @@ from context_bench.evaluators.math.mentions import (
 )
 from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
 from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
-from context_bench.text.markup import split_reasoning
 
 __all__ = ["find_final_answer", "read_boxed", "read_gold_text", "read_parts"]
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")
+_BOX_NAME = re.compile(r"(?<![A-Za-z])([A-Za-z])(?:_\{?\w\}?)?\s*=\s*\Z")
 _MARKED = re.compile(r"(?<!#)####(?!#)[ \t]*([^\n]+)")
 _NUMBERED_HEADING = re.compile(r"\d+\s*[.):]\s*[^\d\s]")
 _STATED = re.compile(
     r"""(?imx)
     (?: \b(?:answers?|final\s+(?:solution|result))\b (?:\s+first)? (?:\s+(?:to|for|of|in)\s[^.:\n]{1,80}?)?
         [\s*_"'()]* (?: \b(?:is|are|was|be|equals|comes\ to)\b | [:=] )
-      | ^A\s*:  |  ^[\#*\s]*(?:final\s+)?answer[*\s]*$
+      | ^A\s*:  |  ^[\#*\s]*(?:result|solution)[*\s]*:  |  ^[\#*\s]*(?:final\s+)?answer[*\s]*$
       | \bAntwort\b [\s*_]* (?: \b(?:ist|lautet|beträgt)\b | : )
       | \bréponse\b [\s*_]* (?:\bfinale\b)? [\s*_]* (?: \best\b | : )
       | \brespuesta\b [\s*_]* (?:\bfinal\b)? [\s*_]* (?: \bes\b | : )
@@ -76,6 +80,9 @@ _BOLD_LABEL = re.compile(r"\s*[A-Z][A-Za-z ]{1,30}:\s+(?=\S)")
 _GOES_ON = re.compile(
     r"(?<![A-Za-z])(?<![A-Za-z]\s)=\s*[$€£]?-?\d|(?i:\b(?:so|thus|therefore|hence|total|altogether|finally)\b)"
 )
+_RESTATED = re.compile(
+    rf"(?i)(?<=[\w)$}}\]])(?:,?\s*(?P<same>\bi\.e\.|\bthat\s+is)|,\s*(?:so|thus|hence)),?\s+(?={NUMBER.pattern}|{FORMULA.pattern[4:]})"
+)
 _CHOICES = re.compile(rf"(?:{NUMBER.pattern}(?:,\s)?\s?)+(?:\b(?:or|and)\b)\s{NUMBER.pattern}")
 
 
@@ -87,14 +94,12 @@ def read_gold_text(gold: str) -> str:
 
 def find_final_answer(reply: str) -> str:
     """Find the final answer as written, or an empty text when the reply has none."""
-    answer, reasoning, _ = split_reasoning(reply)
-    said = bool(answer.strip())
-    text = _drop_offer(unify(answer if said else reasoning).strip())
-    explicit = (_read_box_or_correction, _read_marked, _read_json, _read_statement)
-    for find in (*explicit, _read_bare, _read_bold, _read_last_value) if said else explicit:
+    text = _drop_offer(unify(reply).strip())
+    for find in (_read_box_or_correction, _read_marked, _read_json, _read_statement):
         if found := find(text):
             return found
-    return ""
+    text = drop_check(text)
+    return _read_bare(text) or _read_bold(text) or _read_last_value(text)
 
 
 def _drop_offer(text: str) -> str:
@@ -117,7 +122,7 @@ def _read_last_boxes(text: str) -> tuple[str, int]:
         content, end = _read_box(text, box.end())
         if end > start:  # a box around the box
             continue
-        if contents and not is_joint(text[end:start][:40]):
+        if contents and not is_joint(_drop_repeated_name(text, box.start(), text[end:start])):
             break
         if content.strip():
             contents.insert(0, content.strip())
@@ -125,6 +130,12 @@ def _read_last_boxes(text: str) -> tuple[str, int]:
         if len(contents) == 8:
             break
     return ", ".join(contents), last
+
+
+def _drop_repeated_name(text: str, start: int, between: str) -> str:
+    """What is between two boxes without the `x =` of the second, where the first has the same before it."""
+    name = _BOX_NAME.search(text, max(0, start - 12), start)
+    return re.sub(rf"{name[1]}(?:_\{{?\w\}}?)?\s*=\s*\Z", "", between) if name else between
 
 
 def _read_box_or_correction(text: str) -> str:
@@ -137,7 +148,9 @@ def _read_box_or_correction(text: str) -> str:
         said = unwrap(_cut_sentence(rest))
         if _NUMBERED_HEADING.match(rest):
             continue
-        if said and (_is_expression(said) or NUMBER.match(said) or FORMULA.match(said)):
+        if _is_expression(said):
+            return said
+        if NUMBER.match(said) or FORMULA.match(said):
             return _read_sentence(said)
     return content
 
@@ -199,7 +212,7 @@ def _cut_sentence(rest: str) -> str:
 
 
 def _read_stated_value(sentence: str, is_last: bool) -> str:
-    said = unwrap(sentence)
+    said = unwrap(sentence.rstrip("` "))  # the opening one went with the words before it
     if _is_expression(said):
         return said
     # "Answer:" may head the reasoning: a long sentence with more after it is not a final answer.
@@ -210,10 +223,15 @@ def _read_stated_value(sentence: str, is_last: bool) -> str:
 
 def _read_sentence(said: str) -> str:
     """The answer in a sentence: what it starts with, if that is a number or a formula, else the last such."""
+    if restated := _RESTATED.search(said):
+        value = _read_sentence(said[restated.end() :])
+        return rf"{said[: restated.start()]} \approx {value}" if restated["same"] and NUMBER.match(said) else value
     if formulas := _read_leading_formulas(said):
         return ", ".join(formulas)
     if choices := _CHOICES.match(said):
         return choices.group()
+    if whole := (RATIO.match(said) or COMPOUND.match(said)):
+        return whole.group()
     if starts := NUMBER.match(said):
         return starts.group() if is_words(canonical(said)) else said
     if re.search(r"\d|\\", said):
@@ -247,7 +265,8 @@ def _read_bare(text: str) -> str:
 
 def _read_bold(text: str) -> str:
     """Read the bold text of the last paragraph, if it is a value, or a name that ends the reply."""
-    paragraph = next((part for part in text.rsplit("\n\n", 3)[::-1] if re.search(r"\d|\*\*|__", part)), "")[-TAIL:]
+    paragraph = next((part for part in text.rsplit("\n\n", 3)[::-1] if re.search(r"\d|\*\*|__", part)), "")
+    paragraph = blank_asides(paragraph[-TAIL:])
     spans = list(_BOLD.finditer(paragraph))
     for found in reversed(spans[-8:]):
         content = _BOLD_LABEL.sub("", unwrap(found[2]), count=1)
@@ -279,7 +298,7 @@ def read_parts(reply: str, count: int) -> list[str]:
 
     There are none where the items are not `count`, or one of them has no answer.
     """
-    lines = [line for line in split_reasoning(reply)[0][-4000:].splitlines() if line.strip()]
+    lines = [line for line in reply[-4000:].splitlines() if line.strip()]
     found: list[str] = []
     for line in reversed(lines):
         item = _ITEM.fullmatch(line)

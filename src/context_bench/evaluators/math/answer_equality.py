@@ -17,7 +17,7 @@ from context_bench.evaluators.math.intervals import find_variable, write_interva
 from context_bench.evaluators.math.notation import canonical, is_words
 from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
 from context_bench.evaluators.math.structures import (
-    is_same_half_of_day,
+    is_same_ratio,
     read_matrix,
     read_named_values,
     read_ratio,
@@ -98,7 +98,7 @@ def _compare_shapes(gold: str, answer: str) -> bool | None:
         return _compare(write_interval(gold) or _drop_name(gold), write_interval(answer) or _drop_name(answer))
     gold_ratio, answer_ratio = read_ratio(gold), read_ratio(answer)
     if gold_ratio and answer_ratio:
-        return gold_ratio == answer_ratio and is_same_half_of_day(gold, answer)
+        return is_same_ratio(gold, answer)
     if gold_ratio or answer_ratio:
         return _compare_ratio(gold, gold_ratio, answer, answer_ratio)
     gold_rows, answer_rows = read_matrix(_drop_name(gold)), read_matrix(_drop_name(answer))
@@ -187,7 +187,10 @@ def _compare_in_any_order(gold: Sequence[str], answer: Sequence[str]) -> bool | 
 
 
 def _compare_words(gold: str, answer: str) -> bool | None:
-    if _WORDS.findall(gold.casefold()) == _WORDS.findall(answer.casefold()):
+    gold_words, answer_words = (
+        [word for word in _WORDS.findall(text.casefold()) if word != "and"] for text in (gold, answer)
+    )
+    if gold_words == answer_words:
         return True
     if number(gold):
         # A number in a sentence is the answer when it is the only one.

@@ -39,7 +39,7 @@ class MathEquivalence:
     """
 
     name = "math-equivalence"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("math_equiv",)
     slow = True

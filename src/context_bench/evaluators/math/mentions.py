@@ -9,12 +9,23 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from context_bench.evaluators.math.asides import blank_asides
 from context_bench.evaluators.math.exact import equal, number
 from context_bench.evaluators.math.intervals import find_variable
 from context_bench.evaluators.math.notation import canonical, is_words, unwrap
 from context_bench.evaluators.math.numerals import find_spelled_numbers
 
-__all__ = ["FEW_WORDS", "FORMULA", "NUMBER", "TAIL", "find_last_mention", "is_joint", "read_formula"]
+__all__ = [
+    "COMPOUND",
+    "FEW_WORDS",
+    "FORMULA",
+    "NUMBER",
+    "RATIO",
+    "TAIL",
+    "find_last_mention",
+    "is_joint",
+    "read_formula",
+]
 
 TAIL = 4000
 """How many characters from the end of a reply are searched."""
@@ -28,22 +39,29 @@ FORMULA = re.compile(
 NUMBER = re.compile(
     r"(?<![A-Za-z0-9_^])(?<!\^\{)(?<!\d[.,/])(?:(?<![\w)])-\s?)?(?:[$€£¥₹]\s?)?(?:(?<=[$€£¥₹])-)?"
     r"(?:\d{1,3}(?:,\d{3})+(?![\d,]\d)|\d{1,3}(?:[ ]\d{3})+(?![\d.,]?\d)|\d+\s\d{1,3}/\d{1,3}(?![\d/])|\d+)"
-    r"(?:\.\d+)?(?:\.?\\overline\{\d+\})?(?:[eE][-+]?\d+(?![\w.]))?"
+    r"(?:\.\d+)?(?:\.?\\overline\{\d+\})?(?:[eE][-+]?\d+(?!\w|\.\d))?"
     r"(?:\s?/\s?\d+(?![\d/]))?(?:\s?\\?%|\s(?:percent|hundred|thousand|million|billion|trillion)\b)?"
     r"(?:(?<=\d)-\d+(?![\d.]))?"
 )
 # Spaces on both sides or on none: "day 1: 30 eggs" is not a ratio.
-_RATIO = re.compile(
+RATIO = re.compile(
     r"(?<![\w.,:/])\d+(?:\.\d+)?(?:(?::|\s:\s)\d+(?:\.\d+)?)+(?:\s?[ap]\.?m\b\.?)?(?![\w:])", re.IGNORECASE
 )
 _RATIO_IN_WORDS = re.compile(r"(?i)\bratio\b[^.\n]{0,60}?\s(?P<ratio>\d+(?:\.\d+)?(?:\sto\s\d+(?:\.\d+)?)+)")
+_MEASURE = (
+    r"(?:years?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|f(?:ee|oo)t|inch(?:es)?|yards?|pounds?"
+    r"|lbs?|ounces?|dollars?|cents?)"
+)
+COMPOUND = re.compile(rf"(?i)(?<![\w.,/])\d+\s{_MEASURE}(?:,?\s(?:and\s)?\d+(?:\.\d+)?\s{_MEASURE})+(?!\w)")
+"""A quantity in two units: 2 hours and 30 minutes."""
 _RELATION = re.compile(
     r"(?<![\w\\])(?:-?\d[\d./]*\s?(?:<|\\leq?(?![a-z]))\s{0,2})?[A-Za-z]\s?(?:[<>]|\\[lg]eq?(?![a-z]))\s{0,2}-?\d[\d./]*(?<![./])"
 )
+_SCIENTIFIC = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?\s*(?:\\times|\\cdot|[*x])\s*10\s?\^\s?(?:-?\d+|\{-?\d+\})")
 _COMPLEX = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?\s?[-+]\s?\d*(?:\.\d+)?i(?![\w])")
 _MATRIX = re.compile(r"(?s)\\begin\{(?P<kind>[bpvBV]?matrix)\}.{1,400}?\\end\{(?P=kind)\}")
 _TUPLE = re.compile(r"[(\[]\s*[-+\w.\\{}/^ ]{1,60}(?:,\s*[-+\w.\\{}/^ ]{1,60})+[)\]]")
-_SET = re.compile(r"(?<![\w}\\])\\?\{\s*-?\d[\d./]*(?:,\s*-?\d[\d./]*)*\s*\\?\}")
+_SET = re.compile(r"(?<![\w}\\^])\\?\{\s*-?\d[\d./]*(?:,\s*-?\d[\d./]*)*\s*\\?\}")
 _LATEX = re.compile(r"[^\s$]*\\(?:[dt]?frac|sqrt|pi)(?![a-zA-Z])(?:[^\s$]*[^\s$.,;:])?")
 
 _LIST = re.compile(r",|\b(?:and|or)\b")
@@ -57,7 +75,6 @@ _ROUNDED = re.compile(
     r"[\s$]*\Z"
 )
 _WORD_BEFORE = re.compile(r"[^\s=$*]+\Z")
-_ASIDE = re.compile(r"(?<=[^\s.!?])[ ]\([^()\n]*[A-Za-z]{2,}\s[^()\n]*\)")
 # "Dividing by zero: no solution" says that there is no number, not that it is zero.
 _DIGIT_OR_DENIAL = re.compile(r"(?i)\d|\b(?:no|none|never|undefined|impossible|cannot|can't)\b")
 _SHARE = re.compile(r"\s+of\b")  # "two thirds of the class" says which share, not how many
@@ -72,7 +89,7 @@ class _Mention(NamedTuple):
 
 def find_last_mention(text: str) -> str:
     """The last formula or value, whichever ends last; of an equation the right-hand side."""
-    tail = _ASIDE.sub(_blank_aside, text[-TAIL:])
+    tail = blank_asides(text[-TAIL:])
     formulas = [found for found in FORMULA.finditer(tail) if _may_be_answer(found)]
     values = list(_find_values(tail, text))
     end = max((found.end for found in values), default=-1)
@@ -101,7 +118,7 @@ def _find_values(tail: str, text: str) -> list[_Mention]:
     found = [
         _Mention(*each.span("ratio"), each["ratio"].replace(" to ", ":")) for each in _RATIO_IN_WORDS.finditer(tail)
     ]
-    for pattern in (_MATRIX, _RATIO, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX):
+    for pattern in (_MATRIX, RATIO, COMPOUND, _RELATION, _SET, _TUPLE, _COMPLEX, _LATEX, _SCIENTIFIC):
         matches = pattern.finditer(tail)
         found += [_Mention(*each.span(), each.group().strip()) for each in matches if _is_value(each.group(), pattern)]
     found += [
@@ -165,12 +182,6 @@ def _add_exact(value: _Mention, formulas: list[re.Match[str]], tail: str) -> str
             word.group() if word and re.search(r"\d", word.group()) and not is_words(canonical(word.group())) else ""
         )
     return rf"{exact} \approx {value.text}" if exact else value.text
-
-
-def _blank_aside(found: re.Match[str]) -> str:
-    """A remark in brackets is not the answer where a number goes before it on the same line."""
-    line = found.string[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
-    return " " * len(found.group()) if re.search(r"\d", line) else found.group()
 
 
 def _is_label(found: re.Match[str], text: str) -> bool:

@@ -29,9 +29,10 @@ _SYMBOLS = {
     "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ",
     "≤": r"\leq ", "≥": r"\geq ", "≠": r"\neq ", "≈": r"\approx ", "±": r"\pm ", "∪": r"\cup ", "∩": r"\cap ",
     "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "°": r"^\circ ",
-    "⁰": "^0", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9",
 }  # fmt: skip
 _SYMBOL = re.compile("|".join(_SYMBOLS))
+_SUPERSCRIPT = re.compile("[⁻⁺]?[⁰¹²³⁴-⁹]+")
+_RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _ROOT_SIGN = re.compile(r"√\s*(?:\(([^()]*)\)|(\w+))")
 _ROOT_CALL = re.compile(r"(?<![\\A-Za-z])sqrt\s?\(([^()]*)\)")
 _REPEATED = re.compile(r"(?<![\d.,])(\d+)\.(\d{2,15})\s?(?:\.{3}|…|\\[lc]?dots(?![a-zA-Z]))")
@@ -77,6 +78,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\rbrace\b", r"\\}"),
         (r"\\(l|g|n)e(?![a-zA-Z])", r"\\\1eq"),
         (r"\\(?:cdot|times|ast)(?![a-zA-Z])", "*"),
+        (r"(?<=\d)\s*x\s*(?=10\s?\^)", "*"),
         (r"\\div(?![a-zA-Z])", "/"),
         (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
         (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
@@ -112,7 +114,7 @@ _LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 def unify(text: str) -> str:
     """The text with ASCII digits and signs, mathematical symbols as LaTeX, and numbers grouped the English way."""
     if not text.isascii():
-        text = _VULGAR.sub(_write_fraction, text)
+        text = _SUPERSCRIPT.sub(_write_exponent, _VULGAR.sub(_write_fraction, text))
         text = _FOREIGN_DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), text)
         text = _DASH_AS_SIGN.sub("-", text.translate(_SIGNS))
         text = read_cjk_numerals(_MYRIADS.sub(_write_myriads, text))
@@ -140,6 +142,11 @@ def _write_period(found: re.Match[str]) -> str:
         if len(digits) - start >= max(2 * length, 3 if start else 2):
             return rf"{found[1]}.{digits[:start]}\overline{{{period}}}"
     return found.group()
+
+
+def _write_exponent(found: re.Match[str]) -> str:
+    exponent = found.group().translate(_RAISED)
+    return f"^{exponent}" if len(exponent) == 1 else f"^{{{exponent}}}"
 
 
 def _write_fraction(found: re.Match[str]) -> str:

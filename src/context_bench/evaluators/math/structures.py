@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = ["is_same_half_of_day", "read_matrix", "read_named_values", "read_ratio", "split_brackets", "split_items"]
+__all__ = ["is_same_ratio", "read_matrix", "read_named_values", "read_ratio", "split_brackets", "split_items"]
 
 _LISTED = re.compile(r"\s*,\s*(?:and\b|or\b)?\s*|\s+(?:and|or)\s+|\s*;\s*")
 _OPENING, _CLOSING = ("(", "[", "\\{"), (")", "]", "\\}")
@@ -66,10 +66,20 @@ def read_ratio(text: str) -> tuple[Fraction, ...] | None:
     return tuple(Fraction(part) for part in re.findall(r"\d+(?:\.\d+)?", found[1])) if found else None
 
 
-def is_same_half_of_day(one: str, other: str) -> bool:
-    """Whether two clock times may be of the same half of the day: a.m. or p.m., where both say it."""
-    halves = {found[2].lower() for text in (one, other) if (found := _RATIO.fullmatch(text)) and found[2]}
-    return len(halves) < 2
+def is_same_ratio(one: str, other: str) -> bool:
+    """Whether two ratios, or clock times, are the same: 3:45 p.m. is 15:45, and 3:45 where one says no half."""
+    return bool(_list_clock_readings(one) & _list_clock_readings(other))
+
+
+def _list_clock_readings(text: str) -> set[tuple[str | None, tuple[Fraction, ...]]]:
+    """The parts of a ratio, with each half of the day that it may be in, and those on the 24-hour clock."""
+    found, parts = _RATIO.fullmatch(text), read_ratio(text)
+    if not found or not parts:
+        return set()
+    if not found[2]:
+        return {("a", parts), ("p", parts), ("24", parts)}
+    half = found[2].lower()
+    return {(half, parts), ("24", (parts[0] % 12 + (12 if half == "p" else 0), *parts[1:]))}
 
 
 def read_matrix(text: str) -> list[list[str]] | None:

@@ -16,7 +16,9 @@ __all__ = [
     "CONCLUDES",
     "FIRST_WORD",
     "FROM_THE_TEXT",
+    "HEDGE",
     "HINTS",
+    "JSON_LABEL",
     "LABELS",
     "LABEL_NOUN",
     "LACKING",
@@ -28,7 +30,8 @@ __all__ = [
     "REFUSAL",
     "REVISION",
     "SET_ASIDE",
-    "TICK",
+    "SHARE",
+    "TICKS",
     "UNDECIDED",
     "UNSUPPORTED",
     "WHETHER",
@@ -60,7 +63,7 @@ ALIASES = {
         Verdict.NEUTRAL: (
             "notmentioned neutral notenoughinfo notenoughinformation noinfo noinformation nei neither unknown"
             " unverifiable notenoughevidence insufficientinformation insufficientevidence insufficientinfo noevidence"
-            " notstated notaddressed notspecified undetermined notprovided notdiscussed nomention inconclusive"
+            " maybe notstated notaddressed notspecified undetermined notprovided notdiscussed nomention inconclusive"
             " cannotbedetermined neitherentailsnorcontradicts neitherentailmentnorcontradiction"
             " neithersupportsnorcontradicts neithersupportsnorrefutes"
             " neithersupportednorrefuted neithersupportednorcontradicted"
@@ -133,6 +136,7 @@ HINTS = {
         r"|\bbacks?(?:ed)?\s+(?:up\b|(?:it|this|that)\s+up\b|the\s+(?:claim|hypothesis|statement|assertion)\b)"
         r"|\b(?:bears?|bore)\s+(?:(?:it|this|that|the\s+\w+)\s+)?out\b"
         r"|\b(?:ample|strong|clear|good|solid|direct|sufficient|compelling)\s+(?:\w+\s+)?evidence\b[^.;]{0,40}\bfor\b"
+        r"|\b(?:guarantees|proves|demonstrates|establishes)\s+(?:the|this)\s+(?:claim|hypothesis|statement|assertion)\b"
         r"|\bsays?\s+(?:so|as\s+much|(?:exactly|precisely|just)\s+(?:that|this|so))\b"
     ),
     Verdict.CONTRADICTION: _compile_words(
@@ -152,13 +156,40 @@ WORDS = {
 }
 """Yes and no."""
 
-TICK = re.compile(
-    r"[^\w\n]*(?P<label>\w[\w \t]{1,40}?)[*_\"'` \t]*(?:[:|=–—-]+|\?)[^\w✓✅✔❌✗✘✖]*"
-    r"(?:(?P<yes>yes|true|fits|✓|✅|✔)|no|false|❌|✗|✘|✖)"
-    r"[*_\"'` \t]*(?:[,.;(–—|-][^\n]*)?",
+_MARKS = r"(?:(?P<yes>✓|✅|✔)|(?P<cross>❌|✗|✘|✖))\ufe0f?"
+_NO_MARK = r"[^\w✓✅✔❌✗✘✖\n]*"
+_LABEL = r"(?P<label>\w[\w \t]{1,40}?)[*_\"'` \t]*"
+_REMARK = r"[*_\"'` \t]*(?:[:,.;(–—|-][^\n]*)?"
+TICKS = tuple(
+    re.compile(pattern + _REMARK, re.IGNORECASE)
+    for pattern in (
+        rf"[^\w\n]*(?:\d[.)][ \t]+)?{_LABEL}(?:[:|=–—-]+|\?){_NO_MARK}"
+        r"(?:(?P<yes>yes|true|fits|✓|✅|✔)|no|false|(?P<cross>❌|✗|✘|✖))\ufe0f?",
+        _NO_MARK + _MARKS + _NO_MARK + _LABEL,
+        _NO_MARK + _LABEL + _MARKS,
+    )
+)
+"""A line that answers a label with yes or no, or with a mark before or after it."""
+
+JSON_LABEL = re.compile(
+    r"[\"'](?:\w+[_ ])?(?:label|verdict|answer|classification|prediction|result|relation(?:ship)?|judge?ment|decision"
+    r"|conclusion|category|class|stance|output|inference)[\"']\s*:\s*[\"'](?P<label>[^\"'\n]{1,60})[\"']",
     re.IGNORECASE,
 )
-"""A line that answers a label with yes or no."""
+"""The field of a JSON object that holds the verdict; what stands in the others explains it."""
+
+SHARE = re.compile(
+    r"(?P<label>[A-Za-z][\w -]{1,40}?)[\"'*_]*\s*[:=|(–—-]+\s*(?P<share>\d{1,3}(?:\.\d+)?)\s*(?P<percent>%)?",
+    re.IGNORECASE,
+)
+"""A label with its probability."""
+
+HEDGE = re.compile(
+    r"[,;(–—]?\s*\b(?:al)?though\b(?=[^.;\n]*\b(?:could|might|may|argu\w*|possib\w+|perhaps|some|another|others?)\b)[^.;\n]*"
+    r"|[,;(–—]\s*(?:leaning|tending|verging|bordering)\b[^.;\n]*|[,;(–—]\s*(?:but|however)\b(?=[^.;\n]*\b(?:could|might|may|arguabl[ey]|perhaps)\b)[^.;\n]*",
+    re.IGNORECASE,
+)
+"""A clause that doubts the verdict before it: it gives no other one."""
 
 FIRST_WORD = re.compile(
     r"\W*(yes|no|true|false|correct|incorrect)\b(?!\s+(?:evidence|info\w*|mention|doubt))", re.IGNORECASE

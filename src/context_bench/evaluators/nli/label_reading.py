@@ -17,12 +17,13 @@ from itertools import pairwise
 
 from context_bench.evaluators.nli import label_cues as cues
 from context_bench.evaluators.nli.label_cues import Verdict
-from context_bench.text.markup import list_readable_parts, remove_markup
+from context_bench.text.markup import remove_markup
 
 __all__ = ["label_verdict", "read_verdict"]
 
 _LONGEST, _MOST_CUES = 20_000, 500
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\s|$|[\"')»])|\n|$|[.!?])")
+_SEGMENT_END = re.compile(r"\n|(?<=[a-z][.;]) (?=[A-Z])")
 _ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4]\)\s*)?", re.IGNORECASE)
 
 
@@ -33,16 +34,16 @@ def label_verdict(label: str) -> Verdict | None:
 
 def read_verdict(reply: str) -> Verdict | None:
     """The verdict that a reply gives; None when it gives none."""
-    for part in list_readable_parts(reply):
-        text = remove_markup(part.text).strip()
-        if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
-            text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
-        if _has_several_labels(text):
-            return None
-        verdict = _find_stated(text) or (_find_argued(text) if part.finished else None)
-        if verdict:
-            return verdict
-    return None
+    text = remove_markup(reply).strip()
+    if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
+        text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    if marked := _find_field(text) or _find_likeliest(text) or _find_ticked(text):
+        return marked
+    if _has_several_labels(text):
+        return None
+    rest = "\n".join(line for line in text.split("\n") if not ((row := _read_tick(line)) and row["cross"]))
+    rest = rest if rest.strip() else text
+    return _find_stated(rest) or _find_argued(rest)
 
 
 def _has_several_labels(line: str) -> bool:
@@ -66,8 +67,6 @@ def _find_announced(text: str) -> Verdict | None:
     found: list[tuple[int, Verdict]] = []
     reply = _Reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
-    if ticked := _find_ticked(lines):
-        return ticked
     if lines:
         opening = _read_opening(lines[0], alone=len(lines) == 1)
         closing = _read_whole_line(lines[-1])
@@ -77,19 +76,49 @@ def _find_announced(text: str) -> Verdict | None:
         rest = text[cue.end() : cue.end() + 240].lstrip()
         sentence = next(_split_sentences(rest), "")
         verdict = (
-            None if _is_question(sentence) else _read_whole_line(sentence) or _Reading(sentence, reply).find_verdict()
+            None
+            if _is_question(sentence)
+            else _read_whole_line(sentence)
+            or _read_opening(sentence, alone=False)
+            or _Reading(sentence, reply).find_verdict()
         )
         if verdict:
             found.append((cue.start(), verdict))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _find_ticked(lines: Sequence[str]) -> Verdict | None:
-    """The one label with a yes, where the lines of a list or table answer each label with yes or no."""
-    rows = [row for line in lines if (row := cues.TICK.fullmatch(line))]
-    verdicts = [(verdict, bool(row["yes"])) for row in rows if (verdict := label_verdict(row["label"]))]
+def _find_field(text: str) -> Verdict | None:
+    """The verdict in the field of a JSON object that is there for it."""
+    if "{" not in text:
+        return None
+    verdicts = [verdict for field in cues.JSON_LABEL.finditer(text) if (verdict := label_verdict(field["label"]))]
+    return verdicts[-1] if verdicts else None
+
+
+def _find_likeliest(text: str) -> Verdict | None:
+    """The label with the highest probability, where two or more have one each."""
+    shares = {
+        verdict: float(found["share"]) / (100 if found["percent"] else 1)
+        for found in cues.SHARE.finditer(text)
+        if (verdict := label_verdict(found["label"]))
+    }
+    likely = [verdict for verdict, share in shares.items() if share == max(shares.values())]
+    return likely[0] if len(shares) > 1 and len(likely) == 1 and 0.99 <= sum(shares.values()) <= 1.01 else None
+
+
+def _read_tick(line: str) -> re.Match[str] | None:
+    """A line of a list or table that says of a label whether it is the one."""
+    rows = (pattern.fullmatch(line) for pattern in cues.TICKS)
+    return next((row for row in rows if row and label_verdict(row["label"])), None)
+
+
+def _find_ticked(text: str) -> Verdict | None:
+    """The one label with a yes, or without a no, where lines answer the labels with yes or no."""
+    rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
+    verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
     yes = {verdict for verdict, ticked in verdicts if ticked}
-    return yes.pop() if len(verdicts) > 1 and len(yes) == 1 else None
+    left = yes or {*Verdict} - {verdict for verdict, _ in verdicts}
+    return left.pop() if len(verdicts) > 1 and len(left) == 1 else None
 
 
 def _read_whole_line(line: str) -> Verdict | None:
@@ -145,6 +174,7 @@ class _Reading:
 
     def __post_init__(self) -> None:
         self.ruled_out = set()
+        self.sentence = cues.HEDGE.sub("", self.sentence)
         self.given = [*self._find_labels()]
         if len({verdict for _, verdict in self.given}) == len(Verdict):  # the choice of labels is being repeated
             self.given = []

@@ -13,7 +13,6 @@ from typing import Any
 from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["BBHScore", "find_stated_answer"]
 
@@ -29,7 +28,7 @@ class BBHScore:
     """Scores `bbh_accuracy`: 1.0 when the reply's answer is the target of the task."""
 
     name = "bbh"
-    version = 2
+    version = 3
     needs_answer = True
     score_fields = ("bbh_accuracy",)
 
@@ -58,7 +57,7 @@ def _read_letter(reply: str, task: str, correct: str) -> str | None:
 
 def find_stated_answer(reply: str) -> str:
     """Find what follows the last "the answer is", up to the end of the sentence; without one the last line."""
-    text = read_answer_text(reply).strip()
+    text = reply.strip()
     stated = list(_STATED.finditer(text))
     if stated and (said := _trim(_SENTENCE_END.split(text[stated[-1].end() :].lstrip(), maxsplit=1)[0])):
         return said.partition("}")[0] if stated[-1][0].endswith("{") else said

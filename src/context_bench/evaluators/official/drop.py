@@ -15,7 +15,6 @@ from typing import Any
 from context_bench.evaluators.assignment import find_best_assignment
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, is_blank, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["DropScore", "drop_em_f1", "normalize_span"]
 
@@ -68,7 +67,7 @@ class DropScore:
     """Scores `drop_em` and `drop_f1`, each the best over the accepted answers; a gold is a tuple of spans."""
 
     name = "drop"
-    version = 2
+    version = 3
     score_fields = ("drop_em", "drop_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -82,6 +81,6 @@ class DropScore:
         if isinstance(response, list | tuple):
             prediction = [str(span) for span in response]
         else:
-            prediction = [read_answer_text(response_text(processed))]
+            prediction = [response_text(processed)]
         pairs = [drop_em_f1(prediction, gold) for gold in golds]
         return Scores({"drop_em": max(em for em, _ in pairs), "drop_f1": max(f1 for _, f1 in pairs)})

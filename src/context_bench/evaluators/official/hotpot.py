@@ -9,7 +9,6 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, is_blank, response_text
-from context_bench.text.markup import remove_thinking
 from context_bench.text.squad import normalize_answer, token_f1
 
 __all__ = ["HotpotScore"]
@@ -21,7 +20,7 @@ class HotpotScore:
     """Scores `hotpot_em` and `hotpot_f1`, each the best over the accepted answers."""
 
     name = "hotpot"
-    version = 2
+    version = 3
     score_fields = ("hotpot_em", "hotpot_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -31,7 +30,7 @@ class HotpotScore:
             return Scores(reason="no gold answer")
         if is_blank(processed):
             return dict.fromkeys(self.score_fields, 0.0)
-        response = normalize_answer(remove_thinking(response_text(processed)))
+        response = normalize_answer(response_text(processed))
         return Scores(
             {
                 "hotpot_em": float(response in golds),

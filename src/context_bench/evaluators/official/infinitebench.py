@@ -15,7 +15,6 @@ from context_bench.evaluators.official.longbench import chinese_f1, qa_f1, task_
 from context_bench.evaluators.rouge import rouge_lsum
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["InfiniteBenchScore"]
 
@@ -91,7 +90,7 @@ class InfiniteBenchScore:
     """
 
     name = "infinitebench"
-    version = 1
+    version = 2
     score_fields = ("infinitebench_score",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -104,7 +103,7 @@ class InfiniteBenchScore:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
-        response = read_answer_text(response_text(processed))
+        response = response_text(processed)
         if task == "math_calc":
             value = _score_prefix(response, [part for gold in golds for part in gold])
         else:

@@ -19,7 +19,6 @@ from rapidfuzz import fuzz
 from context_bench.evaluators.rouge import lcs_rows
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 from context_bench.text.squad import normalize_answer, token_f1
 
 __all__ = ["LongBenchScore", "chinese_f1", "qa_f1", "task_of"]
@@ -141,7 +140,7 @@ class LongBenchScore:
     """
 
     name = "longbench"
-    version = 1
+    version = 2
     score_fields = ("longbench_score",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -157,7 +156,7 @@ class LongBenchScore:
             return Scores(reason="no gold answer")
         if rule is _score_classes and not classes:
             return Scores(reason="no meta.all_classes")
-        response = read_answer_text(response_text(processed))
+        response = response_text(processed)
         if task in _FIRST_LINE_ONLY:
             response = response.lstrip("\n").split("\n")[0]
         return Scores({"longbench_score": max(rule(response, gold, classes) for gold in golds)})

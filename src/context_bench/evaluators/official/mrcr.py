@@ -8,7 +8,6 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["MRCRScore"]
 
@@ -17,7 +16,7 @@ class MRCRScore:
     """Scores `mrcr_score`: the ratio of Python's SequenceMatcher, or 0 where `meta.prefix` does not come first."""
 
     name = "mrcr"
-    version = 1
+    version = 2
     score_fields = ("mrcr_score",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -29,7 +28,7 @@ class MRCRScore:
             return Scores(reason="no gold answer")
         if not prefix:
             return Scores(reason="no meta.prefix")
-        response = read_answer_text(response_text(processed))
+        response = response_text(processed)
         if not response.startswith(prefix):
             return Scores({"mrcr_score": 0.0})
         given = response.removeprefix(prefix)

@@ -7,7 +7,6 @@ from typing import Any
 
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.markup import read_answer_text
 
 __all__ = ["NoLiMaScore"]
 
@@ -22,7 +21,7 @@ class NoLiMaScore:
     """
 
     name = "nolima"
-    version = 1
+    version = 2
     score_fields = ("nolima_score",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
@@ -34,7 +33,7 @@ class NoLiMaScore:
             return Scores(reason="no gold answer")
         if rule not in RULES:
             return Scores(reason=f"meta.metric must be one of {', '.join(RULES)} (got {rule!r})")
-        response = read_answer_text(response_text(processed)).strip()
+        response = response_text(processed).strip()
         if rule.startswith("lastline_"):
             response = response.split("\n")[-1]
         found = response in golds if rule.endswith("EM") else any(gold in response for gold in golds)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from context_bench.text.markup import read_answer_text
+from context_bench.text.golds import response_text
 
 __all__ = ["Call", "is_same_name", "read_calls"]
 
@@ -49,8 +49,7 @@ def read_calls(processed: Mapping[str, Any], known: Collection[str]) -> list[Cal
     response = processed.get("response")
     if isinstance(response, list | Mapping):
         return list(_read_json(response, known))
-    text = read_answer_text("" if response is None else str(response)).strip()[:_MOST_TEXT]
-    return _read_text(text, known)
+    return _read_text(response_text(processed).strip()[:_MOST_TEXT], known)
 
 
 def _read_text(text: str, known: Collection[str]) -> list[Call]:

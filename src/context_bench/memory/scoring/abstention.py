@@ -44,7 +44,7 @@ class Abstention:
     """
 
     name = "abstention"
-    version = 2
+    version = 3
     score_fields = ("abstention", "refused")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> Scores:

@@ -33,7 +33,7 @@ class LocomoScore:
     """
 
     name = "locomo"
-    version = 1
+    version = 2
     score_fields = (
         *("locomo_f1", "locomo_f1_clean", "locomo_refusal", "locomo_official"),
         *(f"locomo_{name}" for name in CATEGORIES.values()),

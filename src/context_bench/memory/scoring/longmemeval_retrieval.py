@@ -13,6 +13,7 @@ from typing import Any
 
 from context_bench.memory.scoring.question_record import read_question, read_shown
 from context_bench.results import Scores
+from context_bench.text.shown_turns import list_shown_turns
 
 __all__ = ["DEPTHS", "LongMemEvalRetrieval", "measure_sessions", "measure_turns"]
 
@@ -24,11 +25,12 @@ class LongMemEvalRetrieval:
     """Scores `longmemeval_turn_recall_any_at_<k>`, `_recall_all_`, `_ndcg_any_`, and the same for `session`.
 
     The ids of turns are `{session}_{number}`, with an `a` behind those of the assistant, as the dataset gives them.
-    Memories that stand for turns of the assistant alone are passed over, as in the official corpus.
+    Memories that stand for turns of the assistant alone are passed over, as in the official corpus. A turn that is
+    named and not shown keeps its place, and does not count.
     """
 
     name = "longmemeval-retrieval"
-    version = 2
+    version = 3
     score_fields = tuple(
         f"longmemeval_{level}_{measure}_at_{depth}"
         for level in ("turn", "session")
@@ -49,7 +51,12 @@ class LongMemEvalRetrieval:
         if found is None:
             return Scores(reason="the system does not say what it retrieved")
         ids = dict.fromkeys(str(each) for item in found for each in item.get("ids") or ())
-        ranking = [each for each in ids if not each.endswith("a")]
+        shown = set[str]().union(*list_shown_turns(found, original, processed))
+        ranking = [
+            each if each in shown or each not in relevant else f"{each} (claimed)"
+            for each in ids
+            if not each.endswith("a")
+        ]
         scores: dict[str, float] = {}
         for depth in DEPTHS:
             for level, measured in (

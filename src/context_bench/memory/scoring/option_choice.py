@@ -23,7 +23,7 @@ class MemoryChoice:
     """
 
     name = "memory-choice"
-    version = 1
+    version = 2
     needs_answer = True
     score_fields = ("memory_choice",)
 

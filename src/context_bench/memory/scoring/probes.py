@@ -39,7 +39,7 @@ class MemoryProbes:
     """
 
     name = "memory-probes"
-    version = 1
+    version = 2
     score_fields = (
         *(f"probe_{kind}" for kind in (*_FINDING, *_HIDING)),
         *(f"answer_{kind}" for kind in KINDS),

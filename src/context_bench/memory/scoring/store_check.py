@@ -11,7 +11,7 @@ from typing import Any
 
 from context_bench.memory.scoring.question_record import find_texts
 
-__all__ = ["find_leftovers", "list_hidden_texts"]
+__all__ = ["find_leftovers", "list_hidden_texts", "list_kept_texts"]
 
 _BLOCK = 1 << 20
 
@@ -25,8 +25,23 @@ def list_hidden_texts(questions: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(map(str, texts)))
 
 
+def list_kept_texts(questions: Iterable[Any]) -> list[str]:
+    """List facts that the same users told and that may be kept: where none of them is seen, nothing is."""
+    asked = [(question.get("user"), question.get("probe") or {}) for question in questions]
+    users = {user for user, probe in asked if probe.get("kind") in ("forget", "secret")}
+    return [
+        str(text)
+        for user, probe in asked
+        if user in users and probe.get("kind") in ("fact", "forget_neighbour", "update")
+        for text in probe.get("present") or ()
+    ]
+
+
 def find_leftovers(
-    texts: Sequence[str], memories: Iterable[Any] | None = None, folder: str | Path | None = None
+    texts: Sequence[str],
+    memories: Sequence[Any] | None = None,
+    folder: str | Path | None = None,
+    kept: Sequence[str] = (),
 ) -> dict[str, list[str] | None]:
     """Find which texts are still kept.
 
@@ -35,14 +50,19 @@ def find_leftovers(
         memories: What the system's `memories()` returned: texts, or objects with a `text`.
         folder: Where the system keeps its files. They are searched as bytes, in UTF-8 and UTF-16: packed or encrypted
             text is not found.
+        kept: What may be there, as `list_kept_texts` has it. A place that shows none of it could not have shown what
+            must be gone.
 
     Returns:
         `memories` and `disk`: the texts that were found there; None where nobody could look.
     """
-    kept = None
-    if memories is not None:
-        kept = find_texts(list(texts), "\n".join(_read_memory(each) for each in memories))
-    return {"memories": kept, "disk": None if folder is None else _search_folder(texts, Path(folder))}
+    wanted = [*texts, *kept]
+    listed = find_texts(wanted, "\n".join(_read_memory(each) for each in memories)) if memories else None
+    places = {"memories": listed, "disk": None if folder is None else _search_folder(wanted, Path(folder))}
+    return {
+        place: None if found is None or (kept and not found) else [text for text in texts if text in found]
+        for place, found in places.items()
+    }
 
 
 def _read_memory(memory: Any) -> str:

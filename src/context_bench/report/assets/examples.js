@@ -20,7 +20,7 @@
     const value = row[column];
     if (value === null) return "–";
     if (column === "score") return value.toFixed(3);
-    if (column === "evidence") return value ? "survived" : "lost";
+    if (column === "evidence") return ["lost", "recoverable", "verbatim"][value];
     if (column === "latency") return seconds(value);
     return typeof value === "number" ? number.format(value) : value;
   };

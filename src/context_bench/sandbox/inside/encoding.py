@@ -40,9 +40,9 @@ def encode(value: object, refer: Refer) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, resolve: Resolve) -> Any:
-    """Decode a value; `resolve` turns references into objects."""
-    reader = _Reader(data, resolve)
+def decode(data: bytes, resolve: Resolve, types: set[object]) -> Any:
+    """Decode a value; `resolve` turns references into objects, and types of this side that were named go to `types`."""
+    reader = _Reader(data, resolve, types)
     try:
         value = reader.value(0)
     except _BROKEN as error:
@@ -79,8 +79,8 @@ def _put_all(out: list[bytes], tag: bytes, children: list[Any], refer: Refer, de
 
 
 class _Reader:
-    def __init__(self, data: bytes, resolve: Resolve) -> None:
-        self.data, self.resolve, self.at = data, resolve, 0
+    def __init__(self, data: bytes, resolve: Resolve, types: set[object]) -> None:
+        self.data, self.resolve, self.types, self.at = data, resolve, types, 0
 
     def take(self, size: int) -> bytes:
         end = self.at + size
@@ -104,7 +104,9 @@ class _Reader:
         if tag != b"n":
             raise EncodingError("an unknown tag")
         name, payload = children
-        return unpack(name, payload)
+        value = unpack(name, payload)
+        self.types.add(value if name == "type" else getattr(value, "default_factory", None))
+        return value
 
 
 def _nothing(_: object) -> bytes:

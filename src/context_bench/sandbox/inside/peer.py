@@ -124,6 +124,7 @@ class Peer:
         self._objects: list[object] = []  # handed over; kept alive, so that their ids stay theirs
         self._numbers: dict[int, int] = {}
         self._remotes: dict[int, Remote] = {}
+        self._types: set[object] = set()  # of this side, named by the other: `Pair = property`
         self.broken: str | None = None
 
     def ask(self, operation: str, number: int, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -223,7 +224,7 @@ class Peer:
             raise self.end(NONSENSE)
         data = self._read(size)
         try:
-            message = decode(data, self._resolve)
+            message = decode(data, self._resolve, self._types)
         except EncodingError:
             raise self.end(NONSENSE) from None
         if type(message) is not tuple or not message:
@@ -270,6 +271,8 @@ class Peer:
         if type(value) is Reference:
             value = value.target
         elif not self._exported(value):
+            if type(value) in self._types:  # it was the other side's choice, and is no reason to leave it unjudged
+                raise self.end(f"the program gives the tests {type(value).__name__}, which they cannot hand back")
             raise Unsupported(f"a {type(value).__name__} cannot be handed to the program")
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._objects)

@@ -15,7 +15,8 @@ __all__ = ["load"]
 
 _TREE_ONLY = 0x400  # ast.PyCF_ONLY_AST, without importing ast
 _DEFINITIONS = {"FunctionDef", "AsyncFunctionDef", "ClassDef"}
-_HARMLESS = _DEFINITIONS | {"Import", "ImportFrom", "Assign", "AnnAssign"}
+_IMPORTS = {"Import", "ImportFrom"}
+_HARMLESS = _DEFINITIONS | _IMPORTS | {"Assign", "AnnAssign"}
 _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -32,7 +33,11 @@ def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) 
         SyntaxError: When nothing in the reply is Python.
     """
     parsed = [(block, _parse(block)) for block in blocks]
-    for index, (_, tree) in enumerate(parsed):
+    # A block of tests may import the entry point, which another block defines.
+    ranked = sorted(
+        enumerate(parsed), key=lambda each: each[1][1] is not None and not _defines(each[1][1], entry, False)
+    )
+    for index, (_, tree) in ranked:
         if tree is not None and _defines(tree, entry):
             others = [other for at, (_, other) in enumerate(parsed) if at != index]
             _prepare(prompt, [other for other in reversed(others) if _only_defines(other, entry)], namespace)
@@ -110,8 +115,9 @@ def _fail(blocks: list[str]) -> Any:
     return compile(blocks[0], "<program>", "exec", dont_inherit=True)
 
 
-def _defines(tree: Any, name: str) -> bool:
-    return any(name in _list_bound_names(statement) for statement in tree.body)
+def _defines(tree: Any, name: str, by_import: bool = True) -> bool:
+    statements = [each for each in tree.body if by_import or type(each).__name__ not in _IMPORTS]
+    return any(name in _list_bound_names(statement) for statement in statements)
 
 
 def _only_defines(tree: Any, entry: str) -> bool:
@@ -128,6 +134,6 @@ def _list_bound_names(statement: Any) -> list[str]:
         return [statement.name]
     if kind == "Assign":
         return [target.id for target in statement.targets if hasattr(target, "id")]
-    if kind in ("Import", "ImportFrom"):
+    if kind in _IMPORTS:
         return [alias.asname or alias.name for alias in statement.names]
     return []

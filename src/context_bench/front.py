@@ -1,0 +1,207 @@
+"""The Pareto front of quality and cost, by what the data show and not by points.
+
+A puts B off the front when one axis is better by a paired 95% interval and the other is not shown to be worse. "Cannot
+be told apart" is not transitive, so there are no ranks here, only who is on the front. A failure counts on both axes:
+it scores 0, and costs what the dearest system paid for the same example, since somebody has to answer it. Only sums are
+kept; an example waits until all systems have answered it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from context_bench.stats import Comparison as PairedRuns
+from context_bench.stats import DatasetPairs, Interval, PairSums, ScoredRow, average_answers
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalRow
+
+__all__ = ["COST_KEYS", "Front", "FrontTally"]
+
+COST_KEYS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written")
+"""Costs of an example that the front may go by: dollars for a thousand, tokens that the model reads, tokens returned.
+The first that is known of most systems counts."""
+
+
+class _Answer(NamedTuple):
+    """What the front needs of a row; the costs of a failed one are not known."""
+
+    scored: ScoredRow
+    costs: tuple[float | None, ...]
+
+
+class _Cost:
+    """Sum of what one system paid."""
+
+    __slots__ = ("n", "total")
+
+    def __init__(self) -> None:
+        self.n, self.total = 0, 0.0
+
+
+@dataclass
+class _Pair:
+    """Sums over the examples that two systems share."""
+
+    quality: PairedRuns = field(default_factory=PairedRuns)
+    costs: tuple[PairSums, ...] = field(default_factory=lambda: tuple(PairSums() for _ in COST_KEYS))
+
+    def compare(self, axis: int) -> tuple[int, int]:
+        """Say how the first system compares in quality and in cost: 1 is shown better, -1 shown worse, 0 neither."""
+        quality = _read_sign(self.quality.difference().interval()) if self.quality.pairs else 0
+        costs = self.costs[axis]
+        return quality, -_read_sign(costs.difference(scores=False).interval()) if costs.n else 0
+
+
+def _read_sign(interval: Interval) -> int:
+    return 0 if not interval.known else (interval.low > 0) - (interval.high < 0)
+
+
+@dataclass(frozen=True)
+class Front:
+    """Who is on the front.
+
+    Attributes:
+        key: The cost that it goes by, one of `COST_KEYS`.
+        costs: The cost of each system, failures included.
+        names: The systems on the front.
+        reasons: Of each that is not, which system puts it off and how.
+    """
+
+    key: str
+    costs: dict[str, float]
+    names: tuple[str, ...]
+    reasons: dict[str, str]
+
+
+class FrontTally:
+    """Pairs the rows of all systems, example by example.
+
+    Args:
+        systems: All that answer the examples.
+        paired: Those of them that are held against each other.
+        read: Reads the score off a row.
+        repeats: How often each example is answered.
+    """
+
+    def __init__(
+        self,
+        systems: Iterable[str],
+        paired: Collection[str],
+        read: Callable[[EvalRow], float | None],
+        repeats: int = 1,
+    ) -> None:
+        self._systems, self._paired, self._read, self._repeats = set(systems), set(paired), read, repeats
+        self._waiting: dict[tuple[str, Any], dict[str, list[_Answer]]] = {}
+        self._due: dict[tuple[str, Any], int] = {}
+        self._pairs: dict[tuple[str, str], _Pair] = {}
+        self._costs: dict[str, tuple[_Cost, ...]] = {}
+        self._outputs: set[str] = set()
+
+    def add(self, rows: Iterable[EvalRow]) -> None:
+        """Take in rows of any system."""
+        for row in rows:
+            key = (row.dataset, row.example_id)
+            self._waiting.setdefault(key, {}).setdefault(row.system, []).append(self._take(row))
+            due = self._due[key] = self._due.get(key, len(self._systems) * self._repeats) - 1
+            if not due:
+                del self._due[key]
+                self._fold(self._waiting.pop(key))
+
+    def _take(self, row: EvalRow) -> _Answer:
+        cluster, failed = row.metadata.get("cluster"), row.error is not None
+        scored = ScoredRow(
+            str(row.example_id), row.dataset, self._read(row), None if cluster is None else repr(cluster), failed
+        )
+        if failed:
+            return _Answer(scored, (None,) * len(COST_KEYS))
+        dollars: Any = row.metadata.get("cost_usd")
+        output = row.metadata.get("output", "")
+        self._outputs.add(output)
+        read = row.output_tokens if row.upstream_tokens is None and output == "context" else row.upstream_tokens
+        known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
+        return _Answer(scored, (dollars * 1000 if known else None, read, row.output_tokens))
+
+    def _fold(self, answers: Mapping[str, Sequence[_Answer]]) -> None:
+        """Add the answers of all systems to one example."""
+        every = [answer.costs for own in answers.values() for answer in own]
+        dearest = [max((cost for cost in costs if cost is not None), default=None) for costs in zip(*every)]
+        costs = {
+            name: [_average_cost(own, axis, most) for axis, most in enumerate(dearest)] for name, own in answers.items()
+        }
+        scored = {name: average_answers([answer.scored for answer in own]) for name, own in answers.items()}
+        for name, own in costs.items():
+            for sums, cost in zip(self._costs.setdefault(name, tuple(_Cost() for _ in COST_KEYS)), own):
+                if cost is not None:
+                    sums.n += 1
+                    sums.total += cost
+        names = sorted(self._paired & answers.keys())
+        for place, one in enumerate(names):
+            for two in names[place + 1 :]:
+                pair = self._pairs.setdefault((one, two), _Pair())
+                datasets = pair.quality.datasets
+                tag, group = scored[one].dataset, scored[one].group
+                datasets.setdefault(tag, DatasetPairs()).add_pair(scored[one], scored[two])
+                group = None if group is None else f"{tag} {group}"
+                for pairs, first, second in zip(pair.costs, costs[one], costs[two]):
+                    if first is not None and second is not None:
+                        pairs.add(first, second, group)
+
+    def result(self, competing: Collection[str], baseline: str | None = None) -> Front | None:
+        """Find the front of the systems that compete; a baseline that does not compete can put them off it too.
+
+        None where no cost is known, or where only the tokens returned are, and some returned a context, some an answer.
+        """
+        if self._waiting:
+            closed = copy.deepcopy(self)
+            closed._waiting, closed._due = {}, {}
+            for answers in self._waiting.values():
+                closed._fold(answers)
+            return closed.result(competing, baseline)
+        others = [*competing, *([baseline] if baseline is not None and baseline not in competing else [])]
+        axis = self._choose_axis(others)
+        if axis is None:
+            return None
+        beaten_by: dict[str, dict[str, str]] = {name: {} for name in competing}
+        for one, two in permutations(others, 2):
+            if two in beaten_by and (how := self._explain(one, two, axis)):
+                beaten_by[two][one] = how
+        names = [name for name, ways in beaten_by.items() if not ways]
+        if not names:  # they put each other off in a circle
+            names = [name for name, ways in beaten_by.items() if baseline not in ways]
+        reasons = {}
+        for name, ways in beaten_by.items():
+            if name not in names:
+                by = next((other for other in ways if other in names), next(iter(ways)))
+                reasons[name] = f"{by} {ways[by]}"
+        known = {name: costs[axis].total / costs[axis].n for name, costs in self._costs.items() if costs[axis].n}
+        return Front(COST_KEYS[axis], known, tuple(names), reasons)
+
+    def _choose_axis(self, names: Collection[str]) -> int | None:
+        counts = [sum(self._costs[name][axis].total > 0 for name in names if name in self._costs) for axis in (0, 1, 2)]
+        if len(self._outputs) > 1:
+            counts[2] = 0
+        return counts.index(max(counts)) if max(counts) > 1 else None
+
+    def _explain(self, one: str, two: str, axis: int) -> str:
+        """Say how one system puts another off the front; empty where it does not."""
+        pair = self._pairs.get((one, two) if one < two else (two, one))
+        quality, cost = (0, 0) if pair is None else pair.compare(axis)
+        if one > two:
+            quality, cost = -quality, -cost
+        if quality > 0 and cost > 0:
+            return "scores higher and costs less"
+        if quality > 0 and not cost:
+            return "scores higher and is not shown to cost more"
+        return "costs less and is not shown to score lower" if cost > 0 and not quality else ""
+
+
+def _average_cost(answers: Sequence[_Answer], axis: int, dearest: float | None) -> float | None:
+    """Average what an example cost; a failed answer costs as much as the dearest one."""
+    costs = [dearest if answer.scored.error else answer.costs[axis] for answer in answers]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) / len(known) if known else None

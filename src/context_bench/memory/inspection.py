@@ -1,0 +1,220 @@
+"""Looks into a memory around the writing of a conversation: what survived `reset`, what can be found, what is kept.
+
+Questions alone would not show it: a memory that loses turns, or searches in the history before, still answers some.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from zlib import crc32
+
+from context_bench.errors import SystemFailure
+from context_bench.memory.caller import Worker
+from context_bench.memory.conversations import Retrieved, Turn, check_retrieved
+from context_bench.memory.members import Members
+from context_bench.memory.meter import OURS, Meter
+from context_bench.memory.questions import History
+from context_bench.memory.scoring import find_leftovers
+from context_bench.text.shown_turns import shows_turn
+
+__all__ = ["Inspection"]
+
+SAMPLED_TURNS = 8
+"""Turns of each conversation that are asked for in their own words."""
+MIN_WORDS = 5
+"""Shorter turns are not asked for: "I see." is in every conversation."""
+MAX_QUESTION_CHARS = 600
+"""Characters of a turn that it is asked for with."""
+FIRST_PAUSE, PAUSE_GROWTH = 0.02, 1.25
+"""Seconds between the first two times of asking, and by how much a pause is longer than the one before."""
+
+
+@dataclass
+class Inspection:
+    """Inspects one memory system.
+
+    Args:
+        name: Of the system, for messages.
+        members: The system.
+        worker: Calls its methods.
+        meter: The tap that it was pointed at.
+        quiet: Seconds without any change after which what was not found counts as lost.
+        limit: The most seconds that are waited for a turn to be found.
+
+    Attributes:
+        asked: Calls of `retrieve` that were made for this, which no question is charged for.
+        sampled: Turns that were asked for after they were written.
+        found: Those of them that came back, in their words or by their id.
+        resets: Conversations before which a memory was emptied.
+        survived: Those of them before which something was still there.
+    """
+
+    name: str
+    members: Members
+    worker: Worker
+    meter: Meter | None
+    quiet: float
+    limit: float
+    asked: int = 0
+    sampled: int = 0
+    found: int = 0
+    resets: int = 0
+    survived: int = 0
+    _known: Turn | None = field(default=None, init=False)
+
+    def report(self) -> dict[str, int]:
+        """Report what was found out, for the record of a run."""
+        return {key: getattr(self, key) for key in ("asked", "sampled", "found", "resets", "survived")}
+
+    # -- before a conversation is written
+
+    async def reset(self) -> None:
+        """Empty the memory. A vendor that starts now is first asked how long its embedder's vectors are."""
+        await self._call_apart("reset")
+
+    async def check_reset(self, history: History) -> None:
+        """Look for the conversation before, and for this one, in a memory that was just emptied."""
+        listed, _ = await self._list_memories(history)
+        turns = [turn for turn in (self._known, *_sample(history)[:1]) if turn is not None]
+        shown = False
+        for turn in turns if self._can_be_asked else ():
+            shown |= any(shows_turn(item["text"], turn["content"]) for item in await self._ask(turn))
+        self.resets += 1
+        self.survived += bool(listed) or shown
+        self._known = None
+
+    # -- after it was written
+
+    async def wait_until_found(self, history: History, started: float) -> dict[str, Any]:
+        """Ask for some turns until each of them is found; what is not found while nothing changes is lost.
+
+        Returns:
+            `searchable_seconds` since the start of writing, or `unsearchable`, which says why it is not known.
+        """
+        if not self._can_be_asked:
+            return {} if self.members.is_control else {"unsearchable": "it has no retrieve() to be asked"}
+        turns = _sample(history)
+        deadline, patience, found = perf_counter() + self.limit, self.quiet, 0
+        for turn in turns:
+            was_found = await self._wait_for(turn, deadline, patience)
+            patience = patience if was_found else 0.0  # the others had as much time
+            found += was_found
+        ended = perf_counter()
+        self.sampled += len(turns)
+        self.found += found
+        if found < len(turns):
+            if self.meter is None:
+                self.quiet = 0.0  # without a tap nothing shows that waiting in each conversation helps
+            return {"unsearchable": "turns that were asked for in their own words were not found"}
+        return (
+            {"searchable_seconds": ended - started} if turns else {"unsearchable": "its turns are too short to ask for"}
+        )
+
+    async def is_changed(self) -> bool:
+        """Ask once more for a turn that was found: whether asking made it vanish."""
+        if self._known is None:
+            return False
+        known = self._known["content"]
+        return not any(shows_turn(item["text"], known) for item in await self._ask(self._known))
+
+    async def _wait_for(self, turn: Turn, deadline: float, patience: float) -> bool:
+        pause, before, changed = FIRST_PAUSE, "", perf_counter()
+        while True:
+            items = await self._ask(turn)
+            if any(shows_turn(item["text"], turn["content"]) for item in items):
+                self._known = turn
+                return True
+            if any(turn["id"] in (item.get("ids") or ()) for item in items):
+                return True
+            now, spelled = perf_counter(), "\n".join(item["text"] for item in items)
+            if spelled != before:
+                before, changed = spelled, now
+            silent = self.meter is None or self.meter.seconds_since_last_call() >= patience
+            if now >= deadline or (silent and now - changed >= patience):
+                return False
+            await asyncio.sleep(min(pause, max(FIRST_PAUSE, changed + patience - now)))
+            pause *= PAUSE_GROWTH
+
+    @property
+    def _can_be_asked(self) -> bool:
+        return "retrieve" in self.members and not self.members.is_control
+
+    async def _ask(self, turn: Turn) -> list[Retrieved]:
+        """Ask for a turn in its own words; a memory that fails here fails at its questions too, and is named there."""
+        self.asked += 1
+        named = self.members.filter_arguments("retrieve", user=turn.get("user"))
+        question = f"{OURS} {turn['content'][:MAX_QUESTION_CHARS]}"
+        try:
+            found = await self._call_apart("retrieve", question, **named)
+            return check_retrieved(found, self.name)
+        except SystemFailure:
+            return []
+
+    async def _call_apart(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method while calls at the tap that repeat our words are charged to nobody."""
+        if self.meter is not None:
+            self.meter.inspected = True
+        try:
+            return await self.worker.call(f"{name}()", self.members[name], *arguments, **named)
+        finally:
+            if self.meter is not None:
+                self.meter.inspected = False
+
+    # -- what is kept
+
+    async def measure(self, history: History) -> dict[str, Any]:
+        """Measure what is kept of a conversation, and look for what must not be."""
+        storage: Path | None = await self.worker.call("storage", lambda: self.members.storage)
+        facts: dict[str, Any] = {} if storage is None else {"disk_bytes": _measure_disk(storage)}
+        held, problem = await self._list_memories(history)
+        if held is not None:
+            facts["memories"] = len(held)
+        elif problem:
+            facts["unlisted"] = problem
+        if history.hidden:
+            facts["store"] = find_leftovers(history.hidden, held, storage, history.kept)
+        return facts
+
+    async def _list_memories(self, history: History) -> tuple[list[Any] | None, str]:
+        """List the memories of every user that turns were written for; None, with the reason, where that fails."""
+        if "memories" not in self.members:
+            return None, ""
+        takes_user = bool(self.members.filter_arguments("ingest", user="any"))
+        users = dict.fromkeys(turn.get("user") if takes_user else None for turn in history.turns)
+        asked = {
+            str(named): named for named in (self.members.filter_arguments("memories", user=user) for user in users)
+        }
+        held: list[Any] = []
+        for named in asked.values():
+            try:
+                listed = await self.worker.call("memories()", self.members["memories"], **named)
+            except SystemFailure as failure:
+                return None, str(failure)
+            if not isinstance(listed, list | tuple):
+                return None, f"{self.name}: memories() must return a list (got {type(listed).__name__})"
+            held += listed
+        return held, ""
+
+
+def _sample(history: History) -> list[Turn]:
+    """Choose turns to ask for: the last, which is searchable last, and some at random (each n-th may be one role)."""
+    hidden = [text.casefold() for text in history.hidden]
+    turns = [turn for turn in history.turns if _can_be_asked_for(turn, hidden)]
+    drawn = sorted(turns[:-1], key=lambda turn: crc32(f"{history.name} {turn['id']}".encode()))
+    return [*turns[-1:], *drawn[: SAMPLED_TURNS - 1]]
+
+
+def _can_be_asked_for(turn: Turn, hidden: Sequence[str]) -> bool:
+    content = turn["content"]
+    told = turn.get("forget") is None and not any(text in content.casefold() for text in hidden)
+    return told and len(content.split()) >= MIN_WORDS
+
+
+def _measure_disk(path: Path) -> int:
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return sum(each.stat().st_size for each in files)

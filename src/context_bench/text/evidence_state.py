@@ -1,0 +1,149 @@
+"""What became of a passage in a shorter text: word for word, recoverable, or lost.
+
+A token pruner drops words that a reader does not need. A passage is recoverable where the words that carry its meaning
+still stand close together, in their order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from context_bench.text.escapes import undo_escapes
+from context_bench.text.words import STOP_WORDS, normalise
+
+__all__ = ["NOT_IN_CONTEXT", "STATE_SCORES", "State", "find_state", "is_recoverable", "read_state"]
+
+State = Literal["verbatim", "recoverable", "lost"]
+STATE_SCORES = ("evidence_survived", "evidence_verbatim")
+"""Scores of a row that together tell its state: no passage is lost, and all stand there word for word."""
+
+NOT_IN_CONTEXT = "no gold answer stands in the original context, so none can be lost"
+"""Why an example has no `answer_in_context`."""
+
+_MOST_ADDED = 5
+"""Words by which the stretch that holds a passage may be longer than the passage."""
+_DROPPED_IN = 5
+"""One in so many of the passage's other content words may be dropped: 80% must be kept."""
+_LEAST_WORDS = 3
+"""Content words below which too little is left to tell a pruned passage from chance."""
+_NEGATION_WORDS = "no nor not never neither none nobody nothing nowhere without"
+_NEGATIONS = frozenset(_NEGATION_WORDS.split())
+_CONTRACTED = "ain aren ca couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn weren won wouldn"
+_FUNCTION_WORDS = STOP_WORDS.union(_CONTRACTED.split()) - _NEGATIONS
+_NUMBER_WORDS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
+trillion half"""
+_NUMBERS = frozenset(_NUMBER_WORDS.split())
+
+
+def find_state(span: str, output: str, question: str = "", answers: Iterable[str] = ()) -> State:
+    """Say whether a passage stands in a text word for word, can be recovered from it, or is lost.
+
+    Layout, case, punctuation and escapes do not count (see `normalise`). The time grows with the length of the output
+    and with how often it holds words of the passage.
+
+    Args:
+        span: The passage.
+        output: The text that a model gets to read.
+        question: What is asked; the words that the passage shares with it must be kept.
+        answers: The accepted answers; likewise.
+    """
+    wanted = [normalise(form) for form in undo_escapes(span)]
+    forms = [normalise(form) for form in undo_escapes(output)]
+    if any(each in form for each in wanted if each.strip() for form in forms):
+        return "verbatim"
+    return "recoverable" if is_recoverable(span, forms, question, answers) else "lost"
+
+
+def read_state(scores: Mapping[str, float]) -> State | None:
+    """Read from the scores of a row what became of its evidence, by its worst passage; None where that is not known."""
+    survived, verbatim = map(scores.get, STATE_SCORES)
+    if survived is None:
+        return None
+    return "lost" if survived < 1 else "recoverable" if verbatim is not None and verbatim < 1 else "verbatim"
+
+
+def is_recoverable(span: str, forms: Iterable[str], question: str = "", answers: Iterable[str] = ()) -> bool:
+    """Whether one stretch of a normalised text still says what a passage says.
+
+    The stretch is at most five words longer than the passage. In their order, it has all numbers and negations of the
+    passage, all content words that are in the question or in an answer, and 80% of the other content words. A passage
+    with fewer than three content words can only stand there word for word.
+    """
+    passage = _Passage(span, question, answers)
+    return passage.enough and any(passage.is_in(_write_negations(form)) for form in forms)
+
+
+def _write_negations(form: str) -> str:
+    """Write `isn't` and `cannot`, which normalise to `isn t` and `cannot`, with a `not`."""
+    return form.replace("n t ", "n not ").replace(" cannot ", " can not ")
+
+
+class _Passage:
+    """The content words of a passage, in order, and which of them must be kept."""
+
+    def __init__(self, span: str, question: str, answers: Iterable[str]) -> None:
+        words = _write_negations(normalise(span)).split()
+        asked = _list_content(question).union(*map(_list_content, answers))
+        self._words = [word for word in words if word in asked or word not in _FUNCTION_WORDS]
+        self._needed = [word in asked or _is_fixed(word) for word in self._words]
+        self.enough = len(self._words) >= _LEAST_WORDS
+        self._most_dropped = self._needed.count(False) // _DROPPED_IN
+        self._last = max((place for place, needed in enumerate(self._needed) if needed), default=0)
+        self._longest = len(words) + _MOST_ADDED
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place in reversed(range(len(self._words))):
+            self._places[self._words[place]].append(place)
+
+    def is_in(self, form: str) -> bool:
+        """Whether one stretch of a normalised text holds enough of the passage.
+
+        For each content word, the ends so far are kept as pairs: how many words were dropped up to it, and where the
+        stretch begins. A pair that drops no fewer and begins no later than another is of no use.
+        """
+        if not all(f" {word} " in form for word, needed in zip(self._words, self._needed) if needed):
+            return False
+        ends: list[list[tuple[int, int]]] = [[] for _ in self._words]
+        for at, word in enumerate(form.split()):
+            for place in self._places.get(word, ()):
+                ends[place] = _keep_best([*self._extend(ends, place, at), *ends[place]])
+                after = len(self._words) - 1 - place
+                if place >= self._last and ends[place] and ends[place][0][0] + after <= self._most_dropped:
+                    return True
+        return False
+
+    def _extend(self, ends: Sequence[Sequence[tuple[int, int]]], place: int, at: int) -> Iterable[tuple[int, int]]:
+        """Give the pairs of all stretches that may go on with this word of the passage here."""
+        for skipped in range(self._most_dropped + 1):
+            before = place - 1 - skipped
+            if before < 0:
+                yield skipped, at
+                return
+            for dropped, start in ends[before]:
+                if dropped + skipped <= self._most_dropped and at - start < self._longest:
+                    yield dropped + skipped, start
+            if self._needed[before]:
+                return
+
+
+def _keep_best(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    best: list[tuple[int, int]] = []
+    for dropped, start in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
+        if not best or start > best[-1][1]:
+            best.append((dropped, start))
+    return best
+
+
+def _list_content(text: str) -> frozenset[str]:
+    """List the content words of a question or an answer; all its words where there is no other (`The Who`)."""
+    words = frozenset(_write_negations(normalise(text)).split())
+    return words - _FUNCTION_WORDS or words
+
+
+def _is_fixed(word: str) -> bool:
+    """Whether a word is a negation, a number, or the sign of one: percent or a currency."""
+    return (
+        word in _NEGATIONS or word in _NUMBERS or any(sign.isdigit() for sign in word) or "\ua840" <= word <= "\ua84b"
+    )
