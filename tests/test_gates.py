@@ -188,3 +188,33 @@ def test_a_gate_does_not_hold_where_every_score_is_0() -> None:
     outcomes = judge_gate([parse_condition("score drops 0.02"), parse_condition("verdict is worse")], candidates)
     assert [each.outcome for each in outcomes] == ["too few", "too few"]
     assert "every score is 0 on both sides" in outcomes[0].sentence
+
+
+def test_a_floor_as_good_as_the_baseline_leaves_quality_open_and_nothing_else() -> None:
+    wrong = {"passthrough": 0, "mine": 0, "lossy": 150, "closed-book": 0}
+    rows = [
+        make_row(float(n >= count), system=name, example_id=n, input_tokens=100, output_tokens=10)
+        for name, count in wrong.items()
+        for n in range(300)
+    ]
+    candidates = list_candidates(make_result(rows, controls=["closed-book"], baseline="passthrough"))
+    quality = ["score drops 0.02", "score < 0.5", "pass_rate < 0.5", "verdict is worse", "verdict is not equivalent"]
+    others = ["error_rate > 0.05", "compression_ratio < 0.5"]
+    outcomes = judge_gate([parse_condition(each) for each in (*quality, *others)], candidates)
+    found = {(each.system, each.condition): each for each in outcomes}
+    assert [found["mine", each].outcome for each in quality] == ["too few"] * 5
+    assert all("do not need their context" in found["mine", each].sentence for each in quality)
+    assert [found["mine", each].outcome for each in others] == ["holds", "holds"]
+    assert find_exit_code([each for each in outcomes if each.system == "mine"]) == 4
+    # a loss that was shown stands: 150 of 300 were lost
+    assert found["lossy", "score drops 0.02"].outcome == "fails"
+
+
+def test_a_context_beside_answers_leaves_the_difference_open() -> None:
+    rows = [make_row(1.0, system="direct", example_id=n, metadata={"output": "response"}) for n in range(300)]
+    rows += [make_row(1.0, system="mine", example_id=n, metadata={"output": "context"}) for n in range(300)]
+    drop, limit = judge_gate(
+        [parse_condition("score drops 0.02"), parse_condition("score < 0.5")], list_candidates(make_result(rows))
+    )
+    assert (drop.outcome, limit.outcome) == ("too few", "holds")
+    assert "mine returns a context and direct an answer" in drop.sentence

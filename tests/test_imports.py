@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"results", "text"},  # of results the annotations alone
+    "caveats": {"comparison", "results", "text"},  # of results the annotations alone
     "comparison": {"errors", "stats", "results"},
     "repeated_answers": {"stats", "results"},
     "comparer": {
@@ -62,7 +62,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results",
     },
     "curves": {"comparison", "stats", "results"},  # of results the annotations alone
-    "plots": {"curves", "errors", "front", "stats", "text", "results"},  # of curves and results the annotations alone
+    "plots": {
+        "comparison",
+        "curves",
+        "errors",
+        "front",
+        "stats",
+        "text",
+        "results",
+    },  # of results the annotations alone
     "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},

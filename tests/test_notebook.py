@@ -145,9 +145,10 @@ def test_a_label_changes_no_score() -> None:
         list(load_dataset("needle", length=400, n=3)),
         load_dataset("needle", length=400, n=3),
     ):
-        labelled = evaluate("minify", {"some-label": dataset}, progress=False)
-        assert labelled.config["datasets"] == {"some-label": 3}
+        labelled = evaluate(["minify", lambda _: {"response": "?"}], {"some-label": dataset}, progress=False)
         assert labelled.config["primary"] == {"some-label": "contains"}
+        assert labelled.config["datasets"] == {"some-label": 3}
+        assert labelled.config["context_primary"] == {"some-label": "evidence_recall"}
         assert labelled.summary["minify"]["mean_score"] == plain.summary["minify"]["mean_score"] == 1.0
 
 

@@ -604,8 +604,8 @@ def test_the_gold_is_part_of_what_a_system_is_asked_unless_it_says_otherwise(
 
 
 def test_a_function_may_read_the_gold_unless_it_says_otherwise(tmp_path: Path) -> None:
-    def tells(example: dict[str, Any]) -> str:
-        return str(example["answer"])
+    def tells(example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": str(example["answer"])}
 
     def run(answer: str) -> list[str]:
         result = evaluate(tells, numbered(1, answer=answer), cache_dir=tmp_path)

@@ -114,7 +114,8 @@ def test_a_system_that_cannot_be_ranked_has_no_rank() -> None:
 
 def test_ranking_contexts_against_answers_is_warned_of() -> None:
     rows = _rows(a=(1.0, 100), b=(1.0, 50))
-    rows[0].metadata["output"], rows[1].metadata["output"] = "context", "response"
+    rows[0].metadata |= {"output": "context", "answered": True}  # by a reader
+    rows[1].metadata["output"] = "response"
     with pytest.warns(UserWarning, match="their output tokens count different things"):
         summarize(rows, ["a", "b"], [MeanScore(), CostOfPass(), ParetoRank()])
 

@@ -7,10 +7,12 @@ system becomes NaN with a note, and one that needs explaining keeps its value an
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from context_bench.comparison import is_unread_row
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 if TYPE_CHECKING:
@@ -29,15 +31,17 @@ _JUDGE = "llm-judge"
 JUDGED = "mean_score:judge_score"
 """The key of the mean of a judge's scores, beside the score that counts."""
 _BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
+_BOTH_KINDS = "it returned contexts on some examples and answers on others, which have no score in common"
 _FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
+_FROM_SCORES = (*_FROM_PASSES, "mean_score", "macro_score", "official_score", "dataset", "official", "cost_of_pass_usd")
 
 
 class Census:
     """Counts the rows of one system, or of one of its datasets, and the reasons for those without a score."""
 
     __slots__ = (
-        *("causes", "empty", "errors", "not_applied", "outputs", "rows", "score_field", "score_keys", "unjudged"),
-        "unscored",
+        *("causes", "empty", "errors", "kinds", "not_applied", "outputs", "rows", "score_field", "score_keys"),
+        *("unjudged", "unscored"),
     )
 
     def __init__(self, score_field: str) -> None:
@@ -48,6 +52,7 @@ class Census:
         self.unjudged: Counter[str] = Counter()
         self.score_keys: set[str] = set()
         self.outputs: set[str] = set()
+        self.kinds: set[bool] = set()
 
     def add(self, row: EvalRow) -> None:
         """Count one row."""
@@ -56,6 +61,7 @@ class Census:
             self.errors += 1
             return
         self.outputs.add(row.metadata.get("output", ""))
+        self.kinds.add(is_unread_row(row))
         if not row.response and row.metadata.get("output") == "response":
             self.empty += row.metadata.get("finish_reason") not in ("tool_calls", "tool_use")
         if "not_applied" in row.metadata:
@@ -89,6 +95,11 @@ class Census:
             "error_rate": self.errors / self.rows if self.rows else 0.0,
             "num_unscored": float(self.unscored),
         }
+
+    @property
+    def unread(self) -> bool:
+        """Whether the system returned contexts that no model has read."""
+        return True in self.kinds
 
     @property
     def not_applicable(self) -> int:
@@ -142,6 +153,9 @@ def add_caveats(
 ) -> None:
     """Set what means nothing for a system to NaN, and note what has to be known of the rest."""
     _explain_missing_scores(values, notes, census, datasets)
+    if len(census.kinds) > 1 and config.get("score_field", "score") == "score":
+        for key in [key for key in values if re.split("[:@]", key)[0] in _FROM_SCORES]:
+            values[key], notes[key] = math.nan, f"not measured: {_BOTH_KINDS}"
     _judge_compression(name, values, notes, census, config)
     _note_bounds(values, notes)
     if census.unjudged and JUDGED in values:
@@ -154,7 +168,7 @@ def add_caveats(
         notes["mean_score"] = f"{census.empty:,} of {census.rows:,} answers were empty"
     elif census.all_failed and "mean_score" in values:
         notes["mean_score"] = "all failed: every row is an error, which counts as 0"
-    elif "mean_score" in values and (unlike := _unlike_scores(config)):
+    elif "mean_score" in values and (unlike := _unlike_scores(config, unread=census.unread)):
         notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
     if census.not_applicable and not census.nothing_scored and "mean_score" in values:
         notes.setdefault("mean_score", f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
@@ -164,7 +178,7 @@ def add_caveats(
         for key in ("mean_score", "compression_ratio"):
             if key in values and not math.isnan(values[key]):
                 notes.setdefault(key, census.explain_not_applied())
-    for key in (*_FROM_PASSES, *(f"{key}@{tag}" for key in _FROM_PASSES for tag in datasets)):
+    for key in () if census.unread else (*_FROM_PASSES, *(f"{key}@{tag}" for key in _FROM_PASSES for tag in datasets)):
         if key in values and not math.isnan(values[key]) and (weak := _weak_threshold(key, config)):
             notes.setdefault(key, weak)
 
@@ -217,9 +231,9 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
             notes.setdefault(key, "not sure: some calls could not be told to be its own; the pooled number has bounds")
 
 
-def _unlike_scores(config: Mapping[str, Any]) -> str:
+def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
     """Say which score counts for which dataset, where they differ."""
-    primary: Mapping[str, str] = config.get("primary") or {}
+    primary: Mapping[str, str] = config.get("context_primary" if unread else "primary") or {}
     if config.get("score_field", "score") != "score" or len(set(primary.values())) < 2:
         return ""
     return ", ".join(f"{field} for {tag or 'data without a tag'}" for tag, field in primary.items())
@@ -241,7 +255,7 @@ def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) ->
     if census.never_applied:
         return census.explain_not_applied()
     weak = config.get("weak_thresholds")
-    if weak and not config.get("threshold_given") and cost_field.endswith("cost_of_pass"):
+    if weak and not census.unread and not config.get("threshold_given") and cost_field.endswith("cost_of_pass"):
         return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"
     return ""
 

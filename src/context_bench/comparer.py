@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from context_bench.comparison import (
     LOOKED,
     SCORE_NAMES,
+    UNLIKE,
     Comparison,
     DollarSaving,
     check_margin,
     choose_baseline,
-    find_empty_score,
     find_first_samples,
+    find_floors,
+    is_unread_row,
     name_twin,
     read_group,
     read_value,
@@ -135,6 +137,7 @@ class Comparer:
         threshold: A score from here on passes: for flips.
         repeats: How often each example is answered: the answers to one example are then not independent.
         twin: The second run of the baseline, if there is one.
+        keep_apart: Whether contexts that no model has read are not held against answers, which have another score.
     """
 
     def __init__(
@@ -146,14 +149,17 @@ class Comparer:
         threshold: float = 0.7,
         repeats: int = 1,
         twin: str | None = None,
+        keep_apart: bool = True,
     ) -> None:
-        self.baseline, self._read, self._repeats = baseline, read, repeats
+        self.baseline, self._read, self._repeats, self._keep_apart = baseline, read, repeats, keep_apart
         self._threshold, self._twin, self._flips = threshold, twin, 0
         self._sums = {name: PairedRuns() for name in systems if name != baseline}
         self._dollars = {name: _Dollars() for name in self._sums}
         self._again = RepeatedAnswers(repeats, threshold) if repeats > 1 else None
         self._scored: set[tuple[str, str]] = set()
         self._nonzero: set[tuple[str, str]] = set()
+        self._imperfect: set[tuple[str, str]] = set()
+        self._kinds: dict[str, set[bool]] = {}
         self._examples: Counter[tuple[str, str]] = Counter()
         self._failed, self._least, self._most = False, math.inf, -math.inf
         self._unchanged: Counter[str] = Counter()
@@ -220,6 +226,10 @@ class Comparer:
         self._failed = self._failed or failed
         self._rows[row.system] += 1
         self._unchanged[row.system] += metadata.get("unchanged") is True or metadata.get("untouched") is True
+        if not failed:
+            self._kinds.setdefault(row.system, set()).add(is_unread_row(row))
+        if failed or (score is not None and score != 1):
+            self._imperfect.add((row.system, row.dataset))
         if score is not None:
             self._scored.add((row.system, row.dataset))
             if score:
@@ -250,6 +260,8 @@ class Comparer:
         """List what was paired on datasets where both sides could be scored."""
         found = {}
         for name, sums in self._sums.items():
+            if self.is_unlike(name):
+                continue
             datasets = {tag: pairs for tag, pairs in sums.datasets.items() if pairs.n and self._is_known(name, tag)}
             if datasets:
                 found[name] = PairedRuns(datasets)
@@ -320,6 +332,22 @@ class Comparer:
         """Whether neither a system nor the baseline has a score but 0, on a dataset or on any."""
         sides, tags = (system, self.baseline), self._sums[system].datasets if tag is None else (tag,)
         return all((side, each) not in self._nonzero for side in sides for each in tags)
+
+    def is_unlike(self, system: str) -> bool:
+        """Whether a system and the baseline do not both answer, or both return contexts that no model has read."""
+        kinds = self._kinds.get(system, set()) | self._kinds.get(self.baseline, set())
+        return self._keep_apart and len(kinds) > 1
+
+    def explain_unlike(self) -> dict[str, str]:
+        """Say of the systems that cannot be held against the baseline which returns contexts, and which answers."""
+        unlike = [name for name in self._sums if self.is_unlike(name)]
+        pairs = {name: (name, self.baseline) if True in self._kinds[name] else (self.baseline, name) for name in unlike}
+        return {name: UNLIKE.format(*pair) for name, pair in pairs.items()}
+
+    def is_perfect(self, tag: str | None = None) -> bool:
+        """Whether every system that is compared has the best score on every example, of a dataset or of all."""
+        names = [self.baseline, *self._list_measured()]
+        return not any(name in names and tag in (None, each) for name, each in self._imperfect)
 
     def _explain_one_sided(self, paired: Mapping[str, PairedRuns]) -> list[str]:
         """Say of how many examples only one of two systems has a score: no verdict can count those."""
@@ -406,16 +434,16 @@ def compare_systems(
         threshold=threshold,
         repeats=config.get("repeats") or 1,
         twin=twin if name_twin(chosen) == twin else None,
+        keep_apart=score_field == "score" and metric in (*SCORE_NAMES, "pass_rate"),
     )
     comparer.add(result.rows)
     found = comparer.compare(metric, width, controls, fixed_groups=bool(config.get("fixed_groups")))
     if found is None:
         return None
-    empty = find_empty_score(config, result.summary) if metric in SCORE_NAMES else ""
     first = find_first_samples(config)
     found = found.mark_first(first) if first else found
     if was_stopped_by_looks(config):
         found = replace(found, notes=(*found.notes, LOOKED))
-    if empty:
-        return found.withhold(empty)
-    return found.withhold_zeros(comparer.has_only_zeros) if metric in SCORE_NAMES else found
+    if metric not in (*SCORE_NAMES, "pass_rate"):
+        return found
+    return found.withhold_zeros(comparer.has_only_zeros).withhold_unneeded(find_floors(config), comparer.is_perfect)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOKED",
+    "NO_VERDICT",
     "ONLY_ZEROS",
     "SCORE_NAMES",
+    "UNLIKE",
     "Comparison",
     "DollarSaving",
+    "are_unlike",
     "check_margin",
     "choose_baseline",
     "explain_first_samples",
-    "find_empty_score",
+    "explain_floor",
     "find_first_samples",
+    "find_floors",
+    "is_unread_row",
     "mark_samples",
     "mark_verdict",
     "name_twin",
@@ -35,6 +40,7 @@ __all__ = [
     "read_settled",
     "read_value",
     "was_stopped_by_looks",
+    "withhold_unneeded",
     "withhold_verdict",
 ]
 
@@ -55,6 +61,17 @@ ONLY_ZEROS = (
     "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
 )
 """The reason why there is no verdict on a system where neither it nor the baseline scored on any example."""
+
+NO_VERDICT = "no verdict is given on its score"
+"""The reason why a system has no rank, and no star on its score."""
+
+UNLIKE = (
+    "no verdict: {} returns a context and {} an answer, which have no score in common; --reader URL has a model read "
+    "the context"
+)
+"""The note on a score that cannot be held against that of the baseline."""
+
+_UNNEEDED = "these examples do not need their context: {}"
 
 
 def name_twin(baseline: str) -> str:
@@ -80,23 +97,6 @@ def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls:
         return None
     competing = [name for name in systems if name not in set(controls)]
     return wanted or next((name for name in _USUAL_BASELINES if name in systems), (competing or systems)[0])
-
-
-def find_empty_score(config: Mapping[str, Any], summary: Mapping[str, Mapping[str, float]]) -> str:
-    """Say why the score of a run tells nothing of quality; empty where it does.
-
-    F1 of a whole context against a short answer is the higher the shorter the context, whatever is left in it. Where a
-    reader or a tap is behind a system, it is an answer that is scored.
-    """
-    returns, primaries = config.get("returns") or {}, (config.get("primary") or {}).values()
-    contexts = [name for name, kind in returns.items() if kind == "context" and name in summary]
-    unread = any("prompt_savings" not in summary[name] for name in contexts)
-    if (config.get("score_field") or "score") != "score" or "f1" not in primaries or not unread:
-        return ""
-    return (
-        "f1 of a whole context says little: --score-field answer_in_context asks whether the answer is still there, "
-        "and --reader URL has a model answer"
-    )
 
 
 def find_first_samples(config: Mapping[str, Any]) -> list[str]:
@@ -155,6 +155,45 @@ def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
     )
 
 
+def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
+    """Whether of two systems of a run one answers, and the other returns contexts that no model has read.
+
+    A score that was asked for by name is one for both.
+    """
+    known, unread = config.get("returns") or {}, config.get("unread") or ()
+    default = (config.get("score_field") or "score") == "score"
+    return default and one in known and other in known and (one in unread) != (other in unread)
+
+
+def find_floors(config: Mapping[str, Any]) -> frozenset[str]:
+    """Find the systems of a run that read no context: what is right with them needs none."""
+    usual = (name for name in config.get("controls") or () if name in ("floor", "closed-book"))
+    return frozenset((*(config.get("floors") or ()), *usual))
+
+
+def explain_floor(verdicts: Iterable[Verdict], floors: Collection[str], baseline: str, *, perfect: bool = False) -> str:
+    """Say why examples do not need their context: a floor is shown not to be worse, or nobody ever fails; else nothing.
+
+    Args:
+        verdicts: On all systems but the baseline.
+        floors: Those that read no context.
+        baseline: What they are held against.
+        perfect: Every system always has the best score.
+    """
+    for verdict in verdicts:
+        if verdict.name in floors and verdict.not_worse:
+            return _UNNEEDED.format(f"{verdict.name}, which reads none, is not worse than {baseline}")
+        if verdict.name in floors and perfect:
+            return _UNNEEDED.format(f"every score is 1, those of {verdict.name}, which reads none, too")
+    return ""
+
+
+def withhold_unneeded(verdict: Verdict, floors: Collection[str], reason: str) -> Verdict:
+    """Take back that a system is as good; a difference that was shown stands, and so does the word on the floor."""
+    shown = verdict.name in floors or verdict.word in ("better", "worse")
+    return verdict if shown else withhold_verdict(verdict, reason)
+
+
 def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
     """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
     looked = (config.get("looks") or {}).get("systems") or {}
@@ -184,6 +223,11 @@ def read_group(row: EvalRow) -> str | None:
     """
     cluster = row.metadata.get("cluster")
     return str(cluster) if isinstance(cluster, str | int) else None
+
+
+def is_unread_row(row: EvalRow) -> bool:
+    """Whether a system returned a context that no model has read, so that there is no answer to score."""
+    return row.metadata.get("output") == "context" and "answered" not in row.metadata
 
 
 def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:
@@ -236,6 +280,8 @@ class Comparison:
         notes: What has to be known to read them.
         noise: What the baseline differs from itself by: by its second run, else by repeats; None without either.
         savings: Dollars that each other system saves, where costs are known.
+        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
+            as well as the baseline. Empty where they can, or where no floor was run.
     """
 
     baseline: str
@@ -246,20 +292,19 @@ class Comparison:
     notes: tuple[str, ...] = ()
     noise: NoiseFloor | None = None
     savings: dict[str, DollarSaving] = field(default_factory=dict)
+    context_unneeded: str = ""
 
     def of(self, system: str) -> Verdict | None:
         """Return the verdict on a system; None for the baseline itself."""
         return next((verdict for verdict in self.verdicts if verdict.name == system), None)
 
-    def withhold(self, reason: str) -> Comparison:
-        """Return it with no verdict on any system, as what was compared says nothing of their quality."""
-        by_dataset = {tag: [withhold_verdict(each, reason) for each in found] for tag, found in self.by_dataset.items()}
-        return replace(
-            self,
-            verdicts=[withhold_verdict(each, reason) for each in self.verdicts],
-            by_dataset=by_dataset,
-            notes=(*self.notes, f"no verdict: {reason}"),
-        )
+    def explain_silence(self, system: str) -> str:
+        """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""
+        if self.context_unneeded:
+            return self.context_unneeded
+        verdict = self.of(system)
+        judged = self.verdicts if system == self.baseline else [] if verdict is None else [verdict]
+        return "" if any(each.reason != ONLY_ZEROS for each in judged) else NO_VERDICT
 
     def withhold_zeros(self, has_only_zeros: Callable[[str, str | None], bool]) -> Comparison:
         """Return it with no verdict on systems that scored 0 throughout, as the baseline did.
@@ -274,19 +319,47 @@ class Comparison:
         }
         if not zeros:
             return replace(self, by_dataset=by_dataset)
-        unclaimed = {
-            name: replace(each, per_1k=Interval(math.nan, math.nan, math.nan), note="not claimed: every score is 0")
-            for name, each in self.savings.items()
-            if name in zeros and not each.note.startswith("not ")
-        }
         on = "" if len(zeros) == len(self.verdicts) else f" on {', '.join(zeros)}"
         return replace(
             self,
             verdicts=[withhold_verdict(each, ONLY_ZEROS) if each.name in zeros else each for each in self.verdicts],
             by_dataset=by_dataset,
-            savings={**self.savings, **unclaimed},
+            savings={**self.savings, **self._unclaim(zeros, "every score is 0")},
             notes=(*self.notes, f"no verdict{on}: {ONLY_ZEROS}"),
         )
+
+    def withhold_unneeded(self, floors: Collection[str], is_perfect: Callable[[str | None], bool]) -> Comparison:
+        """Return it without verdicts of equal quality where a system that reads no context does as well.
+
+        Args:
+            floors: Systems that read no context.
+            is_perfect: Whether every system, and so a floor, always has the best score: on a dataset, or on all (None).
+        """
+        by_dataset, notes = dict(self.by_dataset), list(self.notes)
+        for tag, found in self.by_dataset.items():
+            if why := explain_floor(found, floors, self.baseline, perfect=is_perfect(tag)):
+                by_dataset[tag] = [withhold_unneeded(each, floors, why) for each in found]
+                notes.append(f"{tag or 'data without a tag'}: {why}")
+        why = explain_floor(self.verdicts, floors, self.baseline, perfect=is_perfect(None))
+        if not why:
+            return replace(self, by_dataset=by_dataset, notes=tuple(notes))
+        return replace(
+            self,
+            verdicts=[withhold_unneeded(each, floors, why) for each in self.verdicts],
+            by_dataset=by_dataset,
+            savings={**self.savings, **self._unclaim(self.savings, "these examples do not need their context")},
+            notes=tuple(notes),
+            context_unneeded=why,
+        )
+
+    def _unclaim(self, names: Collection[str], reason: str) -> dict[str, DollarSaving]:
+        """Give the savings of systems whose quality is not shown, with the reason instead of a number."""
+        nothing = Interval(math.nan, math.nan, math.nan)
+        return {
+            name: replace(each, per_1k=nothing, note=f"not claimed: {reason}")
+            for name, each in self.savings.items()
+            if name in names and not each.note.startswith("not ")
+        }
 
     def mark_first(self, tags: Sequence[str]) -> Comparison:
         """Return it with a mark at the intervals over datasets whose first examples were taken, and a note."""
@@ -312,6 +385,7 @@ class Comparison:
             "notes": list(self.notes),
             "noise": None if self.noise is None else self.noise.to_dict(),
             "savings": {name: saving.to_dict() for name, saving in self.savings.items()},
+            "context_unneeded": self.context_unneeded or None,
         }
 
     @classmethod
@@ -326,6 +400,7 @@ class Comparison:
             tuple(stored.get("notes", ())),
             NoiseFloor.from_dict(stored["noise"]) if stored.get("noise") else None,
             {name: DollarSaving.from_dict(each) for name, each in (stored.get("savings") or {}).items()},
+            stored.get("context_unneeded") or "",
         )
 
 

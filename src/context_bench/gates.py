@@ -7,6 +7,7 @@ Differences from the baseline are judged by their 90% interval (the one that dec
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,6 +32,7 @@ EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}
 """The exit code of each outcome; the first that occurs counts."""
 
 _FEW = 12
+_QUALITY = {"score", "mean_score", "macro_score", "official_score", "dataset", "pass_rate", "card_pass_rate"}
 _LARGE = 1e300
 
 
@@ -71,6 +73,8 @@ class Candidate:
         baseline: Those of the system that it is held against.
         verdict: Of the comparison, if there is one.
         score: The key that the word `score` stands for.
+        context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
+        unlike: Why it cannot be held against the baseline; empty where it can.
     """
 
     name: str
@@ -78,6 +82,8 @@ class Candidate:
     score: str
     baseline: Numbers | None = None
     verdict: Verdict | None = None
+    context_unneeded: str = ""
+    unlike: str = ""
 
 
 def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequence[str]) -> list[str]:
@@ -120,6 +126,8 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
             score,
             None if baseline in (None, name) else numbers[baseline],
             verdicts.get(name),
+            "" if comparison is None else comparison.context_unneeded,
+            result.notes.get(name, {}).get(score, "") if name not in verdicts else "",
         )
         for name in _find_tested(systems, baseline, controls)
     ]
@@ -150,6 +158,7 @@ def list_compared(comparison: RunComparison) -> list[Candidate]:
                 each.baseline.intervals.get(each.baseline_system, {}),
             ),
             each.verdict,
+            each.context_unneeded,
         )
         for each in contests
     ]
@@ -215,7 +224,9 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
     key = condition.metric
     if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
         key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
-    if condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
+    if candidate.context_unneeded and _tells_quality(condition) and not _is_shown_worse(candidate):
+        judged = condition.leave_open(candidate.context_unneeded)
+    elif condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
         judged = _judge_difference(condition, candidate)
     elif condition.needs_baseline:
         judged = _judge_change(condition, candidate, key)
@@ -226,10 +237,20 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
     return judged
 
 
+def _tells_quality(condition: Condition) -> bool:
+    """Whether a condition is on the score, the pass rate or the verdict."""
+    return condition.kind == "verdict" or re.split("[:@]", condition.metric)[0] in _QUALITY
+
+
+def _is_shown_worse(candidate: Candidate) -> bool:
+    """Whether a loss was shown: it stands, also where examples cannot show that nothing was lost."""
+    return candidate.verdict is not None and candidate.verdict.word == "worse"
+
+
 def _judge_difference(condition: Condition, candidate: Candidate) -> Judgement:
     """Judge by the verdict on the score."""
     if candidate.verdict is None:
-        return condition.leave_open("no example has a score on both sides")
+        return condition.leave_open(candidate.unlike or "no example has a score on both sides")
     return condition.judge(candidate.verdict)
 
 

@@ -22,10 +22,11 @@ from context_bench.caveats import Census, add_caveats, can_be_ranked
 from context_bench.comparer import Comparer
 from context_bench.comparison import (
     LOOKED,
+    NO_VERDICT,
     Comparison,
     choose_baseline,
-    find_empty_score,
     find_first_samples,
+    find_floors,
     mark_samples,
     read_settled,
     read_value,
@@ -209,7 +210,8 @@ class Summarizer:
         if chosen is not None:
             threshold = next((found for each in metrics if (found := find_threshold(each)) is not None), 0.7)
             read = read_value("score", score_field, threshold)
-            self._comparer = Comparer(self._systems, chosen, read, threshold=threshold, repeats=repeats, twin=twin)
+            how: dict[str, Any] = {"threshold": threshold, "repeats": repeats, "twin": twin}
+            self._comparer = Comparer(self._systems, chosen, read, **how, keep_apart=score_field == "score")
             if any(metric_traits(metric).rank is not None for metric in metrics):
                 paired = {name for name in others if name == chosen or name not in set(controls)}
                 self._front = FrontTally(self._systems, paired, read, repeats)
@@ -242,21 +244,21 @@ class Summarizer:
                 if isinstance(tally, GuardedTally) and tally.failure:
                     failures.setdefault(metric.name, tally.failure)
             add_caveats(name, numbers[name], notes[name], system.census, system.datasets, config)
+        comparison = self._compare(config)
+        unlike = {} if self._comparer is None else self._comparer.explain_unlike()
+        for name, note in unlike.items():
+            notes[name] = {key: note for key in ("mean_score", "macro_score") if key in numbers[name]} | notes[name]
         if len(numbers) > 1:
             for metric in self._metrics:
                 traits = metric_traits(metric)
                 if traits.rank is not None:
-                    self._put_ranks(traits.rank, traits.cost_field, numbers, notes, config)
+                    self._put_ranks(traits.rank, traits.cost_field, numbers, notes, config, comparison)
                 if traits.compare is not None:
-                    for name, values in traits.compare(numbers).items():
+                    alike = {name: values for name, values in numbers.items() if name not in unlike}
+                    for name, values in traits.compare(alike).items():
                         numbers[name].update(values)
-        self._put_front(numbers, notes, config)
+        self._put_front(numbers, notes, config, comparison)
         intervals = {name: _keep_measured(system.intervals, numbers[name]) for name, system in self._systems.items()}
-        comparison = self._compare(config)
-        if comparison is not None and (empty := find_empty_score(config, numbers)):
-            comparison = comparison.withhold(empty)
-        elif comparison is not None and self._comparer is not None:
-            comparison = comparison.withhold_zeros(self._comparer.has_only_zeros)
         if comparison is not None:
             _put_savings(comparison, numbers, notes, intervals)
             if first := find_first_samples(config):
@@ -279,17 +281,30 @@ class Summarizer:
             settled=read_settled(config),
             fixed_groups=bool(config.get("fixed_groups")),
         )
-        if found is not None and config.get("looks_before"):  # scored again: the looks were at other scores
+        if found is None:
+            return None
+        if config.get("looks_before"):  # scored again: the looks were at other scores
             found = dataclasses.replace(found, notes=(*found.notes, LOOKED))
-        return found
+        found = found.withhold_zeros(self._comparer.has_only_zeros)
+        return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
 
-    def _put_front(self, numbers: Numbers, notes: Notes, config: Mapping[str, Any]) -> None:
+    def _explain_silence(self, name: str, comparison: Comparison | None) -> str:
+        """Say why no verdict is given on a system, where systems are compared."""
+        if self._comparer is None:
+            return ""
+        return NO_VERDICT if comparison is None else comparison.explain_silence(name)
+
+    def _put_front(
+        self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None
+    ) -> None:
         """Put in who is on the Pareto front, and who puts the others off it."""
-        if self._front is None or self._comparer is None or find_empty_score(config, numbers):
+        if self._front is None or self._comparer is None:
             return
         controls = {*(config.get("controls") or ()), self._twin}
         reasons = {
-            name: can_be_ranked(self._systems[name].census, "", config) for name in numbers if name not in controls
+            name: can_be_ranked(self._systems[name].census, "", config) or self._explain_silence(name, comparison)
+            for name in numbers
+            if name not in controls
         }
         competing = [name for name, reason in reasons.items() if not reason]
         front = self._front.result(competing, self._comparer.baseline)
@@ -310,11 +325,12 @@ class Summarizer:
         numbers: Numbers,
         notes: Notes,
         config: Mapping[str, Any],
+        comparison: Comparison | None,
     ) -> None:
         reasons = {
             name: "it is the baseline, run again"
             if name == self._twin
-            else can_be_ranked(self._systems[name].census, cost, config)
+            else can_be_ranked(self._systems[name].census, cost, config) or self._explain_silence(name, comparison)
             for name in numbers
         }
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})

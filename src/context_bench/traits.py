@@ -102,8 +102,8 @@ class DatasetTraits:
         count_checked: How many examples `check` has seen so far.
         source: Where the examples come from, for the record of a run.
         at_hand: It can be read whole, and again, at little cost: its records are on this machine.
-        name_samples: Takes the number of examples read of each tag, and says how they were chosen: `all`, `first`,
-            `random` or `stratified`.
+        name_samples: Takes the examples read by tag, and says how they were chosen: `all`, `first`, `random`, ...
+        count_fields: Counts what `check` has seen, by tag and by the fields that decide which score fits.
     """
 
     check: Callable[[], object] | None = None
@@ -111,6 +111,7 @@ class DatasetTraits:
     source: Callable[[], Mapping[str, Any]] | None = None
     at_hand: bool = False
     name_samples: Callable[[Mapping[str, int]], dict[str, str]] | None = None
+    count_fields: Callable[[], Mapping[tuple[str, tuple[str, ...]], int]] = dict
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from command import called, environment
+from servers import Reply, Request, Server, completion
 
 SCRIPT = """\
 check() {
@@ -240,3 +241,45 @@ def test_several_datasets_make_score_the_macro_score(folder: Path) -> None:
     flags = ["--system", "minify", "--dataset", "needle:length=300,n=5", "--fail-if", "score drops 0.9"]
     done = called(*FLAGS, "-n", "20", *flags, cwd=folder)
     assert "(score is macro_score)" in done.stderr
+
+
+def test_a_model_that_knows_the_answers_proves_no_compressor(tmp_path: Path) -> None:
+    """The reader repeats the last word of the question, whatever the context is: a floor is right as often."""
+    rows = [
+        {"id": n, "context": f"{'More words. ' * 60}It is v{n}.", "question": f"Which is v{n}", "answer": f"v{n}"}
+        for n in range(160)
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def repeat(request: Request) -> Reply:
+        return completion(request.json["messages"][-1]["content"].split()[-1])
+
+    run = ["--system", "passthrough", "--system", "truncate:ratio=0.01", "--model", "m", "--dataset", "d.jsonl"]
+    run += ["--max-workers", "8", "--quiet"]
+    gates = ("score drops 0.02", "pass_rate < 0.5", "verdict is worse", "error_rate > 0.05", "prompt_savings < 0.5")
+    run += [word for each in gates for word in ("--fail-if", each)]
+    with Server(repeat) as server:
+        run += ["--reader", server.url]
+        without = called(*run, cwd=tmp_path)
+        done = called(*run, "--system", "closed-book", "--junit", "gate.xml", "--report", "page.html", cwd=tmp_path)
+        exported = called("runs", "export", "last", "--output", "json", cwd=tmp_path)
+        again = called("compare", "last", "--fail-if", "score drops 0.02", cwd=tmp_path)
+        twice = called("compare", "last~1", "last", "--fail-if", "score drops 0.02", cwd=tmp_path)
+    sentence = "hese examples do not need their context: closed-book, which reads none, is not worse than passthrough"
+    assert "truncate:ratio=0.01 is equivalent to passthrough" in without.stdout  # no floor was run: nobody can tell
+    assert without.returncode == 0
+    assert done.stdout.count(sentence) == 1
+    assert done.stdout.rstrip().endswith(f"T{sentence}.")
+    assert "★" not in done.stdout
+    assert done.returncode == again.returncode == twice.returncode == 4
+    assert sentence in again.stdout
+    assert sentence in twice.stdout
+    cases = ElementTree.parse(tmp_path / "gate.xml").getroot().iter("testcase")
+    assert [case.find("error") is not None for case in cases] == [True, True, True, False, False]
+    compared = json.loads(exported.stdout)["comparison"]
+    assert compared["context_unneeded"].endswith(sentence)
+    assert {each["name"]: each["word"] for each in compared["verdicts"]}["truncate:ratio=0.01"] == "undecided"
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert sentence in page
+    assert "is equivalent to" not in page
+    assert "★" not in page.partition("<script")[0]

@@ -235,16 +235,50 @@ def test_one_system_of_several_has_nothing_beside_it() -> None:
         compare_runs([Selection(run, ("x",), "A@x")])
 
 
-def test_a_score_that_tells_nothing_of_quality_has_no_verdict() -> None:
+def test_contexts_and_answers_have_no_verdict_between_them() -> None:
     systems = {name: _scores([score] * 400) for name, score in (("x", 0.0), ("y", 1.0), ("z", 1.0))}
-    config = {"primary": {"d": "f1"}, "returns": {"x": "response", "y": "context", "z": "response"}}
-    found = compare_runs([_select(_run("A", systems, **config))], baseline="x")
+    found = compare_runs([_select(_run("A", systems, unread=["y"]))], baseline="x")
     words = [each.verdict.word for each in found.contests if each.verdict is not None]
     assert words == ["undecided", "better"]
     assert found.contests[0].by_dataset["d"].word == "undecided"
     (note,) = found.notes
-    assert note.startswith("no verdict on y: f1 of a whole context says little")
-    asked = compare_runs([_select(_run("A", systems, **config, score_field="contains"))], baseline="x")
+    assert note.startswith("no verdict on y: one side returns contexts that no model has read, the other answers")
+    asked = compare_runs([_select(_run("A", systems, unread=["y"], score_field="contains"))], baseline="x")
     assert asked.notes == []
     assert asked.contests[0].verdict is not None
     assert asked.contests[0].verdict.word == "better"
+
+
+def test_a_floor_as_good_as_the_baseline_takes_back_that_others_are() -> None:
+    half = [1.0] * 200 + [0.0] * 200
+    systems = {
+        "x": _scores([1.0] * 400),
+        "same": _scores([1.0] * 400),
+        "half": _scores(half),
+        "f": _scores([1.0] * 400),
+    }
+    run = _run("A", systems, floors=["f"], controls=["f"])
+    found = compare_runs([_select(run)], baseline="x")
+    assert {each.name: each.verdict.word for each in found.contests if each.verdict} == {
+        "same": "undecided",
+        "half": "worse",
+        "f": "equivalent",
+    }
+    assert found.notes == ["these examples do not need their context: f, which reads none, is not worse than x"]
+    assert {each.context_unneeded for each in found.contests} == set(found.notes)
+    needed = _run("A", {**systems, "f": _scores([0.0] * 400)}, floors=["f"], controls=["f"])
+    same, *_ = compare_runs([_select(needed)], baseline="x").contests
+    assert same.verdict is not None
+    assert same.verdict.word == "equivalent"
+
+
+def test_several_runs_go_by_what_each_has_found_of_its_floor() -> None:
+    """The floor of a run is held against its own baseline: a system that lost everything is no better than it."""
+    reason = "these examples do not need their context: f, which reads none, is not worse than x"
+    old, new = (_run(label, {"lossy": _scores([0.5] * 400)}) for label in "AB")
+    (plain,) = compare_runs([_select(old), _select(new)]).contests
+    (doubted,) = compare_runs([_select(old), _select(replace(new, context_unneeded=reason))]).contests
+    assert plain.verdict is not None
+    assert doubted.verdict is not None
+    assert (plain.verdict.word, doubted.verdict.word) == ("equivalent", "undecided")
+    assert (plain.context_unneeded, doubted.context_unneeded) == ("", reason)

@@ -29,7 +29,7 @@ def _raises(*_: Any, **__: Any) -> Any:
 
 
 class Plain:
-    """Half of the context."""
+    """The second half of the context, which has the answer."""
 
     def __init__(self, name: str = "half") -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Plain:
 
     def process(self, example: dict[str, Any]) -> dict[str, Any]:
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-        return {"context": example["context"][: len(example["context"]) // 2], "api_usage": usage}
+        return {"context": example["context"][len(example["context"]) // 2 :], "api_usage": usage}
 
 
 class Asynchronous(Plain):

@@ -75,8 +75,8 @@ def test_all_five_run_from_the_command_line(site: Path, tmp_path: Path) -> None:
     run += ["--evaluator", "politeness", "--metric", "worst:score_field=polite", "--quiet"]
     done = _run(site, *run, "--output", "one-line", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    # f1 of {printer, N, is, on, fire} with {on, fire}: 2*2/(5+2); of all nine words 2*2/(9+2), articles left out
-    assert done.stdout.splitlines() == ["'no-greetings': 0.57", "'passthrough': 0.36"]
+    # "on fire" still stands in both contexts
+    assert done.stdout.splitlines() == ["'no-greetings': 1.00", "'passthrough': 1.00"]
     done = _run(site, "-m", "context_bench", "runs", "export", "last", "--output", "json", cwd=tmp_path)
     summary = json.loads(done.stdout)["summary"]
     assert {name: values["worst"] for name, values in summary.items()} == {"no-greetings": 0.0, "passthrough": 1.0}

@@ -11,6 +11,7 @@ import pytest
 from context_bench.errors import UsageError
 from context_bench.reporters.table import TableReporter
 from context_bench.results import EvalResult, EvalRow
+from report_pages import make_result
 from rows import failed_row, make_row
 
 FOUR: dict[str, tuple[int, Sequence[float]]] = {
@@ -195,3 +196,24 @@ def test_the_table_fits_eighty_columns() -> None:
     assert "area under the curve: 0.500 [" in text
     assert "from 20 to 100 tokens." in text
     assert "none is shown" in text
+
+
+def test_examples_that_need_no_context_show_no_saving() -> None:
+    good = (1.0,) * 500
+    systems = {"passthrough": (100, good), "k:r=1": (20, good), "k:r=2": (60, good), "closed-book": (1, good)}
+    rows = [row for name, (tokens, scores) in systems.items() for row in rows_of(name, tokens, scores)]
+    (curve,) = make_result(rows, baseline="passthrough", controls=["closed-book"]).curves()
+    assert curve.best is None
+    assert (
+        curve.note
+        == "these examples do not need their context: closed-book, which reads none, is not worse than passthrough"
+    )
+    rows = [row for row in rows if row.system != "closed-book"]
+    assert make_result(rows, baseline="passthrough").curves()[0].best == "k:r=1"
+
+
+def test_contexts_are_not_held_against_answers() -> None:
+    kinds = dict.fromkeys(FOUR, "context") | {"passthrough": "response"}
+    result = result_of(FOUR, baseline="passthrough", returns=kinds, unread=["k:r=1", "k:r=2", "k:r=3"])
+    (curve,) = result.curves()
+    assert curve.baseline == "k:r=3"

@@ -162,12 +162,15 @@ def test_repeats_and_documents() -> None:
     assert result.config["looks"]["systems"]["lossy"]["not_run"] >= 60
 
 
-def test_scores_that_say_nothing_of_quality_stop_nobody() -> None:
-    examples = [{**each, "question": "which word?"} for each in _examples(100)]
-    result = evaluate([keep, _loses(250, "lossy")], examples, baseline="keep", progress=False, stop_when_decided=True)
-    assert len(result.rows) == 200  # f1 of whole contexts
-    assert result.comparison is not None
-    assert result.comparison.verdicts[0].word == "undecided"
+def test_a_context_and_an_answer_stop_nobody() -> None:
+    """They have no score in common: a difference between the two is no verdict, however large it is."""
+
+    def wrong(example: dict[str, Any]) -> dict[str, Any]:
+        return {"response": "wrong"}
+
+    result = evaluate([keep, wrong], _examples(100), baseline="keep", progress=False, stop_when_decided=True)
+    assert len(result.rows) == 200
+    assert result.comparison is None
 
 
 def test_over_http_nothing_more_is_sent() -> None:

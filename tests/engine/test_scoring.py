@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +19,10 @@ from context_bench.engine.judgement import Judgement
 from context_bench.engine.scoring import Scorer
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.evaluators import AnswerQuality
+from context_bench.reporters import TableReporter
+from context_bench.reporters.columns import choose_columns
+from context_bench.reporters.number_cells import find_best
+from context_bench.store import Store
 from context_bench.systems import Passthrough
 
 
@@ -34,7 +40,7 @@ class Says:
 
 def judge(*evaluators: Any, example: dict[str, Any] | None = None, tag: str = "") -> Judgement:
     given = {"id": 1, "context": "c", **(example or {})}
-    processed = {"response": "the red one", "context": "the red one"}
+    processed = {"response": "the red one"}
     return judged(Scorer(list(evaluators) or None), given, processed, tag)
 
 
@@ -245,6 +251,188 @@ def test_no_system_of_a_user_s_can_take_itself_out_of_the_scores() -> None:
     result = evaluate(dodge, [{"id": "q", "context": "", "question": "?", "answer": "right"}], progress=False)
     assert result.rows[0].scores["f1"] == 0.0
     assert "it is too hard" not in result.rows[0].unscored.values()
+
+
+# One score for each dataset, and one for contexts that no model has read
+
+
+def question(number: int, **fields: Any) -> dict[str, Any]:
+    """An example with an answer and with evidence; None leaves a field out."""
+    code = f"The code of box {number} is v{number}."
+    whole = {"id": number, "context": f"{'Some words stand here. ' * 20}{code}", "question": "code?"}
+    whole |= {"answer": f"v{number}", "evidence": [code], **fields}
+    return {key: value for key, value in whole.items() if value is not None}
+
+
+def summed_up(*systems: Any, examples: Any, **more: Any) -> Any:
+    return evaluate(list(systems), examples, progress=False, **more)
+
+
+def lose(example: dict[str, Any]) -> dict[str, Any]:
+    return {"context": example["context"][:40]}
+
+
+def answer(example: dict[str, Any]) -> dict[str, Any]:
+    return {"response": f"v{example['id']}"}
+
+
+@pytest.mark.parametrize("odd", [0, 17, 39])
+def test_one_row_without_an_answer_does_not_change_the_score_of_the_others(odd: int) -> None:
+    examples = [question(n, answer=None if n == odd else f"v{n}") for n in range(40)]
+    result = summed_up(Passthrough(), lose, examples=examples)
+    assert result.config["context_primary"] == {"": "evidence_recall"}
+    assert [result.summary[name]["mean_score"] for name in ("passthrough", "lose")] == [1.0, 0.0]
+    assert result.comparison is not None
+    assert result.comparison.verdicts[0].word == "worse"
+    answered = summed_up(answer, examples=examples)
+    assert answered.config["primary"] == {"": "f1"}
+    assert (answered.summary["answer"]["mean_score"], answered.summary["answer"]["num_unscored"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("odd", [0, 17, 39])
+def test_the_score_is_the_one_that_fits_most_examples(odd: int) -> None:
+    """One row of 40 has evidence and no answer: it is unscored, wherever it stands."""
+    examples = [question(n, evidence=None) if n != odd else question(n, answer=None) for n in range(40)]
+    result = summed_up(Passthrough(), examples=examples)
+    assert result.config["context_primary"] == {"": "answer_in_context"}
+    assert result.summary["passthrough"]["num_unscored"] == 1
+    assert "score" not in result.rows[odd].scores
+    most = [question(n, evidence=None if n == odd else [f"is v{n}."]) for n in range(40)]
+    assert summed_up(Passthrough(), examples=most).config["context_primary"] == {"": "evidence_recall"}
+
+
+def test_data_that_is_read_once_goes_by_its_first_example() -> None:
+    examples = (question(n, evidence=["is v0."] if n == 0 else None) for n in range(4))
+    result = summed_up(Passthrough(), examples=examples)
+    assert result.config["context_primary"] == {"": "evidence_recall"}
+    assert result.summary["passthrough"]["num_unscored"] == 3
+
+
+def test_letters_and_answers_in_one_file_are_not_one_mean(tmp_path: Path) -> None:
+    letters = [{**question(n, answer=None), "choices": ["a", "b"], "correct_letter": "B"} for n in range(3)]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in [question(8), *letters]))
+    result = summed_up(lambda _: {"response": "The answer is B."}, examples=str(path))
+    assert result.config["primary"] == {"own": "mc_accuracy"}
+    assert [row.scores.get("score") for row in result.rows] == [None, 1.0, 1.0, 1.0]
+
+
+def test_a_context_that_nobody_has_read_is_scored_by_what_is_left_in_it() -> None:
+    examples = [question(n, evidence=None) for n in range(4)]
+    result = summed_up(Passthrough(), examples=examples)
+    (row, *_) = result.rows
+    assert row.scores["score"] == row.scores["answer_in_context"] == 1.0
+    # 80 words and 6 without the article, of which one is the answer: precision 1/86, recall 1
+    assert row.scores["f1"] == pytest.approx(2 / 87)
+    asked = summed_up(Passthrough(), examples=examples, score_field="f1")
+    assert asked.summary["passthrough"]["mean_score"] == pytest.approx(2 / 87)
+
+
+def test_evaluators_that_look_at_answers_alone_ask_whether_the_answer_is_there() -> None:
+    examples = [question(n, evidence=None) for n in range(4)]
+    result = summed_up(Passthrough(), examples=examples, evaluators=[AnswerQuality()])
+    assert result.config["context_primary"] == {"": "contains"}
+    assert result.summary["passthrough"]["mean_score"] == 1.0
+    mine = summed_up(Passthrough(), examples=examples, evaluators=[lambda original, processed: 0.25])
+    assert mine.summary["passthrough"]["mean_score"] == 0.25
+
+
+def test_an_empty_answer_of_a_reader_is_no_context() -> None:
+    """The floor sends an empty context, and a model may say nothing: that answer is wrong."""
+    result = summed_up(lambda _: {"context": "", "response": ""}, examples=[question(n) for n in range(3)])
+    assert result.config["unread"] == []
+    assert result.config["primary"] == {"": "f1"}
+    assert result.summary["<lambda>"]["mean_score"] == 0.0
+
+
+def test_the_score_of_a_generated_dataset_is_of_its_evidence() -> None:
+    result = summed_up("passthrough", answer, examples="needle:n=3,length=500")
+    assert result.config["context_primary"] == {"needle:n=3,length=500": "evidence_recall"}
+    assert result.config["primary"] == {"needle:n=3,length=500": "contains"}
+
+
+def test_contexts_and_answers_have_tables_of_their_own_and_no_verdict_between_them() -> None:
+    examples = [question(n) for n in range(200)]
+    result = summed_up(answer, Passthrough(), lose, examples=examples)
+    assert result.comparison is not None
+    assert result.comparison.baseline == "passthrough"
+    assert [each.name for each in result.comparison.verdicts] == ["lose"]
+    assert result.config["unread"] == ["passthrough", "lose"]
+    first, second, *_ = TableReporter().render(result).split("\n\n")
+    assert "passthrough" in first
+    assert "answer " not in first
+    assert "| answer " in second
+    assert "pareto_rank" not in result.summary["answer"]
+    assert {"passthrough", "lose"} == {name for name, own in result.summary.items() if "pareto_rank" in own}
+    note = "no verdict: passthrough returns a context and answer an answer"
+    assert result.notes["answer"]["mean_score"].startswith(note)
+
+
+def test_a_score_that_is_asked_for_is_one_for_contexts_and_answers() -> None:
+    examples = [question(n) for n in range(200)]
+    result = summed_up(Passthrough(), lose, answer, examples=examples, score_field="contains", metrics=["mean-score"])
+    assert result.comparison is not None
+    assert {each.name: each.word for each in result.comparison.verdicts} == {"lose": "worse", "answer": "equivalent"}
+    assert "context, not read" not in TableReporter().render(result)
+
+
+def test_no_star_and_no_rank_where_no_verdict_can_be_given() -> None:
+    result = summed_up(answer, lose, examples=[question(n) for n in range(20)])
+    assert result.comparison is None
+    assert not any("pareto_rank" in values for values in result.summary.values())
+    columns = {key: show for _, key, show in choose_columns(result)}
+    assert not find_best(result, "mean_score", columns["mean_score"])
+    assert not find_best(result, "pass_rate", columns["pass_rate"])
+
+
+def test_a_reader_makes_a_context_an_answer() -> None:
+    def read(example: dict[str, Any]) -> dict[str, Any]:
+        return {"context": example["context"][:40], **answer(example)}
+
+    def read_all(example: dict[str, Any]) -> dict[str, Any]:
+        return {"context": example["context"], **answer(example)}
+
+    result = summed_up(read_all, read, examples=[question(n) for n in range(200)])
+    assert result.config["unread"] == []
+    assert result.comparison is not None
+    assert [each.word for each in result.comparison.verdicts] == ["equivalent"]
+    assert result.config["primary"] == {"": "f1"}
+
+
+def test_a_system_of_both_kinds_has_no_mean() -> None:
+    def both(example: dict[str, Any]) -> dict[str, Any]:
+        return answer(example) if example["id"] % 2 else {"context": example["context"]}
+
+    result = summed_up(both, examples=[question(n) for n in range(4)])
+    assert math.isnan(result.summary["both"]["mean_score"])
+    assert math.isnan(result.summary["both"]["pass_rate"])
+    assert "contexts on some examples and answers on others" in result.notes["both"]["mean_score"]
+
+
+def test_where_a_context_cannot_be_scored_there_are_tokens_and_time() -> None:
+    result = summed_up(Passthrough(), lose, examples=[question(n, answer=None, evidence=None) for n in range(3)])
+    assert math.isnan(result.summary["passthrough"]["mean_score"])
+    assert result.summary["lose"]["compression_ratio"] > 0.5
+    assert "tokens and time only" in TableReporter().render(result)
+    letters = [
+        {**question(n, answer=None, evidence=None), "choices": ["a", "b"], "correct_letter": "B"} for n in (1, 2)
+    ]
+    with pytest.warns(UserWarning, match="could be scored"):
+        asked = summed_up(Passthrough(), examples=letters)
+    assert "tokens and time only" in TableReporter().render(asked)
+
+
+def test_a_row_of_an_earlier_run_is_scored_as_the_data_is_now(tmp_path: Path) -> None:
+    """Rows come from the cache; the score of the dataset is another one since evidence was added to most examples."""
+    plain = [question(n, evidence=None) for n in range(2)]
+    first = summed_up(Passthrough(), examples=plain, cache_dir=tmp_path)
+    assert first.summary["passthrough"]["mean_score"] == 1.0
+    second = summed_up(Passthrough(), examples=[*plain, *map(question, range(2, 6))], cache_dir=tmp_path)
+    assert second.config["context_primary"] == {"": "evidence_recall"}
+    assert second.summary["passthrough"]["num_unscored"] == 2
+    with Store(tmp_path, readonly=True) as store:
+        stored = [row.scores.get("score") for row in store.run_rows(store.run("last"))]
+    assert stored == [None, None, 1.0, 1.0, 1.0, 1.0]
 
 
 class Thinks:

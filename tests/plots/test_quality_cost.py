@@ -7,6 +7,7 @@ import math
 import pytest
 
 from context_bench import EvalResult
+from context_bench.comparison import Comparison
 from context_bench.plots.pareto import title_pareto
 from context_bench.plots.quality_cost import choose_cost, choose_quality, find_front, find_limits, read_quality_cost
 from context_bench.stats import TOO_FEW, Interval
@@ -108,3 +109,22 @@ def test_quality_is_the_macro_score_where_there_is_one() -> None:
 )
 def test_too_few_examples_have_no_limits_to_draw(interval: Interval | None, limits: tuple[float, float] | None) -> None:
     assert find_limits(interval) == limits
+
+
+def test_contexts_are_not_drawn_beside_answers() -> None:
+    values = {name: {"mean_score": 1.0, "mean_output_tokens": 10.0} for name in ("whole", "half", "answers")}
+    kinds = {"whole": "context", "half": "context", "answers": "context"}
+    config = {"returns": kinds, "unread": ["whole", "half"], "baseline": "whole"}
+    data = read_quality_cost(EvalResult([], values, config=config))
+    assert data is not None
+    assert (list(data.points), data.missing) == (["whole", "half"], [])
+
+
+def test_examples_that_need_no_context_have_no_front() -> None:
+    values = {name: {"mean_score": 1.0, "mean_output_tokens": float(cost)} for name, cost in (("a", 9), ("b", 3))}
+    result = EvalResult([], values, config={"returns": {"a": "context", "b": "context"}})
+    result.comparison = Comparison("a", "mean_score", 0.02, [], context_unneeded="these examples do not need it")
+    data = read_quality_cost(result)
+    assert data is not None
+    assert (data.front, data.trace_front(0.0, 10.0)) == ([], [])
+    assert title_pareto(data, {"a": "a", "b": "b"}) == "Quality against cost: examples need no context"

@@ -20,8 +20,10 @@ from context_bench.cli.output import (
     write_report,
 )
 from context_bench.cli.parser import Parser
+from context_bench.comparison import is_unread_row
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.engine.jobs import Item
+from context_bench.engine.rescore import count_recorded_fields
 from context_bench.engine.scoring import Scorer
 from context_bench.reporters.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
@@ -75,16 +77,19 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
     found: list[EvalRow] = []
     gold: dict[str, bool] = {}
     scorer = Scorer(score_field=config.get("score_field") or "score")
+    scorer.settle(count_recorded_fields(store, info))
     for record in store.run_records(info):
         row = record.row
         found.append(row)
-        scorer.note_known(Item(record.example, row.dataset), row.scores, row.unscored)
+        scorer.note_known(Item(record.example, row.dataset), row)
         gold[row.dataset] = gold.get(row.dataset, False) or has_gold(record.example)
     examples = {(row.dataset, row.example_id) for row in found}
     config |= {
         "datasets": dict(Counter(tag for tag, _ in examples)),
         "gold": gold,
         "primary": scorer.primaries,
+        "context_primary": scorer.context_primaries,
+        "unread": list(dict.fromkeys(row.system for row in found if is_unread_row(row))),
         "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
         "weak_thresholds": find_weak_thresholds(gold),
     }

@@ -174,6 +174,7 @@ async def _score_again(
             "evaluators": scorer.names,
             "evaluator_versions": scorer.versions,
             "primary": scorer.primaries,
+            "context_primary": scorer.context_primaries,
         }
         return make_result(rows, summarize(rows, config["systems"], metrics, scored), scored, metrics)
 

@@ -43,7 +43,8 @@ def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]
         if key in one and key in other and one[key] != other[key]:
             yield f"{what} ({_show(one[key])}; {_show(other[key])}): {consequence}"
     if one.get("score_field") == other.get("score_field"):
-        yield from _find_in(one, other, "primary", "scores that count for", "the scores are different things")
+        for key, what in (("primary", "scores that count for"), ("context_primary", "scores of contexts for")):
+            yield from _find_in(one, other, key, what, "the scores are different things")
     ours, theirs = ({"sources": _name_by_content(each.get("sources") or {})} for each in (one, other))
     yield from _find_in(ours, theirs, "sources", "data behind", "the examples may be others")
     yield from _find_evaluators(one, other)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from context_bench.comparison import read_group, read_intervals
+from context_bench.comparison import find_floors, read_group, read_intervals
 from context_bench.errors import DataError, UnknownName, UsageError
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats import ScoredRow
@@ -34,6 +34,7 @@ class RunInput:
         intervals: How sure they are, where that is known.
         run: Its id, where it is in a store: `context-bench diff` can show its rows.
         finished: Whether it came to its end.
+        context_unneeded: Why its examples cannot show that a system lost nothing, where it has found that.
     """
 
     label: str
@@ -44,6 +45,12 @@ class RunInput:
     intervals: Intervals = field(default_factory=dict)
     run: str | None = None
     finished: bool = True
+    context_unneeded: str = ""
+
+    @property
+    def floors(self) -> frozenset[str]:
+        """Systems that read no context."""
+        return find_floors(self.config)
 
     @property
     def threshold(self) -> float | None:
@@ -84,6 +91,7 @@ def open_run(store: Store, name: str) -> RunInput:
         read_intervals(config.get("intervals") or {}),
         run=info.id,
         finished=info.status == "done",
+        context_unneeded=(config.get("comparison") or {}).get("context_unneeded") or "",
     )
 
 
@@ -111,6 +119,7 @@ def open_result(result: EvalResult, label: str = "") -> RunInput:
         result.summary,
         result.intervals,
         finished=not result.config.get("stopped"),
+        context_unneeded="" if result.comparison is None else result.comparison.context_unneeded,
     )
 
 

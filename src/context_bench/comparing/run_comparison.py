@@ -12,10 +12,11 @@ from context_bench.comparison import (
     LOOKED,
     ONLY_ZEROS,
     choose_baseline,
-    find_empty_score,
+    explain_floor,
     find_first_samples,
     mark_verdict,
     was_stopped_by_looks,
+    withhold_unneeded,
     withhold_verdict,
 )
 from context_bench.errors import UnknownName, UsageError
@@ -48,6 +49,7 @@ class Contest:
         found: The pairs, and what was fixed and broken.
         verdict: On the headline number.
         by_dataset: On each dataset.
+        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Contest:
     found: Comparison = field(default_factory=Comparison)
     verdict: Verdict | None = None
     by_dataset: dict[str, Verdict] = field(default_factory=dict)
+    context_unneeded: str = ""
 
     def list_datasets(self) -> dict[str, DatasetPairs]:
         """List the datasets that both sides have scores for."""
@@ -175,22 +178,71 @@ def _withhold(contests: Sequence[Contest]) -> list[str]:
     """Take back the verdicts on scores that tell nothing of quality, as the run itself does; say why, and of whom."""
     reasons: dict[str, list[str]] = {}
     for contest in contests:
-        sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
-        empty = [find_empty_score(run.config, {name: run.summary[name]}) for run, name in sides if name in run.summary]
-        datasets = contest.list_datasets().values()
-        if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
-            empty.append(ONLY_ZEROS)
-        if all(each.both_failed == each.n > 0 for each in datasets):
-            empty.insert(0, "both sides failed on every example")
-        if contest.verdict is not None and (reason := next(filter(None, empty), "")):
+        if contest.verdict is not None and (reason := _explain_silence(contest)):
             contest.verdict = withhold_verdict(contest.verdict, reason)
             contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
             reasons.setdefault(reason, []).append(contest.name)
     everyone = len(contests)
-    return [
+    notes = [
         f"no verdict{'' if len(names) == everyone else ' on ' + ', '.join(names)}: {reason}"
         for reason, names in reasons.items()
     ]
+    return [*notes, *_withhold_unneeded(contests)]
+
+
+def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
+    """Take back that systems are as good where a system that reads no context is, too; say why."""
+    notes: dict[str, None] = {}
+    found = {
+        tag: _explain_floors(contests, tag) for tag in sorted({tag for each in contests for tag in each.by_dataset})
+    }
+    overall = _explain_floors(contests)
+    for contest in contests:
+        floors = contest.source.floors
+        reason = overall or contest.source.context_unneeded or contest.baseline.context_unneeded
+        for tag, verdict in contest.by_dataset.items():
+            if why := reason or found[tag]:
+                contest.by_dataset[tag] = withhold_unneeded(verdict, floors, why)
+                notes[why if reason else f"{tag or 'data without a tag'}: {why}"] = None
+        if contest.verdict is not None and reason:
+            contest.context_unneeded = reason
+            contest.verdict = withhold_unneeded(contest.verdict, floors, reason)
+    return list(notes)
+
+
+def _explain_silence(contest: Contest) -> str:
+    """Say why the scores of two sides cannot be compared, or show nothing."""
+    sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
+    datasets = contest.list_datasets().values()
+    if all(each.both_failed == each.n > 0 for each in datasets):
+        return "both sides failed on every example"
+    default = all((run.config.get("score_field") or "score") == "score" for run, _ in sides)
+    if default and len({name in (run.config.get("unread") or ()) for run, name in sides}) > 1:
+        return "one side returns contexts that no model has read, the other answers: they have no score in common"
+    if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
+        return ONLY_ZEROS
+    return ""
+
+
+def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
+    """Say why the examples of one run, or of a dataset in it, do not need their context; empty for several runs.
+
+    Each of several runs has said so itself, by its own baseline.
+    """
+    first = contests[0]
+    if any(each.source is not first.baseline for each in contests):
+        return ""
+    verdicts = [each.verdict if tag is None else each.by_dataset.get(tag) for each in contests]
+    sides = [
+        side.join()
+        for contest in contests
+        for own, pairs in contest.list_datasets().items()
+        for side in (pairs.first, pairs.second)
+        if tag in (None, own)
+    ]
+    perfect = all(side.total == side.squares == side.n for side in sides)
+    known = [each for each in verdicts if each is not None]
+    return explain_floor(known, first.source.floors, first.baseline_system, perfect=perfect)
 
 
 def _mark_samples(contests: Sequence[Contest]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from context_bench.comparison import choose_baseline
+from context_bench.comparison import are_unlike, choose_baseline
 from context_bench.curves.curve import Curve, Point
 from context_bench.curves.knobs import Sweep, find_sweeps
 from context_bench.curves.scored import Scores, compare_scores, estimate_score, read_scores
@@ -63,13 +63,19 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         if row.system in wanted:
             rows[row.system].append(row)
     field = str(result.config.get("score_field") or "score")
+    unneeded = "" if result.comparison is None else result.comparison.context_unneeded
     drawn = []
     for sweep in sweeps:
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
         arms = {name: _make_arm(rows[name], field, meter) for name in (*sweep.settings, *_only(chosen))}
         # One setting of a knob is a baseline for the others only if somebody asked for it.
         held = None if baseline is None and chosen in sweep.settings else chosen
-        drawn.append((_draw_curve(sweep, arms, held, margin, meter), arms))
+        if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
+            held = None  # a context and an answer have no score in common
+        curve = _draw_curve(sweep, arms, held, margin, meter)
+        if unneeded:
+            curve = replace(curve, best=None, note="; ".join(filter(None, (unneeded, curve.note))))
+        drawn.append((curve, arms))
     return _add_areas(drawn)
 
 

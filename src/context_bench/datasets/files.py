@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import orjson
 from context_bench.datasets.example_check import FIELDS, ExampleCheck
 from context_bench.datasets.formats import Numbered, read_csv, read_json, read_jsonl, read_parquet
 from context_bench.errors import DataError, UsageError, suggest, suggest_file
+from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import DatasetTraits
 
 __all__ = ["FileDataset", "is_data_file", "parse_mapping"]
@@ -74,6 +76,7 @@ class FileDataset:
         self.dataset = dataset or _strip_gz(self.path).stem
         self.mapping = dict(mapping or {})
         self.checked = 0
+        self.fields: Counter[tuple[str, tuple[str, ...]]] = Counter()
         if self.path.is_dir():
             raise DataError(f"{self.path} is a directory: name a file in it")
         if not is_data_file(self.path):
@@ -82,7 +85,9 @@ class FileDataset:
             raise DataError(f"{self.path}: no such file{suggest_file(self.path)}")
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, at_hand=True)
+        return DatasetTraits(
+            check=self.check, count_checked=lambda: self.checked, at_hand=True, count_fields=lambda: self.fields
+        )
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line, example in self._read_examples():
@@ -93,9 +98,11 @@ class FileDataset:
     def check(self) -> int:
         """Read the whole file and return the number of examples; DataError on the first problem."""
         check, self.checked = ExampleCheck(), 0
+        self.fields.clear()
         for line, example in self._read_examples():
             check(example, f"{self.path}, line {line}", self.dataset, _ADVICE)
             self.checked += 1
+            self.fields[str(example.get("dataset") or self.dataset), list_scoring_fields(example)] += 1
         if not self.checked:
             raise DataError(f"{self.path}: no examples in this file")
         return self.checked

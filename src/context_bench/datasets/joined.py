@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
-__all__ = ["Joined", "Reread"]
+__all__ = ["FieldCounts", "Joined", "Reread", "count_fields"]
+
+FieldCounts = Counter[tuple[str, tuple[str, ...]]]
+"""Examples by dataset tag and by the fields that decide which score fits them."""
+
+
+def count_fields(dataset: Iterable[Example]) -> FieldCounts:
+    """Count the examples of a list, or of a file that was checked; nothing of what is read as the run goes."""
+    if not isinstance(dataset, list | tuple):
+        return Counter(dataset_traits(dataset).count_fields())
+    examples = (each for each in dataset if isinstance(each, Mapping))
+    return Counter((str(each.get("dataset") or ""), list_scoring_fields(each)) for each in examples)
 
 
 class Joined:
@@ -24,7 +37,11 @@ class Joined:
     def __context_bench_traits__(self) -> DatasetTraits:
         source = dataset_traits(self.parts[0]).source if len(self.parts) == 1 else None
         return DatasetTraits(
-            check=self.check, count_checked=lambda: self.checked, source=source, name_samples=self.name_samples
+            check=self.check,
+            count_checked=lambda: self.checked,
+            source=source,
+            name_samples=self.name_samples,
+            count_fields=self.count_fields,
         )
 
     def __iter__(self) -> Iterator[Example]:
@@ -49,6 +66,10 @@ class Joined:
             check = dataset_traits(part).check
             if check is not None:
                 check()
+
+    def count_fields(self) -> FieldCounts:
+        """Count the examples by tag and by the fields that decide which score fits, as far as the parts tell."""
+        return sum(map(count_fields, self.parts), Counter())
 
     def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
         """Say how the examples of each tag were chosen, as far as the parts tell."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,7 +13,7 @@ from typing import Any
 
 from context_bench.datasets.catalog import card_for, label_dataset
 from context_bench.datasets.files import FileDataset, is_data_file
-from context_bench.datasets.joined import Joined
+from context_bench.datasets.joined import FieldCounts, Joined, count_fields
 from context_bench.datasets.public.raw_files import digest
 from context_bench.datasets.sample import name_sample, sample
 from context_bench.errors import DataError, UsageError
@@ -93,13 +94,23 @@ class Source:
         sources = [dataset_traits(examples).source for examples in self._opened]
         return [dict(source()) for source in sources if source is not None]
 
+    def count_fields(self) -> FieldCounts:
+        """Count the examples by tag and by the fields that decide which score fits, as far as that is known."""
+        counts: FieldCounts = Counter()
+        for part in self._opened:
+            for (tag, fields), count in count_fields(part).items():
+                if not self.from_own_file:
+                    label_dataset(self.tag, tag)
+                counts[tag if self.from_own_file else self.tag, fields] += count
+        return counts
+
     @property
     def at_hand(self) -> bool:
         """Whether all of it can be read, twice even, with no request and no waiting: files, folders, lists."""
         return all(dataset_traits(each).at_hand or isinstance(each, list | tuple) for each in self._opened)
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(at_hand=self.at_hand)
+        return DatasetTraits(at_hand=self.at_hand, count_fields=self.count_fields)
 
     def read(self, choices: Choices) -> Iterator[Example]:
         """Read as many examples as were asked for, chosen as was asked for."""
@@ -170,7 +181,12 @@ class Datasets:
         return sum(source.checked for source in self.sources)
 
     def __context_bench_traits__(self) -> DatasetTraits:
-        return DatasetTraits(check=self.check, count_checked=lambda: self.checked, name_samples=self.name_samples)
+        return DatasetTraits(
+            check=self.check,
+            count_checked=lambda: self.checked,
+            name_samples=self.name_samples,
+            count_fields=lambda: sum((each.count_fields() for each in self.sources), Counter()),
+        )
 
     def name_samples(self, counts: Mapping[str, int]) -> dict[str, str]:
         """Say how the examples of each tag were chosen, given how many were read."""

@@ -55,7 +55,7 @@ _OURS = frozenset(
     | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
     | {"prefix_stability", "first_message_changed", "rewritten_history", "sent_tokens", "written_tokens", "alone"}
     | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
-    | {"cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
+    | {"answered", "cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
     | {"counted_usage", "least_usage", "most_usage", "untouched_at_best", "most_extra_upstream_calls"}
     | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd"}
 )
@@ -187,9 +187,11 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
         for key in OURS_TO_SAY:
             processed.pop(key, None)
     outcome.returns = "response" if processed.get("context") is None else "context"
+    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
     if processed.get("response") is None:
         processed["response"] = processed["context"]
-    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
+    elif outcome.returns == "context":
+        outcome.metadata["answered"] = True  # the answer may be as empty as the context
     outcome.processed = processed
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from context_bench.comparison import read_group
+from context_bench.comparison import is_unread_row, read_group
 from context_bench.engine.look_order import LOOKS, LookOrder
 from context_bench.results import EvalRow
 from context_bench.stats import AnsweredExample, Looks, ScoredRow, average_answers
@@ -30,9 +30,9 @@ class Decisions:
         margin: A difference within it does not matter.
         repeats: How often each example is answered.
         fixed_groups: Whether the documents or conversations of the run are all that matter.
+        keep_apart: Whether contexts that no model has read are not held against answers.
         stop: Called with the name of a system that is settled.
         stop_all: Called when nothing is left to be judged.
-        explain_empty: Says why the scores tell nothing of quality; empty where they do.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Decisions:
         margin: float,
         repeats: int = 1,
         fixed_groups: bool = False,
+        keep_apart: bool = True,
         stop: Callable[[str], None],
         stop_all: Callable[[], None],
-        explain_empty: Callable[[], str] = lambda: "",
     ) -> None:
         self._order, self.baseline, self._read, self._repeats = order, baseline, read, repeats
-        self._stop, self._stop_all, self._explain_empty = stop, stop_all, explain_empty
+        self._stop, self._stop_all, self._keep_apart = stop, stop_all, keep_apart
         planned = len(order.examples)
         self._looks = {
             name: Looks(
@@ -65,6 +65,7 @@ class Decisions:
         self._baseline: dict[int, Answer] = {}
         self._waiting: dict[str, dict[int, Answer]] = {name: {} for name in competing}
         self._answers: dict[tuple[str, int], list[ScoredRow]] = {}
+        self._unread: dict[str, bool] = {}
         self._closed: set[str] = set()
         self._over = self._needed_all = False
 
@@ -73,6 +74,8 @@ class Decisions:
         name = row.system
         if self._over or name in self._closed or (name != self.baseline and name not in self._looks):
             return
+        if row.error is None:
+            self._unread[name] = is_unread_row(row)
         answers = self._answers.setdefault((name, place), [])
         answers.append(self._make(row))
         if len(answers) < self._repeats:
@@ -93,13 +96,16 @@ class Decisions:
 
     def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
         looks, first, second = self._looks[name], own.value, baseline.value
-        if first is None or second is None:
+        unlike = (
+            self._keep_apart and len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
+        )
+        if first is None or second is None or unlike:  # a context and an answer have no score in common
             looks.skip(place)
         else:
             group = own.group if own.group is not None else baseline.group
             failed = own.error or baseline.error
             looks.add(place, first, second, group, dataset=own.dataset, failed=failed)
-        if looks.settled and not self._explain_empty():
+        if looks.settled:
             self.close(name)
 
     def close(self, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice
 
@@ -15,14 +15,17 @@ from context_bench.types import Example
 __all__ = ["count_examples", "read_examples"]
 
 
-def read_examples(dataset: Iterable[Example], max_examples: int | None) -> Iterator[Example]:
-    """Yield each example after it was checked, with the instruction of its dataset added."""
+def read_examples(
+    dataset: Iterable[Example], max_examples: int | None, see: Callable[[Example], None] = lambda _: None
+) -> Iterator[Example]:
+    """Yield each example after it was checked and shown to `see`, with the instruction of its dataset added."""
     check = ExampleCheck()
     instruction_of = cache(_find_instruction)
     for number, example in enumerate(islice(dataset, max_examples), 1):
         check(example, f"example {number}")
         if "context" not in example:  # a conversation that has none beside its turns
             example = {**example, "context": ""}
+        see(example)
         instruction = instruction_of(str(example.get("dataset") or ""))
         yield {"instruction": instruction, **example} if instruction else example
 

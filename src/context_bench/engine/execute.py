@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from context_bench.comparison import choose_baseline, find_empty_score, read_value
+from context_bench.comparison import choose_baseline, is_unread_row, read_value
 from context_bench.engine.budget import Budget
 from context_bench.engine.call import Outcome
 from context_bench.engine.decisions import Decisions
@@ -38,7 +38,6 @@ from context_bench.stats import DEFAULT_MARGIN
 from context_bench.summary import Summarizer, Summary
 from context_bench.tallies import is_built_in
 from context_bench.text.golds import has_gold
-from context_bench.traits import system_traits
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer
 
@@ -95,9 +94,9 @@ class Run:
     """Runs every system on the examples, and keeps the rows.
 
     After `execute`: `rows` in order, `tags` with the number of examples of each dataset, `gold` (whether they have
-    anything to be scored against), `returns` (what each system puts out), `seconds` of each system, `error` of the
-    input, `failure` of the run itself, `stopped` with the reason when it did not come to its end, and `stopped_systems`
-    with the reason for each system that alone did not.
+    anything to be scored against), `returns` (what each system puts out), `unread` (systems whose contexts no model has
+    read), `seconds` of each system, `error` of the input, `failure` of the run itself, `stopped` with the reason when
+    it did not come to its end, and `stopped_systems` with the reason for each system that alone did not.
     """
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
@@ -124,6 +123,7 @@ class Run:
         self.tags: dict[str, int] = {}
         self.gold: dict[str, bool] = {}
         self.returns: dict[str, str] = {}
+        self.unread: set[str] = set()
         self.reused = 0
         self.error: BaseException | None = None
         self.failure: Exception | None = None
@@ -169,9 +169,9 @@ class Run:
             margin=DEFAULT_MARGIN if plan.margin is None else plan.margin,
             repeats=plan.repeats,
             fixed_groups=plan.fixed_groups,
+            keep_apart=plan.score_field == "score",
             stop=self._drop,
             stop_all=self._end,
-            explain_empty=self._explain_empty,
         )
 
     def _drop(self, name: str) -> None:
@@ -191,15 +191,6 @@ class Run:
             self._feed.stop()
         if self._preflight is not None:
             self._preflight.end()
-
-    def _explain_empty(self) -> str:
-        """Say why the scores so far tell nothing of quality: no system is stopped by those."""
-        plan = self._plan
-        config = {"returns": self.returns, "primary": plan.scorer.primaries, "score_field": plan.score_field}
-        seen: dict[str, dict[str, float]] = {
-            each.name: {"prompt_savings": 0.0} if system_traits(each).sees_upstream else {} for each in plan.systems
-        }
-        return find_empty_score(config, seen)
 
     def describe_looks(self) -> dict[str, Any]:
         """Describe the looks that were taken, for the record; nothing where none were."""
@@ -296,6 +287,8 @@ class Run:
             self.gold[row.dataset] = self.gold.get(row.dataset, False) or has_gold(job.item.example)
         if row.error is None:
             self.returns[row.system] = outcome.returns
+            if is_unread_row(row):
+                self.unread.add(row.system)
         if outcome.ended:
             self._stretch(row.system, outcome)
         if self._shows_progress:

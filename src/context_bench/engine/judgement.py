@@ -16,7 +16,17 @@ from context_bench.results import Scores
 from context_bench.traits import scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["OURS_TO_SAY", "Judgement", "Memory", "Spending", "ask_at_once", "ask_slowly", "lacks_answer", "refuse_all"]
+__all__ = [
+    "OURS_TO_SAY",
+    "Judgement",
+    "Memory",
+    "Spending",
+    "ask_at_once",
+    "ask_slowly",
+    "is_unread",
+    "refuse_all",
+    "refuse_context",
+]
 
 OURS_TO_SAY = ("tapped", "unscorable", "keep_reasoning")
 """Fields of an answer that no system of a user's can set: what a tap saw, why nothing is judged, how it is read."""
@@ -79,17 +89,16 @@ def refuse_all(evaluators: Iterable[Evaluator], processed: Example) -> Judgement
     return judgement
 
 
-def lacks_answer(judgement: Judgement, evaluator: Evaluator, processed: Example) -> bool:
-    """Whether an evaluator of answers is shown a context, which it then does not judge."""
-    if not _is_context(processed):
-        return False
+def refuse_context(judgement: Judgement, evaluator: Evaluator) -> None:
+    """Let an evaluator of answers not judge a context that no model has read."""
     judgement.unscored[evaluator.name] = "the system returned a context, not an answer"
-    return True
 
 
-def _is_context(processed: Example) -> bool:
-    """Whether the response is nothing but the context that the system put out."""
-    return processed.get("context") is not None and processed.get("response") is processed["context"]
+def is_unread(processed: Example, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Whether the response is nothing but the context that the system put out: no model has read it."""
+    if processed.get("context") is None or (metadata or {}).get("answered"):
+        return False
+    return processed.get("response") is processed["context"]
 
 
 async def ask_slowly(

@@ -121,9 +121,9 @@ class Pipeline:
     def _reuse_row(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
         job.item.tokens = row.input_tokens
         self._maker.set_cluster(job, row.metadata)
-        self._scorer.note_known(job.item, row.scores, row.unscored)
+        corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
-        if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None):
+        if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None) or corrected:
             recorder.keep_row(job, outcome, row, final=False)  # it is found where it was found now
         else:
             recorder.copy_row(job)
@@ -252,7 +252,7 @@ class Pipeline:
         failure: ContextBenchError | None = None
         for job, outcome in answers:
             try:
-                judged = judge(job.item, outcome.processed) if outcome.error is None else None
+                judged = judge(job.item, outcome.processed, outcome.metadata) if outcome.error is None else None
             except ContextBenchError as error:  # it ends the run; what was judged before it is kept
                 failure = error
                 break
@@ -310,7 +310,7 @@ class Pipeline:
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
         judgement = await self._scorer.judge(
-            job.item, outcome.processed, self._slow_threads, memory, long, self._budget
+            *(job.item, outcome.processed, self._slow_threads, memory, long, self._budget), metadata=outcome.metadata
         )
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._recorder is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 
+from context_bench.datasets.joined import FieldCounts
 from context_bench.engine.jobs import Job
 from context_bench.engine.judgement import Judgement, Spending
 from context_bench.engine.recorder import Fingerprints, ScoreMemory
@@ -17,9 +19,10 @@ from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
+from context_bench.text.golds import list_scoring_fields
 from context_bench.utils.tokens import LONG_TEXT
 
-__all__ = ["rescore"]
+__all__ = ["count_recorded_fields", "rescore"]
 
 
 async def rescore(
@@ -62,7 +65,8 @@ async def rescore(
             item.tag = row.dataset
             memory = ScoreMemory(store, fingerprints, record.example_key, processed, reuse=True)
             is_long = item.is_long or len(row.response) >= LONG_TEXT
-            judgement = await scorer.judge(item, processed, threads, memory, long if is_long else None, spending)
+            beside, metadata = long if is_long else None, record.answer.metadata
+            judgement = await scorer.judge(item, processed, threads, memory, beside, spending, metadata=metadata)
             row = _replace_scores(row, run, scorer, judgement, prices or load_shipped_prices())
         store.put_row(new_run, job.order, None, record.example_id, record.response, row, record.answer_record)
         if record.example:  # in case the run that it is from is removed meanwhile
@@ -70,6 +74,7 @@ async def rescore(
         rows[job.order] = row
         on_row(row)
 
+    scorer.settle(count_recorded_fields(store, run))
     join_shared_transport()
     try:
         await run_examples(read(), slots, judge)
@@ -78,6 +83,11 @@ async def rescore(
             each.shutdown(cancel_futures=True)
         await leave_shared_transport()
     return [rows[place] for place in sorted(rows)]
+
+
+def count_recorded_fields(store: Store, run: RunInfo) -> FieldCounts:
+    """Count the examples of a run by dataset and by the fields that decide which score fits them."""
+    return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 
 
 def _replace_scores(row: EvalRow, run: RunInfo, scorer: Scorer, judgement: Judgement, prices: Prices) -> EvalRow:

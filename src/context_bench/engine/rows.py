@@ -10,7 +10,7 @@ from typing import Any
 from context_bench.engine.call import Outcome, is_endpoint
 from context_bench.engine.estimates import measure_request
 from context_bench.engine.jobs import Item, Job
-from context_bench.engine.judgement import Judgement
+from context_bench.engine.judgement import Judgement, is_unread
 from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.systems.prompts import merge
@@ -61,7 +61,8 @@ class RowMaker:
         if "memory" in example:
             metadata |= _read_question_facts(example)
         self.set_cluster(job, metadata)
-        threshold = self._find_threshold(job.item.tag)
+        unread = is_unread(processed, outcome.metadata)
+        threshold = None if unread else self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
         if "ignored_usage" in metadata:

@@ -10,6 +10,7 @@ from typing import Any
 
 from context_bench._version import __version__
 from context_bench.comparison import check_margin, choose_baseline
+from context_bench.datasets.joined import count_fields
 from context_bench.datasets.open import gather_datasets
 from context_bench.datasets.sample import name_sample
 from context_bench.engine.examples import count_examples, read_examples
@@ -29,6 +30,7 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt
 from context_bench.systems.again import add_twin
+from context_bench.systems.bounds import reads_no_context
 from context_bench.systems.load import build_systems
 from context_bench.tallies import check_metric_members
 from context_bench.text.wording import count_things
@@ -103,7 +105,8 @@ def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example
     if settings.progress:
         _warn_too_few(plan)
     plan.engine = engine
-    source = read_examples(examples, settings.max_examples)
+    scorer.settle(count_fields(examples))
+    source = read_examples(examples, settings.max_examples, scorer.see)
     if settings.stop_when_decided:
         plan.order = _draw_order(plan, source, settings.seed)
         source = iter(plan.order.examples)
@@ -216,6 +219,7 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "margin": plan.margin,
         "fixed_groups": plan.fixed_groups,
         "controls": list(plan.controls),
+        "floors": [each.name for each in plan.systems if reads_no_context(each)],
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
         **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
     }

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from context_bench.comparison import is_unread_row
 from context_bench.datasets.catalog import Card, card_for
+from context_bench.datasets.joined import FieldCounts
 from context_bench.engine.judgement import (
     Judgement,
     Memory,
     Spending,
     ask_at_once,
     ask_slowly,
-    lacks_answer,
+    is_unread,
     refuse_all,
+    refuse_context,
 )
 from context_bench.engine.threads import call_beside
 from context_bench.engine.wiring import (
@@ -24,14 +28,17 @@ from context_bench.engine.wiring import (
     Judged,
     Wiring,
     build_all_evaluators,
+    choose_score,
     list_judging_fields,
     refuse_repeats,
 )
 from context_bench.errors import UsageError
 from context_bench.evaluators.adapt import FunctionEvaluator
 from context_bench.registry import registry
+from context_bench.results import EvalRow
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.text.evidence_state import STATE_SCORES
+from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import find_score_fields, is_slow
 from context_bench.types import Evaluator, Example
 
@@ -45,11 +52,15 @@ class Scorer:
         evaluators: What the user chose; None wires them by the dataset of each example.
         extra: Applied beside those, whatever they are.
         settings: Parameters for evaluators that are wired, by name.
-        score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of an example.
+        score_field: The score that counts; "score" leaves the choice to the dataset, or to the fields of its examples.
         keep_reasoning: Show the reasoning in replies to the evaluators.
 
+    A dataset has one such score for answers and one for contexts that no model has read, so that a mean is over one
+    score; an example without it is unscored.
+
     Attributes:
-        primaries: The name of the score that counts, for each dataset tag that was judged.
+        primaries: The name of the score that counts for answers, for each dataset tag that was judged.
+        context_primaries: The same for contexts that no model has read.
     """
 
     def __init__(
@@ -64,6 +75,8 @@ class Scorer:
         self.keep_reasoning = keep_reasoning
         self.score_field = score_field
         self.primaries: dict[str, str] = {}
+        self.context_primaries: dict[str, str] = {}
+        self._chosen: dict[tuple[str, bool], str] = {}
         self._given = None if evaluators is None else build_all_evaluators(evaluators)
         self._extra = build_all_evaluators(extra)
         refuse_repeats([*(self._given or ()), *self._extra])
@@ -166,6 +179,7 @@ class Scorer:
         memory: Memory | None = None,
         long: Executor | None = None,
         spending: Spending | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Judgement:
         """Ask every evaluator that applies; one that fails gives a reason and no score.
 
@@ -176,76 +190,115 @@ class Scorer:
             memory: What slow evaluators said before.
             long: For all others, when the texts are long; None calls them here.
             spending: The limit that judges share with systems; None for no limit.
+            metadata: What is known of the answer: whether a model has read the context.
         """
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
+        unread = is_unread(processed, metadata)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if needs and lacks_answer(judgement, evaluator, processed):
-                continue
-            if not is_slow(evaluator):
+            if needs and unread:
+                refuse_context(judgement, evaluator)
+            elif not is_slow(evaluator):
                 await call_beside(long, ask_at_once, judgement, evaluator, example, processed)
             else:
                 await ask_slowly(judgement, evaluator, example, processed, threads, memory, spending)
-        return self._set_primary(judgement, item)
+        return self._set_primary(judgement, item, unread=unread)
 
-    def judge_at_once(self, item: Judged, processed: Example) -> Judgement:
+    def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
         """Do the same where no evaluator is slow."""
         judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
+        unread = is_unread(processed, metadata)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
-            if not (needs and lacks_answer(judgement, evaluator, processed)):
+            if needs and unread:
+                refuse_context(judgement, evaluator)
+            else:
                 ask_at_once(judgement, evaluator, example, processed)
-        return self._set_primary(judgement, item)
+        return self._set_primary(judgement, item, unread=unread)
 
-    def _set_primary(self, judgement: Judgement, item: Judged) -> Judgement:
+    def _set_primary(self, judgement: Judgement, item: Judged, *, unread: bool) -> Judgement:
         scores = judgement.scores
         primary = "score" if self.score_field == "score" and "score" in scores else None  # a user's own score wins
-        primary = primary or self._find_primary(scores, judgement.unscored, self.wire(item), item.example)
+        primary = primary or self._find_primary(scores, item, unread=unread)
         if primary is not None:
             scores["score"] = scores[primary]
-            self._note_primary(item.tag, primary)
+            self._note_primary(item.tag, primary, unread=unread)
         return judgement
 
-    def note_known(self, item: Judged, scores: Mapping[str, float], unscored: Mapping[str, str]) -> None:
-        """Note which score counts in a row that was judged by an earlier run."""
-        tag = item.tag
-        if tag in self.primaries and self._cards.get(tag):
-            return  # a card names one score for all its rows
-        if "score" in scores:
-            own = {key: value for key, value in scores.items() if key != "score"}
-            primary = self._find_primary(own, unscored, self.wire(item), item.example)
-            self._note_primary(tag, primary if primary and own[primary] == scores["score"] else "score")
+    def note_known(self, item: Judged, row: EvalRow) -> bool:
+        """Note which score counts in a row that was judged by an earlier run, and correct it where that is another.
 
-    def _note_primary(self, tag: str, primary: str) -> None:
-        known = self.primaries.get(tag)
+        Returns:
+            Whether the row is another now.
+        """
+        unread, before = is_unread_row(row), row.scores.pop("score", None)
+        primary = self._find_primary(row.scores, item, unread=unread)
+        if before is not None and (primary is None or row.scores[primary] != before) and self._may_give_score(item):
+            row.scores["score"], primary = before, "score"
+        elif primary is not None:
+            row.scores["score"] = row.scores[primary]
+        if primary is not None:
+            self._note_primary(item.tag, primary, unread=unread)
+        return row.scores.get("score") != before
+
+    def _may_give_score(self, item: Judged) -> bool:
+        """Whether an evaluator of the user's own may give a score of the name `score`."""
+        return any("score" in (find_score_fields(each) or ("score",)) for each in self.wire(item).evaluators)
+
+    def _note_primary(self, tag: str, primary: str, *, unread: bool) -> None:
+        primaries = self.context_primaries if unread else self.primaries
+        known = primaries.get(tag)
         if known is None:
-            self.primaries[tag] = primary
+            primaries[tag] = primary
         elif known != primary and primary not in known.split(" or "):
-            self.primaries[tag] = f"{known} or {primary}"
+            primaries[tag] = f"{known} or {primary}"
 
-    def _find_primary(
-        self, scores: Mapping[str, float], unscored: Mapping[str, str], wiring: Wiring, example: Example
-    ) -> str | None:
-        """The name of the score that counts: the one asked for, what the dataset reports, or what fits the fields."""
+    def settle(self, counts: FieldCounts) -> None:
+        """Choose the scores of datasets whose examples were counted beforehand: those that fit most of them."""
+        votes: dict[tuple[str, bool], Counter[str]] = {}
+        for (tag, fields), count in counts.items():
+            for unread in (False, True) if card_for(tag) is None else ():
+                if (score := choose_score(fields, unread=unread)) is not None:
+                    votes.setdefault((tag, unread), Counter())[score] += count
+        for place, found in votes.items():
+            self._chosen[place] = max(found, key=lambda score: (found[score], score == "evidence_recall", score))
+
+    def see(self, example: Example) -> None:
+        """Choose the scores of a dataset by its first example that any fits, where they are not chosen yet."""
+        self._choose(str(example.get("dataset") or ""), example, unread=False)
+        self._choose(str(example.get("dataset") or ""), example, unread=True)
+
+    def _choose(self, tag: str, example: Example, *, unread: bool) -> str | None:
+        if (tag, unread) not in self._chosen:
+            card = card_for(tag)
+            score = choose_score(list_scoring_fields(example), unread=unread)
+            if card is not None:
+                score = card.primary if not unread else "evidence_recall" if card.evidence else "answer_in_context"
+            if score is None:
+                return None
+            self._chosen[tag, unread] = score
+        return self._chosen[tag, unread]
+
+    def _find_primary(self, scores: Mapping[str, float], item: Judged, *, unread: bool) -> str | None:
+        """The name of the score that counts: the one asked for, or the one of the dataset; None where it is missing."""
         if self.score_field != "score":
             return self.score_field if self.score_field in scores else None
-        if wiring.card:
-            candidates = [wiring.card.primary]
-        else:
-            wired = [BY_FIELD[field] for field in list_judging_fields(example)]
-            if any(evaluator in unscored for evaluator, _ in wired):
-                return None  # what should count could not be judged: another score must not stand in for it
-            candidates = [*(key for _, key in wired), "f1"]
-        for key in candidates:
-            if key in scores:
-                return key
-        # An evaluator of the user's own that gives one score: that is the one. Where a dataset has a primary score of
-        # its own, it counts only if the user chose the evaluators.
-        chosen = self._given is not None or candidates == ["f1"]
+        wiring, chosen = self.wire(item), self._choose(item.tag, item.example, unread=unread)
+        if chosen in scores:
+            return chosen
+        if chosen is not None and (self._given is None or chosen in wiring.emits):
+            return None
+        # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a
+        # dataset has a primary score of its own, it counts only if the user chose the evaluators.
+        theirs = self._given is not None or (wiring.card is None and not list_judging_fields(item.example))
         own = [key for key in scores if key not in STATE_SCORES]
-        return own[0] if chosen and len(own) == 1 else None
+        second = "contains" if unread else "f1"
+        takes_second = second in scores and (unread or wiring.card is None)
+        found = second if takes_second else own[0] if theirs and len(own) == 1 else None
+        known = (self.context_primaries if unread else self.primaries).get(item.tag, found)
+        return found if known == found else None
 
 
 def is_own_score(scorer: Scorer, score_field: str) -> bool:

@@ -18,6 +18,7 @@ __all__ = [
     "Judged",
     "Wiring",
     "build_all_evaluators",
+    "choose_score",
     "list_judging_fields",
     "refuse_repeats",
 ]
@@ -46,14 +47,16 @@ class Wiring:
         slow: Whether one of them takes so long that an endpoint should not wait for it.
         card: The dataset's, if it has one.
         needs_answer: For each evaluator, whether it judges answers only.
+        emits: The scores that the evaluators say they give.
     """
 
-    __slots__ = ("card", "evaluators", "needs_answer", "slow")
+    __slots__ = ("card", "emits", "evaluators", "needs_answer", "slow")
 
     def __init__(self, evaluators: list[Evaluator], card: Card | None) -> None:
         self.evaluators, self.card = evaluators, card
         self.slow = any(map(is_slow, evaluators))
         self.needs_answer = [needs_answer(each) for each in evaluators]
+        self.emits = {key for each in evaluators for key in find_score_fields(each) or ()}
 
 
 class Judged(Protocol):
@@ -69,6 +72,20 @@ def list_judging_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
     if BY_FIELD.keys().isdisjoint(example):
         return ()
     return tuple(field for field in BY_FIELD if example.get(field))
+
+
+def choose_score(fields: Sequence[str], *, unread: bool) -> str | None:
+    """Choose the score that fits an example with these fields; None where nothing can be scored.
+
+    Args:
+        fields: Those of `list_scoring_fields`.
+        unread: The system returned a context that no model has read: asked is what is left in it.
+    """
+    has_answer = "answer" in fields or "answers" in fields
+    if unread:
+        return "evidence_recall" if "evidence" in fields else "answer_in_context" if has_answer else None
+    judged = (key for field, (_, key) in BY_FIELD.items() if field in fields)
+    return next(judged, "f1" if has_answer else None)
 
 
 def build_all_evaluators(evaluators: Any) -> list[Evaluator]:

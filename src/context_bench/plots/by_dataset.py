@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from context_bench.comparison import are_unlike
 from context_bench.errors import UsageError
 from context_bench.plots.labels import label_systems, shorten_name
 from context_bench.plots.quality_cost import choose_quality, find_limits
@@ -34,8 +35,12 @@ class DatasetScore(NamedTuple):
 
 
 def list_dataset_scores(result: EvalResult) -> list[DatasetScore]:
-    """List the score of each system on each dataset; over all examples where there is but one dataset."""
-    summary = result.summary
+    """List the score of each system on each dataset; over all examples where there is but one dataset.
+
+    Systems whose score is of another kind than the baseline's are left out.
+    """
+    baseline = result.config.get("baseline") or ""
+    summary = {name: own for name, own in result.summary.items() if not are_unlike(result.config, name, baseline)}
     keys = list(dict.fromkeys(key for values in summary.values() for key in values if key.startswith("dataset:")))
     return [
         DatasetScore(key, _name_dataset(result, key), name, values[key], result.intervals.get(name, {}).get(key))

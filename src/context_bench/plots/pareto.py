@@ -128,6 +128,8 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     competing = [labels[name] for name in data.points if name not in data.controls]
     if not competing:
         return "Quality against cost of the controls"
+    if not data.front and data.needs_no_context:
+        return "Quality against cost: examples need no context"
     if not data.front:
         return f"The baseline puts {list_names(competing, 3)} off the Pareto front"
     if len(competing) == 1:

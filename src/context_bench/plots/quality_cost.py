@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from context_bench.comparison import are_unlike
 from context_bench.front import COST_KEYS
 from context_bench.stats import TOO_FEW, Interval
 
@@ -40,6 +41,7 @@ class QualityCost:
         front: The systems on the Pareto front, the cheapest first; controls do not compete.
         controls: Systems that are drawn and do not compete: floors, ceilings, controls.
         missing: Systems that lack one of the two.
+        needs_no_context: A floor, which reads no context, is as good as the baseline: nobody is on the front.
     """
 
     key: str
@@ -48,6 +50,7 @@ class QualityCost:
     front: list[str]
     controls: list[str]
     missing: list[str]
+    needs_no_context: bool = False
 
     @property
     def is_wide(self) -> bool:
@@ -136,6 +139,8 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
         for name in summary
         if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
     }
+    compared = result.config.get("baseline") or ""
+    points = {name: at for name, at in points.items() if not are_unlike(result.config, name, compared)}
     if not points:
         return None
     controls = set(result.config.get("controls") or ())
@@ -143,13 +148,16 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
     front = find_front(competing)
     if any("pareto_front" in values for values in summary.values()):
         front = sorted((name for name in competing if summary[name].get("pareto_front")), key=lambda name: points[name])
+    unneeded = result.comparison is not None and bool(result.comparison.context_unneeded)
+    front = [] if unneeded else front
     return QualityCost(
         key=key,
         cost=cost,
         points=points,
         front=front,
         controls=[name for name in points if name in controls],
-        missing=[name for name in summary if name not in points],
+        missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
+        needs_no_context=unneeded,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from context_bench.report.axes import draw_mark, svg, table
 from context_bench.report.elements import Child, Markup, element, join
 from context_bench.report.run_facts import RunFacts
-from context_bench.reporters.columns import Column, choose_columns, list_own_answers
+from context_bench.reporters.columns import Column, choose_columns, list_tables
 from context_bench.reporters.notes import list_notes
 from context_bench.reporters.number_cells import HEADLINES, find_best, write_cell, write_limits
 from context_bench.reporters.verdict_table import write_aside
@@ -17,17 +17,23 @@ from context_bench.stats import Verdict
 __all__ = ["compare_headlines", "describe_memory", "headline_table", "note_headline", "verdict_words"]
 
 
+_APART = {
+    "own query": "Own query: systems that answer by themselves",
+    "context, not read": "Contexts that no model has read",
+}
+"""The heading of a table that stands apart."""
+
+
 def headline_table(facts: RunFacts) -> Markup:
     """Lay out a line for each system: its verdict, and its numbers with their intervals; the best has a star.
 
-    Memory systems that answer by themselves have a table apart from those with a reader.
+    Systems whose scores are of another kind than the first ones' have a table apart.
     """
-    own = list_own_answers(facts.result)
-    others = [name for name in facts.result.summary if name not in own]
-    apart = "Own query: systems that answer by themselves"
+    first, *others = list_tables(facts.result) or [("system", [])]
+    apart = [(_APART.get(title, "Systems that answer"), names) for title, names in others]
     return join(
-        _lay_out(facts, "Headline numbers", others) if others else None,
-        join(element("h3", None, apart), _lay_out(facts, apart, own)) if own else None,
+        _lay_out(facts, "Headline numbers", first[1]) if first[1] else None,
+        *(join(element("h3", None, title), _lay_out(facts, title, names)) for title, names in apart),
     )
 
 
@@ -107,7 +113,9 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
         return element("span", {"class": "verdict base"}, "baseline")
     verdict = comparison.of(name)
     if verdict is None:
-        return element("span", {"class": "none"}, "no pairs")
+        return element(
+            "span", {"class": "none", "title": facts.result.notes.get(name, {}).get("mean_score")}, "no verdict"
+        )
     p = "" if math.isnan(verdict.p_holm) else "p < 0.001" if verdict.p_holm < 0.001 else f"p = {verdict.p_holm:.3f}"
     limits = ""
     if verdict.interval.known:

@@ -81,6 +81,7 @@ def _list_settings(facts: RunFacts) -> Iterator[tuple[str, Any]]:
     yield "repeats", config.get("repeats")
     yield "score that counts", config.get("score_field")
     yield "primary score", config.get("primary")
+    yield "primary score of contexts", config.get("context_primary")
     yield "a pass needs a score of", config.get("threshold")
     yield "reasoning is scored", "yes" if config.get("keep_reasoning") else None
     yield "baseline", facts.baseline

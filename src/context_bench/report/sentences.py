@@ -49,7 +49,9 @@ def answer_sentence(facts: RunFacts) -> str:
 
 def _explain_silence(facts: RunFacts) -> str:
     """Say why there is no verdict."""
-    comparison = facts.result.comparison
+    comparison, unread = facts.result.comparison, facts.result.config.get("unread") or ()
+    if comparison is None and 0 < len(unread) < len(facts.result.systems):
+        return "no score that contexts and answers have in common"
     if comparison is None or not comparison.verdicts:
         return "no second system with the same examples"
     if all(verdict.control for verdict in comparison.verdicts):

@@ -9,7 +9,7 @@ from context_bench.reporters.layout import dollars, format_as, percent, score, s
 from context_bench.results import EvalResult
 
 __all__ = [
-    *("LESS_THAN_THE_TAP", "Column", "all_metered", "choose_columns", "is_answered_by_script", "list_own_answers"),
+    *("LESS_THAN_THE_TAP", "Column", "all_metered", "choose_columns", "is_answered_by_script", "list_tables"),
     "own_columns",
 ]
 
@@ -52,6 +52,10 @@ _COLUMNS: tuple[Column, ...] = (
 _WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
 LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
 """Columns that say less than what a tap or a reader saw; left out where that is known of every system."""
+
+
+_READ, _OWN, _UNREAD = "system", "own query", "context, not read"
+"""The titles of the tables of systems."""
 
 
 def choose_columns(result: EvalResult) -> list[Column]:
@@ -107,8 +111,23 @@ def all_metered(result: EvalResult) -> bool:
     return bool(result.summary) and all("prompt_savings" in values for values in result.summary.values())
 
 
-def list_own_answers(result: EvalResult) -> list[str]:
-    """List the memory systems whose answers are their own, which have a table apart."""
-    reports = result.config.get("reports") or {}
-    about = {name: (reports.get(name) or {}).get("memory") or {} for name in result.summary}
-    return [name for name, each in about.items() if each.get("answers") == "own"]
+def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:
+    """List the tables of systems, each with its title: those whose scores are of one kind stand together.
+
+    Memory systems that answer by themselves stand apart from those with a reader, and contexts that no model has read
+    apart from answers. The baseline's table comes first, with the systems of which no kind is known.
+    """
+    reports, returns = result.config.get("reports") or {}, result.config.get("returns") or {}
+    default = (result.config.get("score_field") or "score") == "score"  # else it is one score for all
+    unread = result.config.get("unread") or () if default else ()
+    kinds = {}
+    for name in result.summary:
+        own = ((reports.get(name) or {}).get("memory") or {}).get("answers") == "own"
+        kinds[name] = _OWN if own else _UNREAD if name in unread else _READ if name in returns else ""
+    first = kinds.get(result.config.get("baseline") or "") or next(filter(None, kinds.values()), _READ)
+    tables = {
+        title: [name for name, kind in kinds.items() if (kind or first) == title] for title in (_READ, _OWN, _UNREAD)
+    }
+    found = [(title, names) for title, names in tables.items() if names] or [(_READ, [])]
+    found.sort(key=lambda table: table[0] != first)
+    return found if len(found) != 1 or found[0][0] == _OWN else [(_READ, found[0][1])]

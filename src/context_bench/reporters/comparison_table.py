@@ -110,7 +110,8 @@ def build_diff_command(contest: Contest, tag: str, identity: str, store: str | N
 
 def _explain(comparison: RunComparison) -> Iterator[str]:
     kinds = {each.is_paired(pairs) for each in comparison.contests for pairs in each.list_datasets().values()}
-    scores = _name_scores(comparison.contests[0].baseline.config)
+    first = comparison.contests[0]
+    scores = _name_scores(first.baseline.config, first.baseline_system)
     several = comparison.metric == "macro_score"
     metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = name_metric(comparison.metric)
@@ -145,10 +146,11 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
         yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
 
 
-def _name_scores(config: Mapping[str, Any]) -> str:
-    """Name what is scored: the field that was asked for, else what counts for the datasets."""
+def _name_scores(config: Mapping[str, Any], system: str) -> str:
+    """Name what is scored of a system: the field that was asked for, else what counts for the datasets."""
     field = str(config.get("score_field") or "score")
-    primaries = dict.fromkeys(map(str, (config.get("primary") or {}).values()))
+    key = "context_primary" if system in (config.get("unread") or ()) else "primary"
+    primaries = dict.fromkeys(map(str, (config.get(key) or {}).values()))
     return ", ".join(primaries) if field == "score" and primaries else field
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from context_bench.caveats import NO_CONTEXT
-from context_bench.comparison import ONLY_ZEROS, Comparison, find_empty_score
+from context_bench.comparison import ONLY_ZEROS, Comparison
 from context_bench.curves.knobs import join_settings
 from context_bench.reporters.columns import is_answered_by_script
 from context_bench.reporters.layout import dollars, percent
@@ -19,7 +19,6 @@ __all__ = ["conclude", "describe_alone"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
-_WITHOUT_CONTEXT = ("floor", "closed-book")
 _SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
 _ALL = "the examples"
 _LEAST = -0.0005
@@ -34,8 +33,9 @@ def conclude(result: EvalResult) -> str:
     """
     comparison = result.comparison
     verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
-    if comparison is None or not verdicts or find_empty_score(result.config, result.summary):
-        return ""
+    unneeded = "" if comparison is None else comparison.context_unneeded
+    if comparison is None or not verdicts:
+        return unneeded and f"{unneeded[0].upper()}{unneeded[1:]}."
     if _has_only_errors(result, comparison.baseline):
         return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
     failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
@@ -48,10 +48,13 @@ def conclude(result: EvalResult) -> str:
     sentences = [_recommend(result, good, comparison)] if verdicts or not zeros else []
     sentences += [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
     undecided = [each for each in undecided if each.scope != THESE_GROUPS]
+    if unneeded:
+        better = {each.name: _set_errors_apart(each) for each in good}
+        sentences, undecided = [f"{unneeded[0].upper()}{unneeded[1:]}."], []
+        sentences += [f"Better: {_list_systems(better)}."] if better else []
     if zeros:
         names = list_names(join_settings(zeros))
         sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
-    sentences += _doubt_examples(comparison) if good else []
     sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
     sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
@@ -114,16 +117,6 @@ def _count_right(result: EvalResult, name: str, fate: str) -> str:
     if math.isnan(right) or is_answered_by_script(result):
         return f"{name}: {fate}"
     return f"{name} is right in {right:,.0f} of {rows:,.0f}{', although' if round(right) == rows else ';'} {fate}"
-
-
-def _doubt_examples(comparison: Comparison) -> list[str]:
-    """Say where a system without any context is as good as the baseline: then nothing shows what a context is worth."""
-    return [
-        f"But {each.name}, which reads no context, is {each.word} {_THAN[each.word]} {comparison.baseline} as well: "
-        "these examples do not show what a system loses."
-        for each in comparison.verdicts
-        if each.control and each.name in _WITHOUT_CONTEXT and each.not_worse
-    ]
 
 
 def _count_looked_at(result: EvalResult, name: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_bench.comparison import find_empty_score
 from context_bench.datasets.catalog import Card, card_for
 from context_bench.plots.quality_cost import choose_cost
-from context_bench.reporters.columns import choose_columns
+from context_bench.reporters.columns import choose_columns, list_tables
 from context_bench.reporters.number_cells import BEST, find_best
 from context_bench.reporters.upstream_tables import upstream_notes
 from context_bench.reporters.verdict_table import explain_verdicts
@@ -21,9 +20,12 @@ _MARK = "*"
 
 def list_notes(result: EvalResult) -> list[str]:
     """List the notes of a run, a sentence or two each."""
-    notes = [_stop_note(result), _score_note(result), _macro_note(result), _f1_note(result)]
-    if result.config.get("gold") and not any(result.config["gold"].values()) and _is_unscored(result):
-        notes.append("no gold answers: tokens and time only.")
+    notes = [_stop_note(result), _score_note(result), _macro_note(result)]
+    if result.config.get("gold") and _is_unscored(result):
+        if not any(result.config["gold"].values()):
+            notes.append("no gold answers: tokens and time only.")
+        elif set(result.summary) == set(result.config.get("unread") or ()):
+            notes.append("no score fits a context alone: tokens and time only; --reader URL has a model answer.")
     if any("upstream_cost_of_pass" in values for values in result.summary.values()):
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
@@ -71,32 +73,39 @@ def _score_note(result: EvalResult) -> str:
     field = result.config.get("score_field", "score")
     if field != "score":
         return f"score = {field}."
-    names = {}
+    own = [name for name in result.summary if name not in (result.config.get("unread") or ())]
+    answers = _name_scores(result, "primary") if own else ""
+    contexts = _name_scores(result, "context_primary")
+    if answers and contexts:
+        return f"score = {answers}; of contexts that no model has read {contexts}."
+    return f"score = {answers or contexts}." if answers or contexts else ""
+
+
+def _name_scores(result: EvalResult, key: str) -> str:
+    """Name the score of answers, or of contexts that no model has read: for each dataset where they differ."""
+    primaries, names = result.config.get(key) or {}, {}
     for tag in result.config.get("datasets", {}):
         card = card_for(tag)
-        primary = result.config.get("primary", {}).get(tag)
-        if primary is None and card is None:
-            continue  # nothing of it was scored
-        names[tag] = _name_score(primary, card)
-    if not names:
-        return ""
+        if tag in primaries or (card is not None and key == "primary"):  # else nothing of it was scored
+            names[tag] = _name_score(primaries.get(tag), card)
     if len(set(names.values())) == 1:
-        return f"score = {next(iter(names.values()))}."
-    return "score = " + ", ".join(f"{primary} for {tag}" for tag, primary in names.items()) + "."
+        return next(iter(names.values()))
+    return ", ".join(f"{primary} for {tag}" for tag, primary in names.items())
 
 
 def _macro_note(result: EvalResult) -> str:
     """Say what the macro score averages."""
     if not any("macro_score" in values for values in result.summary.values()):
         return ""
-    primaries = result.config.get("primary", {})
-    unlike = "" if len(set(primaries.values())) < 2 else ", whose scores are unlike"
+    primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
+    unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
     return f"macro score = mean over the datasets{unlike}."
 
 
 def _explain_best(result: EvalResult) -> str:
     """Say what the star means, where there is one."""
-    if not any(find_best(result, key, show) for _, key, show in choose_columns(result)):
+    tables, columns = list_tables(result), choose_columns(result)
+    if not any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns):
         return ""
     aside = " that compete" if result.config.get("controls") else ""
     decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
@@ -146,9 +155,3 @@ def _name_score(primary: str | None, card: Card | None) -> str:
     if card and primary in (None, card.primary):
         return card.primary + (" (stand-in)" if card.stand_in else "")
     return str(primary)
-
-
-def _f1_note(result: EvalResult) -> str:
-    """Say that the score tells nothing of quality, where it does not and no comparison says so."""
-    empty = find_empty_score(result.config, result.summary)
-    return f"{empty}." if empty and result.comparison is None else ""

@@ -31,6 +31,10 @@ _LESS_IS_BETTER = {
     *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),
     *("latency_p95", "proxy_overhead_median", "first_token_overhead_median", "repeat_flips"),
 }
+_FROM_SCORES = {
+    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
+    *("pass_all_k", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "retention", "repeat_flips"),
+}
 _COUNT_FAILURES = {
     *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
     *("pass_all_k", "repeat_flips", "retention"),
@@ -51,11 +55,14 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
     nothing: to save at no quality is easy. A system that is shown to fail more often than another does not compete by
     numbers that leave failures out. There is none where nothing is told apart, where neither more nor less is better,
+    where the examples do not need their context,
     where the best has too few examples for an interval, or where the intervals of times overlap.
     """
     plain = re.split("[:@]", key, maxsplit=1)[0]
     sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
-    aside = _list_aside(result)
+    if result.comparison is not None and result.comparison.context_unneeded:
+        return set()
+    aside = _list_aside(result) | (_find_unjudged(result) if plain in _FROM_SCORES else set())
     competing = [name for name in (result.summary if names is None else names) if name not in aside]
     if plain not in _COUNT_FAILURES:
         competing = _leave_out_failing(result, competing)
@@ -97,6 +104,14 @@ def _list_aside(result: EvalResult) -> set[str]:
 
         aside |= find_empty_stores(result).keys()
     return aside
+
+
+def _find_unjudged(result: EvalResult) -> set[str]:
+    """Find the systems on whose score no verdict is given, though systems are compared."""
+    comparison = result.comparison
+    if comparison is None:
+        return set(result.summary) if result.config.get("unread") else set()
+    return {name for name in result.summary if comparison.explain_silence(name)}
 
 
 def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: bool = False, limits: bool = False) -> str:

@@ -17,7 +17,7 @@ from context_bench.reporters.columns import (
     Column,
     all_metered,
     choose_columns,
-    list_own_answers,
+    list_tables,
     own_columns,
 )
 from context_bench.reporters.conclusion import conclude, describe_alone
@@ -115,12 +115,9 @@ class TableReporter:
         return _list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
 
     def _systems(self, result: EvalResult) -> list[str]:
-        """Lay out the systems; memory systems that answer by themselves have a table apart from those with a reader."""
+        """Lay out the systems, in a table for each kind of score."""
         columns = choose_columns(result)
-        own = list_own_answers(result)
-        others = [name for name in result.summary if name not in own]
-        tables = [self._lay_out(result, "system", others, columns)] if others or not own else []
-        return [*tables, *([self._lay_out(result, "own query", own, columns)] if own else [])]
+        return [self._lay_out(result, title, names, columns) for title, names in list_tables(result)]
 
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
         """Lay out what only a run of memory systems has."""
@@ -148,13 +145,15 @@ class TableReporter:
 
     def _datasets(self, result: EvalResult) -> list[str]:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
-        tables = [_lines_by_dataset(result, "score by dataset", scores, score)] if len(scores) > 1 else []
+        kinds = list_tables(result) if len(scores) > 1 else []
+        titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
+        tables = [_lines_by_dataset(result, title, scores, score, kind[1]) for title, kind in zip(titles, kinds)]
         own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
         for title, key, show in (*_BY_DATASET, *own):
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
             shown = key not in LESS_THAN_THE_TAP or not all_metered(result)
             if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
-                tables += [_lines_by_dataset(result, title, keys, show)] if len(keys) > 1 else []
+                tables += [_lines_by_dataset(result, title, keys, show, result.summary)] if len(keys) > 1 else []
         return [fit_grid(lines, self._width) for lines in tables]
 
     def _notes(self, result: EvalResult) -> str:
@@ -186,13 +185,10 @@ def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
 
 
 def _lines_by_dataset(
-    result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str]
+    result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str], names: Collection[str]
 ) -> list[list[str]]:
     tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
     lines = [[title, *tags]]
-    best = {key: find_best(result, key, show) for key in keys}
-    lines += [
-        [name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)]
-        for name in result.summary
-    ]
+    best = {key: find_best(result, key, show, names) for key in keys}
+    lines += [[name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)] for name in names]
     return lines

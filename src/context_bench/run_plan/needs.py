@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from context_bench.comparison import are_unlike
 from context_bench.curves.scored import compare_scores, read_scores
 from context_bench.errors import UsageError
 from context_bench.stats import (
@@ -120,7 +121,7 @@ def assume_needs(
 def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]:
     """Find what each system of a pilot needs to be told from the baseline; the baseline has its cost alone.
 
-    The second run of the baseline is left out: it is not a system that is judged.
+    Left out are the second run of the baseline, and contexts where that answers: they are not judged.
 
     Args:
         result: The pilot, with its rows.
@@ -128,7 +129,8 @@ def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]
         target: What is to be shown.
     """
     field = str(result.config.get("score_field") or "score")
-    rows: dict[str, list[EvalRow]] = {name: [] for name in result.systems if name != result.config.get("twin")}
+    judged = [name for name in result.systems if not are_unlike(result.config, name, baseline)]
+    rows: dict[str, list[EvalRow]] = {name: [] for name in judged if name != result.config.get("twin")}
     for row in result.rows:
         if row.system in rows:
             rows[row.system].append(row)

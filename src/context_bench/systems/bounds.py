@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from context_bench.text.golds import evidence_texts
-from context_bench.traits import SystemTraits
+from context_bench.traits import SystemTraits, find_parts
 from context_bench.types import Example
 
-__all__ = ["ClosedBook", "Oracle", "Passthrough"]
+__all__ = ["ClosedBook", "Oracle", "Passthrough", "reads_no_context"]
 
 
 class Passthrough:
@@ -41,6 +41,11 @@ class ClosedBook:
         if example.get("turns") and not example.get("context"):
             result["turns"] = [turn for turn in example["turns"] if turn.get("role") == "user"][-1:]
         return result
+
+
+def reads_no_context(system: object) -> bool:
+    """Whether a system is the floor, alone or with a model behind it."""
+    return isinstance(system, ClosedBook) or any(isinstance(part, ClosedBook) for part in find_parts(system))
 
 
 class Oracle:

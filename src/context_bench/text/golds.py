@@ -13,6 +13,7 @@ __all__ = [
     "gold_answers",
     "has_gold",
     "is_blank",
+    "list_scoring_fields",
     "response_text",
     "turn_answers",
     "turn_responses",
@@ -48,6 +49,16 @@ def has_gold(example: Mapping[str, Any]) -> bool:
     """Whether an example has anything that an answer to it could be scored against."""
     given = (example[field] for field in _GOLD_FIELDS if field in example)
     return any(value is not None and (not isinstance(value, str | list | tuple) or len(value) > 0) for value in given)
+
+
+_SCORING_FIELDS = (
+    *("evidence", "answer", "answers", "correct_letter", "test", "test_list", "instruction_id_list", "ground_truth"),
+)
+
+
+def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the fields of an example that decide which score fits it."""
+    return tuple(field for field in _SCORING_FIELDS if example.get(field))
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
