@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class Hub:
     requests: list[str] = field(default_factory=list)
     served: dict[str, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    delay: float = 0.0
+    """Seconds that each file takes."""
     url: str = ""
 
     def add(self, name: str, files: dict[str, bytes], *, gated: bool = False, **branches: dict[str, bytes]) -> str:
@@ -73,6 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
             if path.startswith(f"/api/datasets/{name}"):
                 return self._api(repository, name, path.removeprefix(f"/api/datasets/{name}").strip("/"), body)
             if path.startswith(f"/datasets/{name}/resolve/"):
+                time.sleep(self.hub.delay)
                 return self._file(repository, path.removeprefix(f"/datasets/{name}/resolve/"))
         return self._error(404, "RepoNotFound")
 

@@ -95,7 +95,7 @@ def test_the_version_names_it(beside: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_a_run_names_it_once(beside: dict[str, str], tmp_path: Path) -> None:
-    flags = ("--system", "passthrough", "--system", "minify", "--dataset", "needle:length=200,n=2", "--no-store")
+    flags = ("--system", "passthrough", "--dataset", "needle:length=200,n=2", "--no-store")
     done = run(beside, "-m", "context_bench", *flags, cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr == f"context-bench: {SENTENCE}\n"

@@ -272,6 +272,7 @@ def find_unscored(
     found: dict[tuple[str, str], list[str]] = {}
     gold: Mapping[str, bool] = config.get("gold") or {}
     asked = config.get("score_field", "score") != "score"
+    unread = config.get("unread") or ()
     for name, values in numbers.items():
         tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
         for tag in tags:
@@ -282,7 +283,10 @@ def find_unscored(
             if unscored and errors + unscored == rows and (gold[tag] or asked):
                 said = (notes.get(name, {}).get(key) for key in (f"dataset:{tag}", f"pass_rate{at}", "mean_score"))
                 cause = next((note for note in said if note), None)
-                if cause is not None:  # else no number is made of scores
+                if cause is None:
+                    continue  # no number is made of scores
+                # a context that no model has read, and that held no gold answer: tokens and time are all there is
+                if asked or name not in unread or f"{NOT_IN_CONTEXT} ({unscored:.0f} rows)" not in cause:
                     found.setdefault((tag, cause.removeprefix("not measured: ")), []).append(name)
     unjudged: dict[str, list[str]] = {}
     for name, values in numbers.items():

@@ -82,6 +82,8 @@ MEMBERS: dict[str, dict[str, Member]] = {
         "ascore": _METHOD,
         "slow": _SWITCH,
         "needs_answer": _SWITCH,
+        "model": _TEXT,
+        "write_request": ("a method that takes the example and the answer", lambda value: _can_take(value, 2)),
         "version": ("a number or a text", lambda value: _is_number(value) or isinstance(value, str)),
         "fingerprint": _TEXT,
         "prepare": _PREPARE,

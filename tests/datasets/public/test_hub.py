@@ -158,7 +158,8 @@ def test_a_stream_that_is_left_early_does_not_take_the_program_down(tmp_path: Pa
     assert len(json.loads(done.stdout)["rows"]) == 3
 
 
-def test_a_fetch_says_how_far_it_is(hub: Hub, tmp_path: Path) -> None:
+def test_a_fetch_says_how_far_it_is(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "delay", 0.7)  # what takes less than a second is not told
     run = bench_on_terminal(
         "datasets", "fetch", "hotpotqa", "--to", "records", cwd=tmp_path, env=environment(hub.url, tmp_path)
     )
