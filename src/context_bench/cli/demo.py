@@ -34,10 +34,10 @@ keeps more for less.
 _NEXT = """
 To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
   context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
-      --dataset needle:length=4000,n=80
+      --dataset needle:length=4000,n=200
 A compressor written in Python:
   context-bench --system my_file.py:my_function --system bm25:ratio=0.3 \\
-      --dataset json-logs:n=40
+      --dataset json-logs:n=200
 Pictures of a result, here in the terminal:
   context-bench plot {saved}
 The result is in {saved}. As a page that opens offline:

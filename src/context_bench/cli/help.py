@@ -14,7 +14,7 @@ _ABOUT = "Benchmark any system that changes what a language model gets to read."
 
 _EXAMPLES = {
     "context-bench demo": "compare seven reference systems, with no key and no network",
-    "context-bench --system bm25:ratio=0.3 --system minify --dataset json-logs:n=40": (
+    "context-bench --system bm25:ratio=0.3 --system minify --dataset kv:n=200": (
         "measure compressors on generated data"
     ),
     "context-bench --proxy http://localhost:7878 --dataset needle:length=8000,n=50": (
