@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -314,7 +314,11 @@ class Comparer:
             judged = judge_family(family, margin=margin, fixed_groups=fixed_groups)
             for (_, tag), verdict in zip(places, judged):
                 by_dataset.setdefault(tag, []).append(verdict)
-        said = [*_explain_left_out(paired, tags), *self._explain_scale(margin), *self._explain_unchanged(paired)]
+        said = [
+            *_explain_left_out(paired, tags),
+            *self._explain_scale(margin),
+            *self._explain_unchanged(paired, never_win),
+        ]
         said += [] if settled else self._explain_one_sided(paired)
         unscored = sorted({tag for sums in self._sums.values() for tag in sums.datasets}.difference(tags))
         said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
@@ -359,12 +363,12 @@ class Comparer:
                 found.append(f"{name}: {many} left out of the verdict, with a score of one side alone")
         return found
 
-    def _explain_unchanged(self, paired: Mapping[str, PairedRuns]) -> list[str]:
-        """Name the systems that passed every example on as it was: of those, nothing was tested."""
+    def _explain_unchanged(self, paired: Mapping[str, PairedRuns], controls: Collection[str]) -> list[str]:
+        """Name the systems that passed every example on as it was: nothing of those was tested. Controls may do so."""
         return [
             f"{name} changed nothing on {self._unchanged[name]:,} of {count_things(self._rows[name], 'example')}"
             for name in paired
-            if self._repeats == 1 and self._unchanged[name] == self._rows[name] > 0
+            if name not in controls and self._repeats == 1 and self._unchanged[name] == self._rows[name] > 0
         ]
 
     def _explain_scale(self, margin: float) -> list[str]:

@@ -231,6 +231,7 @@ def test_a_system_that_was_renamed_is_compared_under_its_new_name(renamed: Path)
     found = json.loads(done.stdout)
     pairs = {(each["baseline_system"], each["system"]) for each in found["comparisons"]}
     assert pairs == {("passthrough", "passthrough"), (HEAD, "truncate:ratio=0.6")}
+    assert f"truncate:ratio=0.6 (was {HEAD})" in {each["name"] for each in found["comparisons"]}
     assert (found["missing"], found["left_out"]) == ([], [])
 
 
@@ -247,3 +248,13 @@ def test_a_name_that_no_run_has_is_refused(renamed: Path, mapped: str, said: str
 def test_a_comparison_of_one_named_system_misses_no_other(renamed: Path) -> None:
     done = called("compare", "old.json@passthrough", "new.json@passthrough", *GATE, cwd=renamed)
     assert done.returncode == 0, done.stderr
+
+
+def test_runs_that_count_different_scores_have_no_verdict_and_pass_no_gate(tmp_path: Path) -> None:
+    _write(tmp_path / "d.jsonl", LONG)
+    for name, field in (("one", "contains"), ("other", "recall")):
+        flags = ["--dataset", "d.jsonl", "--score-field", field, "--quiet", "--out", f"{name}.json"]
+        assert called("--system", HEAD, *flags, cwd=tmp_path).returncode == 0
+    done = called("compare", "one.json", "other.json", "--fail-if", "verdict is worse", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "no verdict: the runs count different scores." in done.stdout

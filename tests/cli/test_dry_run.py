@@ -208,7 +208,8 @@ def test_the_judge_is_counted_by_hand(dry: DryRun, tmp_path: Path) -> None:
     judging = read * 1e-3 + 20 * 100 * 2e-3
     answering = 120 * 1e-3 + 20 * 50 * 2e-3
     total = judging + answering
-    assert lines["cost"] == f"about ${total:.2f}, with 50 tokens a reply, ${judging:.2f} of it for the judge"
+    judge = f"${judging:.2f} of it for the judge (100 tokens a verdict)"
+    assert lines["cost"] == f"about ${total:.2f}, with 50 tokens a reply, {judge}"
     assert lines["at most"] == f"${4 * total:.2f}, if every request takes all its retries and each is billed"
 
 
@@ -254,3 +255,29 @@ def test_stored_answers_and_verdicts_cost_nothing(tmp_path: Path, capsys: pytest
     shown = {key: value.strip() for key, value in lines.items()}
     assert shown["requests"] == "4; 6 answers in the store cost nothing"
     assert shown["llm-judge"].startswith("4 requests, ")
+
+
+def test_a_judge_of_contexts_reads_whole_contexts(dry: DryRun, tmp_path: Path) -> None:
+    """A compressor returns at most its 500 words: the judge is estimated to read those, not a reply of 300 tokens."""
+    row = {"id": 1, "context": "one " * 500, "question": "what", "answer": "one"}
+    (tmp_path / "long.jsonl").write_text(json.dumps(row) + "\n")
+    judged = ("--system", "passthrough", "--judge-url", "{url}", "--judge-model", "j")
+    short, _, _ = dry(*judged, "--dataset", "data.jsonl", "-n", "1")
+    long, _, _ = dry(*judged, "--dataset", "long.jsonl")
+    read = [int(lines["llm-judge"].split(", ")[1].split()[0].replace(",", "")) for lines in (short, long)]
+    assert 490 <= read[1] - read[0] <= 510
+    assert long["time"].startswith("about 0.0 min")
+    assert "with retries" not in long, "nothing is priced"
+
+
+def test_the_judge_is_priced_where_the_model_is_not(dry: DryRun, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('["j"]\ninput = 1000.0\noutput = 2000.0\n')
+    lines, _, _ = dry(*PROXY, "--judge-url", "{url}", "--judge-model", "j", "--prices", "prices.toml", "--model", "m-1")
+    assert lines["cost"].startswith("not priced: no price for 'm-1' (--prices FILE); the judge alone about $")
+
+
+def test_without_a_bound_on_replies_no_most_is_promised(dry: DryRun, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text("[default]\ninput = 1000.0\noutput = 2000.0\n")
+    lines, _, _ = dry(*PROXY, "--prices", "prices.toml")
+    assert lines["with retries"] == "about $24.24, if every request takes all its retries and each is billed"
+    assert "at most" not in lines

@@ -27,12 +27,12 @@ DATASETS = ("needle:length=4000,n=80", "kv:length=4000,n=80", "json-logs:length=
 _ABOUT = """\
 Each system gets 240 contexts of about 4,000 tokens, each with one fact that a
 question needs.  score: is the fact still there?  compression: the share of
-tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto 1: nobody
-keeps more for less.
+tokens saved.  cost of pass: tokens spent for each fact kept.  Pareto front: no
+other system is shown to keep more or cost less, without being worse elsewhere.
 """
 
 _NEXT = """
-To measure your own proxy on the same data (with your key in OPENAI_API_KEY):
+To measure your own proxy (with your key in OPENAI_API_KEY):
   context-bench --proxy http://localhost:7878 --model gpt-4o-mini \\
       --dataset needle:length=4000,n=200
 A compressor written in Python:

@@ -28,7 +28,7 @@ from context_bench.text.masking import PROMPT_FIELDS, mask_document
 from context_bench.text.wording import count_things
 from context_bench.traits import asks_model, find_model, system_traits
 from context_bench.types import Evaluator, Example
-from context_bench.utils.tokens import get_tokenizer
+from context_bench.utils.tokens import count_prompt, get_tokenizer
 
 __all__ = ["dry_run"]
 
@@ -102,7 +102,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
         ["systems", f"{len(systems)}, of which {len(endpoints)} over the network"],
         *_list_requests(total),
         *_list_costs(options, total),
-        ["time", _estimate_time(options, total) if endpoints else "no requests"],
+        ["time", _estimate_time(options, total) if any(each.requests for each in total.asked) else "no requests"],
     ]
     width = table_width(wide=options.wide)
     sys.stdout.write(fit_listing(lines, width, head=False) + "\n")
@@ -153,8 +153,9 @@ def _count(
             for judge in judges:
                 if known is not None and recorder is not None and recorder.memory(job, known.processed).find(judge):
                     continue
-                # An answer that is not known yet has the length of a reply.
-                answer, unknown = (known.processed, 0) if known is not None else ({"response": "-"}, reply)
+                # An answer that is not known yet has the length of a reply, or at most that of the context.
+                length = reply if is_endpoint(system) else count_prompt(example, count)
+                answer, unknown = (known.processed, 0) if known is not None else ({"response": "-"}, length)
                 size = measure_judge_request(judge, example, answer, count)
                 if size is not None:
                     total.judges[judge.name].add(1, size.prompt + unknown)
@@ -183,15 +184,17 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
         return [["cost", "nothing"]]
     prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
     costs = [(each, each.cost(prices)) for each in total.asked]
+    judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
     if unpriced := [each.model for each, cost in costs if cost is None]:
-        return [["cost", f"not priced: no price for {unpriced[0]!r} (--prices FILE)"]]
+        alone = f"; the judge alone about ${judging:,.2f}" if judging else ""
+        return [["cost", f"not priced: no price for {unpriced[0]!r} (--prices FILE){alone}"]]
     expected = sum(cost or 0.0 for _, cost in costs)
     most = sum((cost or 0.0) * (1 + each.retries) for each, cost in costs)
-    judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
-    share = f", ${judging:,.2f} of it for the judge" if judging else ""
+    share = f", ${judging:,.2f} of it for the judge ({_JUDGE_REPLY} tokens a verdict)" if judging else ""
+    bound = ["at most", f"${most:,.2f}"] if options.max_tokens else ["with retries", f"about ${most:,.2f}"]
     lines = [
         ["cost", f"about ${expected:,.2f}, with {options.max_tokens or _GUESSED_REPLY} tokens a reply{share}"],
-        ["at most", f"${most:,.2f}, if every request takes all its retries and each is billed"],
+        [bound[0], f"{bound[1]}, if every request takes all its retries and each is billed"],
     ]
     if options.max_cost is not None:
         lines.append(["limit", _compare_with_limit(expected, most, options.max_cost)])
@@ -206,9 +209,9 @@ def _compare_with_limit(expected: float, most: float, limit: float) -> str:
 
 
 def _estimate_time(options: RunOptions, total: _Total) -> str:
-    """Estimate the minutes of the system with the most requests: systems are asked side by side."""
-    requests = max((each.requests for each in total.systems.values()), default=0)
-    tokens = max((each.tokens for each in total.systems.values()), default=0)
+    """Estimate the minutes of the system or judge with the most requests: they are asked side by side."""
+    requests = max((each.requests for each in total.asked), default=0)
+    tokens = max((each.tokens for each in total.asked), default=0)
     seconds = requests * _GUESSED_SECONDS / (options.max_workers or 8)
     if options.max_rpm:
         seconds = max(seconds, requests * 60 / options.max_rpm)

@@ -9,7 +9,7 @@ from typing import Any
 from context_bench.comparing.inputs import RunInput
 from context_bench.errors import printable
 
-__all__ = ["find_differences"]
+__all__ = ["find_differences", "find_other_score"]
 
 _FACTS = {
     "tokenizer": ("tokenizers", "token counts do not compare"),
@@ -36,6 +36,15 @@ def find_differences(one: RunInput, baseline: RunInput) -> list[str]:
         if not each.finished
     ]
     return found
+
+
+def find_other_score(one: RunInput, baseline: RunInput) -> str:
+    """Say that two runs count different scores, which no verdict can compare; empty where they count the same."""
+    if one.config.get("score_field", "score") != baseline.config.get("score_field", "score"):
+        return "the runs count different scores"
+    keys = ("primary", "context_primary")
+    other = [what for key in keys for what in _find_in(one.config, baseline.config, key, "", "")]
+    return "the runs count different scores" if other else ""
 
 
 def _find_all(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

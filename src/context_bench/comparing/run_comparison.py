@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from context_bench.comparing.incomparable import find_differences
+from context_bench.comparing.incomparable import find_differences, find_other_score
 from context_bench.comparing.inputs import RunInput, Selection
 from context_bench.comparison import (
     LOOKED,
@@ -219,6 +219,8 @@ def _explain_silence(contest: Contest) -> str:
     default = all((run.config.get("score_field") or "score") == "score" for run, _ in sides)
     if default and len({name in (run.config.get("unread") or ()) for run, name in sides}) > 1:
         return "one side returns contexts that no model has read, the other answers: they have no score in common"
+    if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
+        return reason
     if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
         return ONLY_ZEROS
     return ""
@@ -288,7 +290,8 @@ def _match(
             if partner not in first.systems:
                 left_out.append(f"{system} of {other.source.label}")
                 continue
-            name = system if len(others) == 1 else f"{system} of {other.source.label}"
+            name = system if system not in earlier else f"{system} (was {partner})"
+            name = name if len(others) == 1 else f"{name} of {other.source.label}"
             control = system in other.source.controls and not alone
             contests.append(Contest(name, other.source, system, first.source, partner, control))
     run = first.source.label
