@@ -195,7 +195,10 @@ def test_floors_and_ceilings_cannot_be_chosen() -> None:
 def test_a_system_that_failed_on_every_example_is_not_undecided() -> None:
     rows = [make_row(1.0, system="whole", example_id=number) for number in range(4)]
     rows += [failed_row(system="dead", example_id=number) for number in range(4)]
-    assert conclude(make_result(rows)) == ("No system is shown to be as good as whole. Failed on every example: dead.")
+    result = make_result(rows)
+    assert conclude(result) == ("No system is shown to be as good as whole. Failed on every example: dead.")
+    result.config["stopped_systems"] = {"dead": "nobody listens"}
+    assert conclude(result).endswith("as whole. Stopped, as the first request failed: dead.")
 
 
 def test_scores_that_cancel_out_are_not_0_throughout() -> None:

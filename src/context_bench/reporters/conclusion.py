@@ -57,7 +57,10 @@ def conclude(result: EvalResult) -> str:
         sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
     sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
     sentences += [_list_undecided(result, undecided)] if undecided else []
+    stopped = [name for name in failed if name in (result.config.get("stopped_systems") or {})]
+    failed = [name for name in failed if name not in stopped]
     sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
+    sentences += [f"Stopped, as the first request failed: {list_names(join_settings(stopped))}."] if stopped else []
     harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
     sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
     sentences += kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from context_bench.datasets.catalog import Card, card_for
@@ -130,6 +131,9 @@ def _tell_workers(result: EvalResult) -> str:
     workers: dict[str, int] = result.config.get("workers") or {}
     if not workers or not any("latency_median" in values for values in result.summary.values()):
         return ""
+    workers = {
+        name: n for name, n in workers.items() if not math.isnan(result.summary[name].get("latency_median", 0.0))
+    }
     systems: dict[int, list[str]] = {}
     for name, count in workers.items():
         systems.setdefault(count, []).append(name)
@@ -137,7 +141,7 @@ def _tell_workers(result: EvalResult) -> str:
         f"{count_things(count, 'worker')}{f' ({_some(names)})' if len(systems) > 1 else ''}"
         for count, names in systems.items()
     ]
-    return f"latency was measured with {', '.join(parts)}."
+    return f"latency was measured with {', '.join(parts)}." if parts else ""
 
 
 def _explain_repeats(result: EvalResult) -> str:
