@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 for name in (
+    "fresh",
     "throughput",
+    "instructions",
     "function",
     "store_size",
     "client",
