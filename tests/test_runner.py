@@ -576,7 +576,7 @@ def test_two_runs_differ_in_their_times_only() -> None:
 
 
 def test_memory_does_not_grow_with_a_lazy_input() -> None:
-    # Examples of 1 MB each: were they kept, 60 of them would show.
+    # Examples of 1 MB each: were they kept, 60 of them would show. Quick systems are handed up to 64 at a time.
     import tracemalloc
 
     big = 1_000_000
@@ -585,13 +585,17 @@ def test_memory_does_not_grow_with_a_lazy_input() -> None:
         for number in range(60):
             yield example(number, "", payload=bytearray(big))
 
+    def answer(_: Any) -> dict[str, Any]:
+        time.sleep(0.003)
+        return {"response": "x"}
+
     tracemalloc.start()
     try:
-        evaluate([lambda item: {"response": "x"}, Recorder("b", [])], source(), text_fields=["context"])
+        evaluate([answer, Recorder("b", [])], source(), text_fields=["context"])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 25 * big
+    assert peak < 15 * big
 
 
 def test_order_of_calls_is_the_order_of_the_input() -> None:

@@ -18,8 +18,6 @@ def read_small_file(path: Path) -> str:
     """
     if path.exists() and not path.is_file():
         raise OSError(None, "it is not a regular file")
-    with path.open(encoding="utf-8") as file:
-        text = file.read(MAX_BYTES + 1)
-    if len(text) > MAX_BYTES:
+    if path.stat().st_size > MAX_BYTES:
         raise OSError(None, f"it is larger than {MAX_BYTES // 2**20} MB")
-    return text
+    return path.read_text(encoding="utf-8")
