@@ -86,7 +86,7 @@ def test_what_is_undecided_says_how_many_examples_would_decide() -> None:
     assert conclude(result) == (
         "50 examples cannot show any system equivalent within ±0.02: that takes at least 149. Undecided: third; it "
         f"takes at least {verdict.needed_n:,} (if the difference stays as it is), {verdict.needed_n_if_equal:,} if "
-        "there is none."
+        "there is none; no number is promised."
     )
     assert few_notes(result) == ["50 examples cannot show any system equivalent within ±0.02: that takes at least 149."]
 
@@ -102,10 +102,11 @@ def test_what_holds_for_these_conversations_alone_is_said_so() -> None:
     known = {"returns": {"whole": "context", "third": "context"}}
     here = "equivalent on these 10 conversations or documents; to speak of others takes at least 149"
     again = make_result(result.rows, **known)
-    assert f"third is {here}." in conclude(again)
+    assert conclude(again).startswith(f"third is {here}.")
     assert "undecided (equivalent on these 10 conversations or documents)" in TableReporter().render(again)
     fixed = make_result(result.rows, fixed_groups=True, **known)
-    assert conclude(fixed) == "third is equivalent to whole, with 70.0% of the tokens saved."
+    said = "third is equivalent to whole, with 70.0% of the tokens saved. "
+    assert conclude(fixed) == f"{said}This holds for these conversations or documents alone (--fixed-groups)."
     assert "equivalent (these groups)" in TableReporter().render(fixed)
     assert "hold for the conversations or documents of this run (--fixed-groups)." in TableReporter().render(fixed)
 

@@ -163,7 +163,7 @@ class RowMaker:
             self._price_of[name] = self._prices.of(find_model(job.system))
         costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
         if "timed_out_attempts" in metadata:
-            costs |= self._bound_timed_out(job, metadata["timed_out_attempts"])
+            costs |= self._bound_timed_out(job, metadata)
         # A note of the summary says why these have no cost.
         explained = not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
         if "cost_usd" not in costs and not (failed or explained) and self._warns and is_endpoint(job.system):
@@ -175,13 +175,17 @@ class RowMaker:
         metadata |= costs
         return True
 
-    def _bound_timed_out(self, job: Job, attempts: int) -> dict[str, float]:
-        """Return the most that attempts without an answer may cost; nothing where no bound is known."""
+    def _bound_timed_out(self, job: Job, metadata: Mapping[str, Any]) -> dict[str, float]:
+        """Return the most that attempts without an answer may cost; nothing where no bound is known.
+
+        The prompt is as long as the server said of a later attempt, or by our own count where that is more.
+        """
         price = self._price_of[job.system.name]
         size = measure_request(job.system, job.item.example, self._count)
         if price is None or size.reply is None:
             return {}
-        return {"timed_out_cost_usd": attempts * price.dollars(size.prompt, size.reply)}
+        prompt = max(size.prompt, read_token_count(metadata.get("prompt_tokens")) or 0)
+        return {"timed_out_cost_usd": metadata["timed_out_attempts"] * price.dollars(prompt, size.reply)}
 
     def _warn_of_missing_usage(self, job: Job) -> None:
         """Say once for each system whose model has a price that its server reports no usage."""

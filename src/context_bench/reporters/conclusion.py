@@ -46,7 +46,10 @@ def conclude(result: EvalResult) -> str:
     worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
     undecided = [each for each in verdicts if each.word == "undecided"]
     sentences = [_recommend(result, good, comparison)] if verdicts or not zeros else []
-    sentences += [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
+    here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
+    sentences = [*([] if here and not good else sentences), *here]
+    if result.config.get("fixed_groups") and any(each.scope == THESE_GROUPS for each in good):
+        sentences.append("This holds for these conversations or documents alone (--fixed-groups).")
     undecided = [each for each in undecided if each.scope != THESE_GROUPS]
     if unneeded:
         better = {each.name: _set_errors_apart(each) for each in good}
@@ -224,7 +227,9 @@ def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
     sizes += " (if the difference stays as it is)" + (f", {max(equal):,} if there is none" if equal else "")
     reasons = {each.reason for each in verdicts}
     decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
-    decided = f"; it takes at least {sizes}" if needed else decided
+    if needed:
+        unsure = "" if any(each.promised for each in verdicts) else "; no number is promised"
+        decided = f"; it takes at least {sizes}{unsure}"
     worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
     aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
     return f"Undecided: {_list_systems(aside)}{decided}."
