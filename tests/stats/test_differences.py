@@ -87,7 +87,7 @@ def _find_limits(changes: list[float], tail: float) -> tuple[float, float]:
     value, ends = sum(changes) / n, []
     for sign in (-1, 1):
         with_skew = sign * mean + math.sqrt(spread / size) * (t + max(0.0, sign * skew) * term)
-        net = max(0.0, sign * sum(changes))
+        net = max(0.0, sign * sum(changes), sign * sum(change**3 for change in changes))
         unseen = scipy.beta.isf(tail, net + 1, n - net) - net / n
         ends.append(max(with_skew, sign * value + unseen, sign * value))
     return -ends[0], ends[1]

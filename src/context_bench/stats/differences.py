@@ -58,7 +58,8 @@ class Difference:
     without the examples that were added, as is done to scores in [0, 1]; None where none were. `third` is the third
     central moment of the estimate, of which the skewness follows. `independent` is the number of examples that the
     bound on unseen losses counts, with clusters the effective number of those; None where no bound is known. `rows` is
-    the difference with clusters ignored, which holds for these groups alone.
+    the difference with clusters ignored, which holds for these groups alone. `cubed` is the mean of the cubed changes:
+    for pass/fail the value itself, otherwise one that small gains everywhere do not hide rare breaks from.
     """
 
     value: float
@@ -72,6 +73,7 @@ class Difference:
     third: float = 0.0
     independent: float | None = None
     rows: Difference | None = None
+    cubed: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -126,8 +128,8 @@ class Difference:
         lean = self.third / error**3 * (2 * t * t + 1) / 6 if error else 0.0
         low, high = self.centre - error * (t - min(0.0, lean)), self.centre + error * (t + max(0.0, lean))
         if self.independent:
-            low = min(low, self.value - self._find_unseen(-self.value, tail))
-            high = max(high, self.value + self._find_unseen(self.value, tail))
+            low = min(low, self.value - self._find_unseen(max(-self.value, -self.cubed), tail))
+            high = max(high, self.value + self._find_unseen(max(self.value, self.cubed), tail))
         return min(low, self.value), max(high, self.value)
 
     def _find_unseen(self, net: float, tail: float) -> float:
@@ -204,6 +206,7 @@ def paired_difference(sums: PairedSums, *, scores: bool = True) -> Difference:
         seen=seen / sums.n,
         third=third,
         independent=sums.n,
+        cubed=sums.cubes / sums.n,
     )
 
 
@@ -254,4 +257,5 @@ def average_differences(parts: Sequence[Difference]) -> Difference:
         third=math.fsum(part.third for part in parts) / count**3,
         independent=count**2 / sum(1 / size for size in sizes) if len(sizes) == count else None,
         rows=average_differences([part.rows or part for part in parts]) if clustered else None,
+        cubed=math.fsum(part.cubed for part in parts) / count,
     )
