@@ -145,30 +145,77 @@ def alarm_named_groups(runs: int, groups: int = 20, size: int = 10) -> float:
     return alarmed / runs
 
 
-def run_evaluate(runs: int, groups: int | None, n: int = 149, losses: float = MARGIN) -> tuple[float, float]:
-    """Shares of whole runs called equivalent, at that loss and at none; with groups, each is lost as a whole."""
+def run_evaluate(
+    runs: int,
+    draw: Callable[[np.random.Generator, float], list[float]],
+    *,
+    baseline: float = 1.0,
+    groups: int | None = None,
+    **options: Any,
+) -> tuple[float, float]:
+    """Shares of whole runs called equivalent, at a loss of the margin and at none.
+
+    Args:
+        runs: How many.
+        draw: Draws what the system scores on each example, at a loss.
+        baseline: What the baseline scores on all.
+        groups: Conversations that the examples belong to in turn.
+        options: More for `evaluate`.
+    """
+
+    def read_score(_: Any, processed: dict[str, Any]) -> float:
+        return float(processed["response"])
+
+    def keep(_: dict[str, Any]) -> dict[str, Any]:
+        return {"response": str(baseline)}
+
     source, shares = np.random.default_rng(1), []
-    for loss in (losses, 0.0):
+    for loss in (MARGIN, 0.0):
         found = 0
         for _ in range(runs):
-            lost = source.random(groups or n) < loss
+            scores = draw(source, loss)
 
-            def lossy(example: dict[str, Any], lost: Array = lost) -> dict[str, Any]:
-                return {"response": "no" if lost[example["id"] % len(lost)] else "yes"}
-
-            def keep(example: dict[str, Any]) -> dict[str, Any]:
-                return {"response": example["answer"]}
+            def lossy(example: dict[str, Any], scores: list[float] = scores) -> dict[str, Any]:
+                return {"response": str(scores[example["id"]])}
 
             examples = [
-                {"id": k, "question": "q", "context": "c", "answer": "yes"}
+                {"id": k, "question": "q", "context": "c", "answer": "a"}
                 | ({"meta": {"group": f"c{k % groups}"}} if groups else {})
-                for k in range(n)
+                for k in range(len(scores))
             ]
-            result = evaluate([keep, lossy], examples, baseline="keep", progress=False)
+            settings = {"evaluators": [read_score], "baseline": "keep", "progress": False, **options}
+            result = evaluate([keep, lossy], examples, **settings)
             assert result.comparison is not None
             found += result.comparison.verdicts[0].word == "equivalent"
         shares.append(found / runs)
     return shares[0], shares[1]
+
+
+def print_whole_runs(runs: int) -> None:
+    """Print a cell of each kind, as a user would get it."""
+    print(f"\nthrough evaluate(), {runs:,} runs: bar, equivalent at a loss of 0.02, at no difference")
+
+    def lose(n: int) -> Callable[[np.random.Generator, float], list[float]]:
+        return lambda source, loss: (source.random(n) >= loss).astype(float).tolist()
+
+    def lose_groups(source: np.random.Generator, loss: float) -> list[float]:
+        return np.tile((source.random(149) >= loss).astype(float), 2).tolist()
+
+    def gain_and_break(source: np.random.Generator, loss: float) -> list[float]:
+        return (source.random(1000) >= 0.02 + loss).astype(float).tolist()
+
+    def lose_in_one_group(source: np.random.Generator, loss: float) -> list[float]:
+        return [float(k % 10 > 0 or chance >= 10 * loss) for k, chance in enumerate(source.random(500))]
+
+    _print("pass/fail, 149 examples", 0.055, *run_evaluate(runs, lose(149)))
+    _print(
+        "graded: +0.02 on the rest, 4% break, 1,000 examples", 0.06, *run_evaluate(runs, gain_and_break, baseline=0.98)
+    )
+    _print("149 conversations of 2", 0.055, *run_evaluate(runs, lose_groups, groups=149))
+    looked = run_evaluate(runs, lose(1000), stop_when_decided=True)
+    _print("five looks, 1,000 examples", 0.06, *looked)
+    alone = run_evaluate(runs, lose_in_one_group, groups=10, fixed_groups=True)
+    _print("these 10 conversations of 50 alone", 0.055, *alone)
 
 
 def _print(what: str, bar: float | None, *values: float) -> None:
@@ -223,9 +270,7 @@ def main() -> None:
     few = max(20, runs // 50)
     print(f"\nA/A, {few * 5:,} runs: bar, alarms")
     _print("20 conversations of 10, each named after a question", 0.065, alarm_named_groups(few * 5))
-    print(f"\nthrough evaluate(), {few:,} runs: bar, equivalent at a loss of 0.02, at no difference")
-    _print("pass/fail, 149 examples", 0.055, *run_evaluate(few, None))
-    _print("149 conversations of 2", 0.055, *run_evaluate(few, 149, n=298))
+    print_whole_runs(few)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_groups_named_after_an_example_raise_no_alarm() -> None:
 
 
 def test_whole_runs() -> None:
-    wrong, right = bench.run_evaluate(10, None)
+    wrong, right = bench.run_evaluate(10, lambda source, loss: (source.random(149) >= loss).astype(float).tolist())
     assert right == 1.0
     assert wrong <= 0.3
-    assert bench.run_evaluate(2, 10, n=300)[1] == 0.0  # ten conversations cannot show it
+    assert bench.run_evaluate(2, lambda *_: [1.0] * 300, groups=10)[1] == 0.0  # ten conversations cannot show it
