@@ -125,3 +125,9 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     done = called(*SYSTEMS, *DATA, "--plan", "none.json", "--quiet", cwd=tmp_path)
     assert done.returncode == 2
     assert "none.json: cannot be read" in done.stderr
+
+
+def test_no_difference_is_promised_that_the_discordant_examples_cannot_make(tmp_path: Path) -> None:
+    done = called("plan", "--discordant", "0.01", "--difference", "0.01", "-n", "100", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "smallest difference" not in done.stdout

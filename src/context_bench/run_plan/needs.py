@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from context_bench.comparison import are_unlike
@@ -115,7 +115,9 @@ def assume_needs(
         )
     same = spread if spread is not None else pass_fail_spread(discordant or 0.0)
     apart = spread if spread is not None else pass_fail_spread(discordant or 0.0, target.difference)
-    return _count("any", same, target, comparisons, apart=apart)
+    needs = _count("any", same, target, comparisons, apart=apart)
+    possible = discordant is None or needs.detectable is None or needs.detectable <= discordant
+    return needs if possible else replace(needs, detectable=None)  # no difference can be larger than that share
 
 
 def find_needs(result: EvalResult, baseline: str, target: Target) -> list[Needs]:
