@@ -39,7 +39,8 @@ def test_the_ranks_cover_and_narrower_ones_do_not(n: int, share: float) -> None:
 
 
 def test_the_value_is_numpys_and_the_limits_are_values() -> None:
-    numbers = [random.Random(4).expovariate(1) for _ in range(97)]
+    source = random.Random(4)
+    numbers = [source.expovariate(1) for _ in range(97)]
     ordered = sorted(numbers)
     interval = quantile_interval(_values(numbers), 0.5)
     assert interval.value == pytest.approx(numpy.percentile(numbers, 50))

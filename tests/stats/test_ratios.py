@@ -62,7 +62,8 @@ def test_the_interval() -> None:
 
 def test_a_mean_is_a_ratio_too() -> None:
     """With 1 below, everywhere, it is the t interval of a mean, but for terms in 1/n³."""
-    values = [random.Random(2).gauss(50, 9) for _ in range(100)]
+    source = random.Random(2)
+    values = [source.gauss(50, 9) for _ in range(100)]
     made = RatioSums()
     for value in values:
         made.add(value, 1, length=1)
