@@ -25,7 +25,7 @@ READING = """
 import json, sys
 from itertools import islice
 from context_bench.datasets.catalog import read_card
-from context_bench.datasets.public.sources import open_records
+from context_bench.datasets.public.fetch import open_records
 from context_bench.errors import UsageError
 facts = {"summary": "X.", "adapter": "qa:squad", "evaluators": [], "primary": "f1", "licence": "MIT"}
 for case in json.loads(sys.argv[1]):

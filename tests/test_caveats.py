@@ -26,8 +26,8 @@ from context_bench.metrics import (
     PerDatasetBreakdown,
     UpstreamCost,
 )
+from context_bench.output.layout import undo_escapes
 from context_bench.reporters import CsvReporter, TableReporter
-from context_bench.reporters.plain_text import undo_escapes
 from context_bench.store import Store
 from context_bench.summary import summarize
 from context_bench.systems import ClaudeCLI, Passthrough, WithReader

@@ -17,8 +17,8 @@ import context_bench
 
 ROOT = Path(context_bench.__file__).parent
 
-BASE = {"_lazy", "_version", "caveats", "curves", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("plots", "comparer", "comparison", "front", "repeated_answers", "summary", "tallies", "text", "traits", "types")
+BASE = {"_lazy", "_version", "caveats", "config", "distribution", "errors", "refs", "registry", "results", "stats"} | {
+    *("compare", "output.plots", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -30,48 +30,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
-    "stats": {"_lazy", "errors", "text"},
+    "config": set(),
+    "stats": {"_lazy", "config", "errors", "text"},
     "text": set(),
     "registry": {"errors"},
     "traits": {"errors"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"comparison", "results", "text"},  # of results the annotations alone
-    "comparison": {"errors", "stats", "results"},
-    "repeated_answers": {"stats", "results"},
-    "comparer": {
-        "comparison",
-        "errors",
-        "repeated_answers",
-        "stats",
-        "text",
-        "results",
-    },  # of results the annotations alone
-    "front": {"stats", "results"},  # of results the annotations alone
+    "caveats": {"compare", "config", "results", "text"},  # of results the annotations alone
     "tallies": {"errors", "stats", "traits", "types", "results"},
-    "summary": {
-        "caveats",
-        "comparer",
-        "comparison",
-        "front",
-        "registry",
-        "stats",
-        "tallies",
-        "traits",
-        "types",
-        "results",
-    },
-    "curves": {"comparison", "stats", "results"},  # of results the annotations alone
-    "plots": {
-        "comparison",
-        "curves",
-        "errors",
-        "front",
-        "stats",
-        "text",
-        "results",
-    },  # of results the annotations alone
-    "results": {"comparer", "comparison", "curves", "errors", "plots", "registry", "stats", "summary", "types"},
+    "summary": {"caveats", "compare", "config", "registry", "stats", "tallies", "traits", "types", "results"},
+    # comparison; runs are read from the store
+    "compare": {"config", "errors", "stats", "results", "summary", "text", "registry", "store"},
+    "results": {"compare", "config", "errors", "output.plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,
@@ -94,49 +65,49 @@ MAY_IMPORT: dict[str, set[str]] = {
     "local": BASE | TOKENS | {"wire", "processes", "http", "tap"},
     "conformance": BASE | TOKENS | {"wire", "http", "tap"},
     # what runs them
-    "engine": BASE
+    "core": BASE
     | TOKENS
+    | {"ray.ray_engine"}  # to know a cluster from this machine
+    | {"monitors"}  # the run starts those that were asked for
     | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems"}
     | {"wire", "traffic"},
-    "runner": BASE | TOKENS | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine"},
+    "monitors": BASE | TOKENS | {"core", "pricing", "traffic"},
+    "runner": BASE
+    | TOKENS
+    | {"monitors"}
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "core", "ray.ray_engine"},
+    "ray": BASE | TOKENS | {"pricing", "http", "store", "datasets", "evaluators", "systems", "core", "runner"},
     # memory systems: conversations are written once, and their questions are examples of a run
     "memory": BASE
     | TOKENS
-    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner"}
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "core", "monitors", "runner"}
     | {"wire", "traffic", "processes", "tap"},
-    # what holds runs against each other, and a run against its conditions; what is fixed before a run
-    "comparing": BASE | {"store"},
-    "gates": BASE | {"comparing"},
-    "run_plan": BASE,
     # what shows the result
-    "reporters": BASE
-    | TOKENS
-    | {"pricing", "datasets.catalog", "comparing", "gates", "run_plan", "memory.findings", "memory.repayment"},
-    "report": BASE | TOKENS | {"wire", "traffic", "store", "reporters"},
-    "viewer": BASE | TOKENS | {"store", "report"},
+    "output": BASE | TOKENS | {"pricing", "datasets.catalog", "memory.findings", "wire", "traffic", "store"},
+    "reporters": BASE | {"output"},
     # what checks a part as a run would use it
     "testing": BASE
     | TOKENS
-    | {"datasets", "evaluators", "http", "memory", "metrics", "reporters", "runner", "store", "systems"},
+    | {"datasets", "evaluators", "http", "memory", "metrics", "output", "runner", "store", "systems"},
     "cli": BASE
     | TOKENS
-    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "engine", "runner", "reporters"}
+    | {"pricing", "http", "store", "metrics", "evaluators", "datasets", "systems", "core", "runner"}
     | {
+        "monitors",
         "wire",
         "traffic",
         "processes",
         "tap",
         "local",
         "conformance",
-        "comparing",
-        "gates",
-        "run_plan",
-        "report",
+        "output",
+        "ray",
         "memory",
-        "viewer",
     },
     # the front door
-    "__init__": BASE | TOKENS | {"systems", "runner", "pricing", "store", "engine", "tap", "local", "memory"},
+    "__init__": BASE
+    | TOKENS
+    | {"systems", "runner", "pricing", "store", "core", "monitors", "ray", "tap", "local", "memory"},
     "__main__": {"cli"},
 }
 
@@ -192,13 +163,19 @@ def test_a_part_imports_only_what_it_may(part: str) -> None:
     assert wrong == []
 
 
+UPWARD = {("compare", "store"), ("core", "monitors"), ("core", "ray.ray_engine"), ("runner", "ray.ray_engine")}
+"""Runs to compare are read from the store; a run recognizes the engine of a cluster."""
+
+
 def test_the_table_itself_points_one_way() -> None:
     order = list(MAY_IMPORT)
     above = [
         (part, other)
         for part in order
         for other in MAY_IMPORT[part] - BASE
-        if order.index(other.split(".")[0]) > order.index(part) and part not in ("__init__", "__main__")
+        if (part, other) not in UPWARD
+        and order.index(other.split(".")[0]) > order.index(part)
+        and part not in ("__init__", "__main__")
     ]
     assert above == []
     assert not any("cli" in allowed for part, allowed in MAY_IMPORT.items() if part != "__main__")

@@ -14,7 +14,7 @@ from timing import depends_on_time
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sh and its trap")
 def test_interrupts_are_heard_where_whoever_starts_the_suite_ignores_them() -> None:
-    one = "tests/engine/test_interrupt.py::test_twice_does_not_wait_for_a_system_that_hangs"
+    one = "tests/core/test_interrupt.py::test_twice_does_not_wait_for_a_system_that_hangs"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:cov", one]
     done = subprocess.run(
         ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command],

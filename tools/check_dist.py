@@ -23,7 +23,7 @@ IN_WHEEL = (
     "context_bench/py.typed",
     "context_bench/cli/__init__.py",
     "context_bench/datasets/cards/",
-    "context_bench/report/assets/",
+    "context_bench/output/page/assets/",
 )
 IN_ARCHIVE = (
     "src/context_bench/__init__.py",

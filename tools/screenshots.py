@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from context_bench.viewer import ViewServer
+from context_bench.output.viewer import ViewServer
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 CHROMIUM = os.environ.get("CONTEXT_BENCH_CHROMIUM", "/usr/bin/chromium")

@@ -14,10 +14,8 @@ from context_bench._lazy import lazy_names
 from context_bench._version import __version__
 
 if TYPE_CHECKING:
-    from context_bench.engine.limits import Limits
-    from context_bench.engine.placement import Engine
-    from context_bench.engine.ray.ray_engine import RayEngine
-    from context_bench.engine.scoring import Scorer
+    from context_bench.core.schedule import Engine
+    from context_bench.core.scoring import Scorer
     from context_bench.errors import (
         BadOutput,
         ConnectionFailed,
@@ -37,7 +35,9 @@ if TYPE_CHECKING:
     )
     from context_bench.local.model import LocalModel
     from context_bench.memory import aevaluate_memory, evaluate_memory
+    from context_bench.monitors.limits import Limits
     from context_bench.pricing import Price, Prices
+    from context_bench.ray.ray_engine import RayEngine
     from context_bench.registry import (
         get_metric,
         load_dataset,
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from context_bench.utils.tokens import Tokenizer, count_tokens, set_tokenizer
 
 _HOMES = {
-    "engine.limits": ("Limits",),
-    "engine.placement": ("Engine",),
-    "engine.ray.ray_engine": ("RayEngine",),
-    "engine.scoring": ("Scorer",),
+    "monitors.limits": ("Limits",),
+    "core.schedule": ("Engine",),
+    "ray.ray_engine": ("RayEngine",),
+    "core.scoring": ("Scorer",),
     "errors": (
         "BadOutput",
         "ConnectionFailed",

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from context_bench.comparison import is_unread_row
+from context_bench.compare.comparison import is_unread_row
+from context_bench.config import read_settings
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 if TYPE_CHECKING:
@@ -152,8 +153,9 @@ def add_caveats(
     config: Mapping[str, Any],
 ) -> None:
     """Set what means nothing for a system to NaN, and note what has to be known of the rest."""
+    settings = read_settings(config)
     _explain_missing_scores(values, notes, census, datasets)
-    if len(census.kinds) > 1 and config.get("score_field", "score") == "score":
+    if len(census.kinds) > 1 and settings.score_field == "score":
         for key in [key for key in values if re.split("[:@]", key)[0] in _FROM_SCORES]:
             values[key], notes[key] = math.nan, f"not measured: {_BOTH_KINDS}"
     _judge_compression(name, values, notes, census, config)
@@ -161,7 +163,7 @@ def add_caveats(
     if census.unjudged and JUDGED in values:
         measured = "" if not math.isnan(values[JUDGED]) else "not measured: "
         notes[JUDGED] = f"{measured}{census.explain_unjudged()}"
-    stopped = (config.get("stopped_systems") or {}).get(name)
+    stopped = settings.stopped_systems.get(name)
     if stopped and "mean_score" in values:
         notes["mean_score"] = f"stopped after its first request: {stopped}"
     elif census.empty and "mean_score" in values:
@@ -197,15 +199,16 @@ def _judge_compression(
     name: str, values: dict[str, float], notes: dict[str, str], census: Census, config: Mapping[str, Any]
 ) -> None:
     """A compression ratio compares contexts; a system that returns an answer alone has none to compare."""
+    settings = read_settings(config)
     if "response" not in census.outputs:
         return
-    elsewhere = name in (config.get("sends_elsewhere") or ())
+    elsewhere = name in settings.sends_elsewhere
     for key in [key for key in values if key == "compression_ratio" or key.startswith("compression_ratio@")]:
         if math.isnan(values[key]):
             continue
         if elsewhere:
             values[key] = math.nan
-            tapped = name in (config.get("reports") or {})
+            tapped = name in settings.reports
             notes[key] = "not measured: it sends its request elsewhere and returns an answer; " + (
                 "what it sent on is prompt_savings"
                 if "prompt_savings" in values
@@ -233,29 +236,32 @@ def _note_bounds(values: dict[str, float], notes: dict[str, str]) -> None:
 
 def _unlike_scores(config: Mapping[str, Any], *, unread: bool) -> str:
     """Say which score counts for which dataset, where they differ."""
+    settings = read_settings(config)
     primary: Mapping[str, str] = config.get("context_primary" if unread else "primary") or {}
-    if config.get("score_field", "score") != "score" or len(set(primary.values())) < 2:
+    if settings.score_field != "score" or len(set(primary.values())) < 2:
         return ""
     return ", ".join(f"{field} for {tag or 'data without a tag'}" for tag, field in primary.items())
 
 
 def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
     """Say why passing a threshold means little for the datasets that a number is made of."""
-    weak: Mapping[str, str] = config.get("weak_thresholds") or {}
+    settings = read_settings(config)
+    weak: Mapping[str, str] = settings.weak_thresholds
     tag = key.partition("@")[2]
     return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
 
 
 def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
     """Say why a system cannot be ranked; empty when it can."""
+    settings = read_settings(config)
     if census.all_failed:
         return "all failed"
     if census.nothing_scored or not census.rows:
         return "nothing was scored"
     if census.never_applied:
         return census.explain_not_applied()
-    weak = config.get("weak_thresholds")
-    if weak and not census.unread and not config.get("threshold_given") and cost_field.endswith("cost_of_pass"):
+    weak = settings.weak_thresholds
+    if weak and not census.unread and not settings.threshold_given and cost_field.endswith("cost_of_pass"):
         return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"
     return ""
 
@@ -267,12 +273,13 @@ def find_unscored(
 
     Systems with the same cause share a sentence.
     """
-    if not config.get("evaluators", True):
+    settings = read_settings(config)
+    if settings.evaluators is not None and not settings.evaluators:
         return []  # nobody was to score anything
     found: dict[tuple[str, str], list[str]] = {}
-    gold: Mapping[str, bool] = config.get("gold") or {}
-    asked = config.get("score_field", "score") != "score"
-    unread = config.get("unread") or ()
+    gold: Mapping[str, bool] = settings.gold
+    asked = settings.score_field != "score"
+    unread = settings.unread
     for name, values in numbers.items():
         tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
         for tag in tags:

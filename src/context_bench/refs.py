@@ -96,9 +96,10 @@ def _split(kind: str, text: str) -> tuple[str, str]:
 
 
 def _importable(module: str) -> bool:
-    """Whether the package is there; nothing is run to find out."""
+    """Whether this can name a module and its package is there; nothing is run to find out."""
+    names = module.split(".")
     try:
-        return importlib.util.find_spec(module.partition(".")[0]) is not None
+        return all(name.isidentifier() for name in names) and importlib.util.find_spec(names[0]) is not None
     except (ImportError, ValueError):
         return False
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from context_bench.comparer import compare_systems
-from context_bench.comparison import Comparison, read_intervals
+from context_bench.compare.comparer import compare_systems
+from context_bench.compare.comparison import Comparison, read_intervals
+from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.registry import registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
@@ -22,8 +23,8 @@ from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, su
 if TYPE_CHECKING:
     import pandas
 
-    from context_bench.curves import Curve
-    from context_bench.plots import ResultPlots
+    from context_bench.compare.curves import Curve
+    from context_bench.output.plots import ResultPlots
     from context_bench.types import Metric
 
 __all__ = ["EvalResult", "EvalRow", "Scores"]
@@ -116,12 +117,17 @@ class EvalResult:
         )
 
     @property
+    def settings(self) -> RunSettings:
+        """What `config` records, as typed values; read anew each time, as `config` may change."""
+        return read_settings(self.config)
+
+    @property
     def systems(self) -> list[str]:
         """System names, in the order of the run."""
         return list(self.summary)
 
     def __repr__(self) -> str:
-        datasets = ", ".join(self.config.get("datasets") or {}) or "data without a tag"
+        datasets = ", ".join(self.settings.datasets) or "data without a tag"
         lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
         for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
             numbers = [f"{key} {values[key]:.4g}" for key in _SHOWN_NUMBERS if key in values]
@@ -142,14 +148,14 @@ class EvalResult:
 
     def _repr_html_(self) -> str:
         """Return the headline table and the Pareto plot, as notebooks show it."""
-        from context_bench.plots.notebook import render_notebook
+        from context_bench.output.plots.notebook import render_notebook
 
         return render_notebook(self, registry.get("reporter", "table")().list_headline(self))
 
     @property
     def plot(self) -> ResultPlots:
         """Plots of this result: `result.plot.pareto()`, which a notebook shows and `.save(path)` writes."""
-        from context_bench.plots import ResultPlots
+        from context_bench.output.plots import ResultPlots
 
         return ResultPlots(self)
 
@@ -191,7 +197,7 @@ class EvalResult:
         self, rows: list[EvalRow], names: list[str], timing: dict[str, float], config: dict[str, Any] | None = None
     ) -> EvalResult:
         config = self.config if config is None else config
-        metrics = self.metrics if self.metrics is not None else rebuild_metrics(config.get("metrics", ()))
+        metrics = self.metrics if self.metrics is not None else rebuild_metrics(read_settings(config).metrics)
         return EvalResult.from_summary(rows, summarize(rows, names, metrics, config), config, metrics, timing)
 
     def _keep_unknown(
@@ -214,7 +220,7 @@ class EvalResult:
                 else the setting that keeps the most tokens.
             margin: A difference in quality within it does not matter; by default the run's, else 0.02.
         """
-        from context_bench.curves import draw_curves
+        from context_bench.compare.curves import draw_curves
 
         return draw_curves(self, baseline, margin)
 

@@ -9,17 +9,17 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from context_bench.core.arguments import check_run_arguments
+from context_bench.core.record import execute_plan, run_with_store
+from context_bench.core.run_settings import Settings, plan_run
+from context_bench.core.schedule import Engine
+from context_bench.core.scoring import Scorer
 from context_bench.distribution import find_namesake
-from context_bench.engine.arguments import check_run_arguments
-from context_bench.engine.limits import Limits
-from context_bench.engine.placement import Engine
-from context_bench.engine.ray.ray_engine import find_engine
-from context_bench.engine.record import execute_plan, run_with_store
-from context_bench.engine.run_settings import Settings, plan_run
-from context_bench.engine.scoring import Scorer
 from context_bench.errors import UsageError
 from context_bench.http.loop import new_event_loop
+from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices
+from context_bench.ray.ray_engine import find_engine
 from context_bench.registry import import_object
 from context_bench.results import EvalResult
 from context_bench.store import Store
@@ -263,7 +263,7 @@ async def aevaluate(
         result = await execute_plan(plan, source, record, None)
     else:
         result = await run_with_store(plan, source, record, where, reuse=reuse, tag=cache_tag)
-    if not result.config["datasets"] and max_examples != 0:
+    if not result.settings.datasets and max_examples != 0:
         warnings.warn(_NO_EXAMPLES, stacklevel=2)
     return result
 

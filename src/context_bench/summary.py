@@ -19,8 +19,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
-from context_bench.comparer import Comparer
-from context_bench.comparison import (
+from context_bench.compare.comparer import Comparer
+from context_bench.compare.comparison import (
     LOOKED,
     NO_VERDICT,
     Comparison,
@@ -31,9 +31,10 @@ from context_bench.comparison import (
     read_settled,
     read_value,
 )
-from context_bench.front import FrontTally
+from context_bench.compare.front import FrontTally
+from context_bench.config import DEFAULT_THRESHOLD, read_settings
 from context_bench.registry import registry
-from context_bench.stats import DEFAULT_MARGIN, Interval, share_interval
+from context_bench.stats import Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
 from context_bench.traits import find_threshold, list_by_dataset, metric_traits
 from context_bench.types import Metric, Tally
@@ -208,7 +209,9 @@ class Summarizer:
         self._comparer: Comparer | None = None
         self._front: FrontTally | None = None
         if chosen is not None:
-            threshold = next((found for each in metrics if (found := find_threshold(each)) is not None), 0.7)
+            threshold = next(
+                (found for each in metrics if (found := find_threshold(each)) is not None), DEFAULT_THRESHOLD
+            )
             read = read_value("score", score_field, threshold)
             how: dict[str, Any] = {"threshold": threshold, "repeats": repeats, "twin": twin}
             self._comparer = Comparer(self._systems, chosen, read, **how, keep_apart=score_field == "score")
@@ -230,13 +233,14 @@ class Summarizer:
     def result(self, config: Mapping[str, Any] | None = None) -> Summary:
         """Return the summary, with ranks between systems. `config` is the run's, which says what its numbers mean."""
         config = {"score_field": self._score_field, **(config or {})}
+        settings = read_settings(config)
         numbers: Numbers = {}
         notes: Notes = {}
         columns: dict[str, str] = {}
         failures: dict[str, str] = {}
         for name, system in self._systems.items():
-            report = dict((config.get("reports") or {}).get(name) or {})
-            if priced_by := ((config.get("prices") or {}).get("models") or {}).get(name):
+            report = dict(settings.reports.get(name) or {})
+            if priced_by := (settings.prices.get("models") or {}).get(name):
                 report["priced_by"] = priced_by
             numbers[name], notes[name] = system.read(self._suffixes, report)
             columns |= system.columns
@@ -273,17 +277,18 @@ class Summarizer:
         )
 
     def _compare(self, config: Mapping[str, Any]) -> Comparison | None:
+        settings = read_settings(config)
         if self._comparer is None:
             return None
         found = self._comparer.compare(
-            margin=config.get("margin") or DEFAULT_MARGIN,
-            controls=config.get("controls") or (),
+            margin=settings.margin,
+            controls=settings.controls,
             settled=read_settled(config),
-            fixed_groups=bool(config.get("fixed_groups")),
+            fixed_groups=settings.fixed_groups,
         )
         if found is None:
             return None
-        if config.get("looks_before"):  # scored again: the looks were at other scores
+        if settings.looks_before:  # scored again: the looks were at other scores
             found = dataclasses.replace(found, notes=(*found.notes, LOOKED))
         found = found.withhold_zeros(self._comparer.has_only_zeros)
         return found.withhold_unneeded(find_floors(config), self._comparer.is_perfect)
@@ -298,9 +303,10 @@ class Summarizer:
         self, numbers: Numbers, notes: Notes, config: Mapping[str, Any], comparison: Comparison | None
     ) -> None:
         """Put in who is on the Pareto front, and who puts the others off it."""
+        settings = read_settings(config)
         if self._front is None or self._comparer is None:
             return
-        controls = {*(config.get("controls") or ()), self._twin}
+        controls = {*settings.controls, self._twin}
         reasons = {
             name: can_be_ranked(self._systems[name].census, "", config) or self._explain_silence(name, comparison)
             for name in numbers
@@ -407,16 +413,17 @@ def summarize(
         config: Of the run: `score_field`, and what its numbers mean.
     """
     config = config or {}
+    settings = read_settings(config)
     names = list(systems)
-    baseline = config.get("baseline")
+    baseline = settings.baseline
     summarizer = Summarizer(
         names,
         metrics,
-        config.get("score_field") or "score",
+        settings.score_field,
         baseline=baseline if baseline in names else None,
-        controls=config.get("controls") or (),
-        repeats=config.get("repeats") or 1,
-        twin=config.get("twin"),
+        controls=settings.controls,
+        repeats=settings.repeats,
+        twin=settings.twin,
     )
     source = iter(rows)
     while some := list(islice(source, 256)):

@@ -13,7 +13,7 @@ import pytest
 from context_bench import set_tokenizer
 from context_bench.cli import main
 from context_bench.cli.run_flags import run_parser
-from context_bench.run_plan import Lock, write_lock
+from context_bench.compare.plans import Lock, write_lock
 from servers import Server, chunk, completion, free_port, message, stream
 
 KEY = "sk-test-0123456789abcdef"
@@ -185,7 +185,7 @@ def answering(request: Any) -> Any:
 TAP_FLAGS = {"tap", "tap-forward", "relay", "tap-model", "tap-host", "tap-reply"}
 TAP_FLAGS |= {"start", "start-dir", "sweep", "vendor", "controls"}
 RAY_FLAGS = {"ray-address", "system-resources"}
-"""They need a cluster: tests/engine/ray."""
+"""They need a cluster: tests/core/ray."""
 TOYS = Path(__file__).parent.parent / "toy_proxies.py"
 
 

@@ -56,11 +56,12 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, flags: list[str], said: s
     assert not list(tmp_path.iterdir())
 
 
-def test_a_store_of_a_newer_version_is_one_sentence(tmp_path: Path) -> None:
-    connect(tmp_path).execute("PRAGMA user_version = 99").connection.close()
+@pytest.mark.parametrize(("version", "written"), [(99, "a newer"), (3, "an older")])
+def test_a_store_of_another_version_is_one_sentence(tmp_path: Path, version: int, written: str) -> None:
+    connect(tmp_path).execute(f"PRAGMA user_version = {version}").connection.close()
     done = shell("view", "--no-open", "--store", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 2
-    assert "was written by a newer context-bench" in done.stderr
+    assert f"was written by {written} context-bench" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientResponse, web
 
 from context_bench.conformance import CHECKS, Findings, choose_checks, examine
-from context_bench.conformance.check_upstream import Upstream
+from context_bench.conformance.bench import Upstream
 from context_bench.errors import UnknownName, UsageError
 from context_bench.tap.server import Tap
 from context_bench.wire.dialects import Dialect

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.conformance.tool_schemas import find_flaw
+from context_bench.conformance.request_checks import find_flaw
 
 SENT: dict[str, Any] = {
     "type": "object",

@@ -14,7 +14,7 @@ import pytest
 
 from command import called
 from context_bench import DataError, evaluate
-from context_bench.engine import finish
+from context_bench.core import finish
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.store import Store
 from numbered import numbered

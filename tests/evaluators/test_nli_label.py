@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import NLILabelMatch
-from context_bench.evaluators.nli.label_reading import label_verdict, read_verdict
+from context_bench.evaluators.nli_label import label_verdict, read_verdict
 
 
 def verdict(reply: str) -> str | None:

@@ -13,8 +13,7 @@ import pytest
 
 from context_bench.evaluators import LLMJudge
 from context_bench.registry import registry
-from context_bench.text.golds import turn_answers
-from context_bench.text.reasoning import remove_reasoning
+from context_bench.text.golds import remove_reasoning, turn_answers
 from servers import Server, completion
 
 LINES = (Path(__file__).parent / "replies" / "reasoning.jsonl").read_text(encoding="utf-8").splitlines()

@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
+from context_bench.evaluators import judge_reply, nli_label
 from context_bench.evaluators.choice.option_reading import read_choice
-from context_bench.evaluators.judge import judge_reply
-from context_bench.evaluators.nli import label_reading
 
 COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "orange", "purple", "grey"]
 
@@ -65,7 +64,7 @@ def test_choice(case: dict[str, Any], count: int) -> None:
 
 @pytest.mark.parametrize("case", cases("nli"))
 def test_nli(case: dict[str, Any]) -> None:
-    verdict = label_reading.read_verdict(case["reply"])
+    verdict = nli_label.read_verdict(case["reply"])
     assert (verdict.value if verdict else None) == case["reading"], case["reply"]
 
 
@@ -150,7 +149,7 @@ def test_a_verdict_stands_whatever_doubt_follows_it(verdict: str, statement: str
         label, *others = (LABELS[each][family] for each in (verdict, *(each for each in LABELS if each != verdict)))
         for one, other in (others, others[::-1]):
             reply = statement.replace("{L}", label) + hedge.replace("{O}", one).replace("{P}", other)
-            read_as = label_reading.read_verdict(reply)
+            read_as = nli_label.read_verdict(reply)
             assert read_as is not None, reply
             assert read_as.value == verdict, reply
 
@@ -174,6 +173,6 @@ def test_a_hostile_reply_is_read_quickly(piece: str) -> None:
     reply = piece * (200_000 // len(piece))
     started = time.process_time()
     read(reply, 4)
-    label_reading.read_verdict(reply)
+    nli_label.read_verdict(reply)
     rate(reply)
     assert time.process_time() - started < 5

@@ -16,7 +16,7 @@ from context_bench.datasets.synthetic import json_logs, kv, multi_needle, needle
 from context_bench.evaluators import ContextRecall, EvidenceSurvival
 from context_bench.evaluators.text_search import TextSearch, read_sent_texts
 from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
-from context_bench.systems.minify import Minify
+from context_bench.systems.compressors import Minify
 
 SPAN = 'Ann said: "it\'s <b>-5.5</b> & more", à Paris\nin C++ 🍕.'
 

@@ -7,7 +7,7 @@ import pytest
 from context_bench import OpenAIProxy
 from context_bench.errors import UsageError
 from context_bench.http import Secret
-from context_bench.http.headers import changing_headers, check_headers, merge_headers
+from context_bench.http.secrets import changing_headers, check_headers, merge_headers
 from servers import Server
 
 EXAMPLE = {"id": 1, "context": "x"}

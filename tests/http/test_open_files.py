@@ -80,7 +80,7 @@ SHORTAGE = """
 import asyncio, resource, socket, sys
 from context_bench.errors import LocalShortage
 from context_bench.http.endpoint import Endpoint
-from context_bench.http.retry import RetryPolicy
+from context_bench.http.gate import RetryPolicy
 
 async def main():
     endpoint = Endpoint(sys.argv[1], policy=RetryPolicy(max_retries=0, base_delay=0.05, deadline=1.0))
@@ -118,7 +118,7 @@ import asyncio, subprocess, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1]]
 from context_bench.http.endpoint import Endpoint
-from context_bench.http.retry import RetryPolicy
+from context_bench.http.gate import RetryPolicy
 from servers import Server, reply
 
 Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("50000 50004")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench import OpenAIProxy
-from context_bench.http.paths import describe_path, find_api_root, split_api_url
+from context_bench.http.secrets import describe_path, find_api_root, split_api_url
 
 CHAT = "/chat/completions"
 

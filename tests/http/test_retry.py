@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.http.retry import RetryPolicy, is_transient, retry_after
+from context_bench.http.gate import RetryPolicy, is_transient, retry_after
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from context_bench.local.digest import digest_of
+from context_bench.local.weights import digest_of
 
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 """The example of the standard, FIPS 180-4: the digest of `abc`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.batches import plan_steps
+from context_bench.memory.conversations import plan_steps
 
 
 def turn(name: str, session: str = "s1", user: str | None = None, **more: Any) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError, UsageError
-from context_bench.memory.judge import MemoryJudge, read_yes_no
-from context_bench.memory.judge_rules import RULES, find_rule, read_prompts
+from context_bench.memory.judge import RULES, MemoryJudge, find_rule, read_prompts, read_yes_no
 from context_bench.results import Scores
 from memory.histories import make_example
 from servers import Server, completion, free_port, reply

@@ -6,9 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from context_bench.memory.judge import MemoryJudge
-from context_bench.memory.judge_bank import KINDS, MistakeRate, check_memory_judge, read_bank
-from context_bench.memory.judge_rules import RULES, find_rule
+from context_bench.memory.judge import KINDS, RULES, MemoryJudge, MistakeRate, check_memory_judge, find_rule, read_bank
 from servers import Reply, Request, Server, completion
 
 

@@ -11,8 +11,8 @@ import pytest
 from command import called
 from context_bench import evaluate_memory
 from context_bench.memory.findings import list_findings
+from context_bench.output.memory import list_rankings
 from context_bench.reporters import TableReporter
-from context_bench.reporters.memory_notes import list_rankings
 from context_bench.results import EvalResult
 from toy_memories import Claiming, Empty, Picky, Remembering, Rewording, make_conversations
 

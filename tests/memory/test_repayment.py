@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench import Forward, OpenAIProxy, Price, Prices, Scripted, evaluate_memory
-from context_bench.memory.repayment import find_repayments, price_right_answer
+from context_bench.memory.findings import find_repayments, price_right_answer
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalResult
 from servers import Server, completion, reply

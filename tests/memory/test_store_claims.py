@@ -12,8 +12,8 @@ import pytest
 from context_bench import evaluate_memory
 from context_bench.memory.datasets.synthetic_memory import make_conversation
 from context_bench.memory.findings import list_findings
+from context_bench.output.memory import list_outcomes
 from context_bench.reporters import TableReporter
-from context_bench.reporters.memory_notes import list_outcomes
 from context_bench.results import EvalResult
 from toy_memories import Empty, Filed, Remembering, Secretive, Turn
 

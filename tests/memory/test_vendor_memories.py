@@ -23,7 +23,7 @@ from context_bench.memory.vendor_memories import (
     VendorFailed,
     VendorMemory,
 )
-from context_bench.processes.programs import find_program
+from context_bench.processes.started_proxy import find_program
 from servers import Reply, Request, Server, free_port, hang, reply
 from vendor_relay import answer, embed, relay
 
@@ -43,7 +43,7 @@ VENDORS: dict[str, type[VendorMemory]] = {"mem0": Mem0, "graphiti": Graphiti, "l
 
 
 def test_a_vendor_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_bench.processes.programs._list_homes", list)
+    monkeypatch.setattr("context_bench.processes.started_proxy._list_homes", list)
     with pytest.raises(UsageError, match="make memory-vendors"):
         Mem0("http://127.0.0.1:9")
 

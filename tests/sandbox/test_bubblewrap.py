@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from context_bench.sandbox.bubblewrap import Bubblewrap, _build_options, _list_folders_above, _list_visible_paths
+from context_bench.sandbox.isolation import Bubblewrap, _build_options, _list_folders_above, _list_visible_paths
 
 
 def test_little_is_visible() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from context_bench.errors import UsageError
 from context_bench.sandbox import isolation
-from context_bench.sandbox.plain import Plain
+from context_bench.sandbox.isolation import Plain
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,7 @@ import pytest
 
 from attacks import PAST_THE_SANDBOX
 from context_bench.sandbox import Verdict
-from context_bench.sandbox.seccomp import build_filter
-from context_bench.sandbox.syscalls import MACHINES, NUMBERS
+from context_bench.sandbox.seccomp import MACHINES, NUMBERS, build_filter
 from sandboxed import REACHED, judge, needs_sandbox
 
 ALLOWED, EPERM, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = 0, 1, 38, 93, 97
@@ -215,7 +214,7 @@ def in_child(pid):
 def test_what_only_the_filter_holds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = f"{TOOLS}def reach():\n    {PAST_THE_SANDBOX[name]}\n"
     assert judge(program, REACHED, entry="reach").passed is False
-    monkeypatch.setattr("context_bench.sandbox.bubblewrap.build_filter", lambda machine: ALLOW_ALL)
+    monkeypatch.setattr("context_bench.sandbox.isolation.build_filter", lambda machine: ALLOW_ALL)
     if judge(program, REACHED, entry="reach") != Verdict(True):
         pytest.skip("here the kernel refuses it without a filter too")
 
@@ -235,10 +234,10 @@ def test_calls_of_the_other_kinds(code: str) -> None:
 
 KEYRING = """\
 import ctypes, sys
-from context_bench.sandbox import bubblewrap, find_isolation, read_task, run
+from context_bench.sandbox import find_isolation, isolation, read_task, run
 libc, call = ctypes.CDLL(None), {calls!r}
 if libc.syscall(call["keyctl"], 1, None) < 0: sys.exit("no keyrings here")  # a session of its own
-if sys.argv[1] == "open": bubblewrap.build_filter = lambda machine: bytes.fromhex("{allow}")
+if sys.argv[1] == "open": isolation.build_filter = lambda machine: bytes.fromhex("{allow}")
 task = read_task({{"test": {test!r}, "entry_point": "reach"}})
 leave = "libc.syscall({{0[add_key]}}, b'user', b'left', b'hush', 4, ctypes.c_int(-3)) > 0"
 find = "libc.syscall({{0[keyctl]}}, 10, ctypes.c_int(-3), b'user', b'left', 0) > 0"

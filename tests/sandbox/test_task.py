@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError
-from context_bench.sandbox.task import Task, read_task
+from context_bench.sandbox.verdict import Task, read_task
 
 PROMPT = 'import math\n\ndef helper(x):\n    return x\n\ndef f(x):\n    """Doc."""\n'
 

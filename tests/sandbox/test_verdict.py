@@ -353,6 +353,6 @@ def test_the_time_of_a_program_counts_from_when_its_tests_are_there() -> None:
 
 @needs_sandbox
 def test_pools_of_one_process_for_each_cpu_fit_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_bench.sandbox.bubblewrap.CPUS", 1)
+    monkeypatch.setattr("context_bench.sandbox.isolation.CPUS", 1)
     counting = "import os\ndef reach():\n    return len(os.sched_getaffinity(0))\n"
     assert judge(counting, "def check(c):\n    assert c() == 1\n", entry="reach") == Verdict(True)

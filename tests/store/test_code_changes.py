@@ -65,5 +65,5 @@ def test_a_key_follows_the_code(folder: Path, kind: Kind) -> None:
     if kind.expected == UNKNOWN:
         assert (before, after) == (None, None)
     else:
-        assert None not in (before, after)
+        assert before is not None
         assert (before != after) == (kind.expected == DIFFERENT)

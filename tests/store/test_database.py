@@ -75,19 +75,27 @@ def test_a_store_of_a_newer_version_is_left_alone(here: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [-1, -(2**31), 1, 3, 0, SCHEMA + 1, 2**31 - 1])
-def test_a_version_out_of_range_is_one_sentence(here: Path, version: int) -> None:
+@pytest.mark.parametrize("version", [-1, -(2**31), 1, SCHEMA - 1, 0, SCHEMA + 1, 2**31 - 1])
+def test_a_store_of_another_version_is_refused_with_one_sentence(here: Path, version: int) -> None:
     path = here / "store" / FILE_NAME
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    said = {0: "is not a store of context-bench"}.get(version, "newer" if version > SCHEMA else "is damaged")
+    said = {0: "is not a store of context-bench"}.get(
+        version, "upgrade, or use" if version > SCHEMA else "move it away"
+    )
     for arguments in (
         (*RUN, "store"),
         *((*each, "--cache-dir", "store") for each in (("runs", "list"), ("score", "last"))),
     ):
         one_sentence(called(*arguments, cwd=here), said)
     assert path.read_bytes() == before
+
+
+def test_a_store_without_its_tables_is_damaged(here: Path) -> None:
+    with closing(sqlite3.connect(here / "store" / FILE_NAME)) as connection:
+        connection.execute("DROP TABLE keys")
+    one_sentence(called(*RUN, "store", cwd=here), "is damaged (it has no table 'keys')")
 
 
 def test_the_database_of_another_program_is_left_alone(here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import re
 import subprocess
 import sys
@@ -208,14 +209,59 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     del sys.modules["own_helper_module"]
 
 
-def test_code_without_a_source_is_known_by_what_was_compiled() -> None:
-    found = []
-    for body in ("example", "example", "example or None"):
-        space: dict[str, Any] = {}
-        exec(f"def typed(example): return {body}", space)
-        found.append(fingerprint_of(space["typed"]))
-    assert None not in found
-    assert found[0] == found[1] != found[2]
+def test_code_without_a_source_text_is_unknown() -> None:
+    space: dict[str, Any] = {}
+    exec("def typed(example): return example", space)
+    assert fingerprint_of(space["typed"]) is None
+
+
+def test_a_cell_of_a_notebook_counts_by_its_source_text_and_the_names_in_it() -> None:
+    """A notebook keeps the text of each cell where `inspect` finds it."""
+
+    def run_cell(body: str, width: int) -> list[str | None]:
+        text = f"def typed(example):\n    return cut(example)\nclass Typed:\n    def process(self, e): return {body}\n"
+        linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(keepends=True), "<cell 1>")
+        space: dict[str, Any] = {"cut": functools.partial(shorten, width), "__name__": "own_notebook"}
+        exec(compile(text, "<cell 1>", "exec"), space)
+        return [fingerprint_of(space["typed"]), fingerprint_of(space["Typed"]())]
+
+    first = run_cell("e", 3)
+    assert None not in first
+    assert run_cell("e", 3) == first
+    edited, other = run_cell("e or 1", 3), run_cell("e", 4)
+    assert edited[1] != first[1]
+    assert other[0] != first[0]
+    assert other[1] == first[1]
+
+
+SCRIPT = """
+import sys
+WIDTH = 3
+def shorten(text):
+    return text[:WIDTH]
+class Own:
+    name = "own"
+    def process(self, example):
+        return shorten(example["context"])
+from context_bench.store.fingerprints import fingerprint_of
+print(fingerprint_of(Own()), fingerprint_of(lambda example: shorten(example["context"])))
+"""
+
+
+def test_a_script_counts_by_what_its_system_uses_and_not_by_how_it_runs_it(tmp_path: Path) -> None:
+    def run(text: str) -> list[str]:
+        (tmp_path / "script.py").write_text(text)
+        done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    first = run(SCRIPT)
+    assert "None" not in first
+    assert run(SCRIPT + "sys.exit(0)\n") == first
+    for old, new in (("WIDTH = 3", "WIDTH = 4"), ("text[:WIDTH]", "text[WIDTH:]")):
+        assert not set(run(SCRIPT.replace(old, new))) & set(first)
+
+
+def test_code_that_is_typed_into_the_command_counts_by_its_text() -> None:
     script = textwrap.dedent(
         """
         from context_bench.store.fingerprints import fingerprint_of, may_read_gold

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.store.fingerprints import fingerprint_of, origin
+from context_bench.store import origin
+from context_bench.store.fingerprints import fingerprint_of
 from timing import depends_on_time
 
 CALLS = {
@@ -40,8 +41,7 @@ def forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in ("system", "own_library", "own_fast")]:
         del sys.modules[name]
     importlib.invalidate_caches()
-    for known in (origin._find_versions, origin._list_records, origin._list_packages):
-        known.cache_clear()
+    origin._find_version.cache_clear()
 
 
 def find(folder: Path) -> str | None:

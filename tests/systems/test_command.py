@@ -16,7 +16,7 @@ import pytest
 from context_bench import evaluate
 from context_bench.errors import BadOutput, SystemFailure, TimedOut, UsageError
 from context_bench.systems import Command, OpenAIProxy, WithReader
-from context_bench.systems.load import build_systems
+from context_bench.systems.adapt import build_systems
 from servers import Server, completion
 from timing import depends_on_time
 
@@ -230,7 +230,7 @@ def test_one_that_trickles_does_not_move_the_deadline(program: Make) -> None:
 
 
 def test_one_that_floods_is_stopped(program: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_bench.systems.command.MAX_LINE", 2**20)
+    monkeypatch.setattr("context_bench.systems.programs.MAX_LINE", 2**20)
     flooding = program("while True: sys.stdout.write('x' * 65536)")
     with pytest.raises(BadOutput, match="more than 1 MB"):
         flooding.process(EXAMPLE)

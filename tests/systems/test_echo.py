@@ -10,7 +10,7 @@ import pytest
 from context_bench import OpenAIProxy, evaluate
 from context_bench.evaluators import AnswerQuality, ContextRecall
 from context_bench.systems import AnthropicProxy, WithReader
-from context_bench.systems.echo import Echo, drop_echo
+from context_bench.systems.prompts import Echo, drop_echo
 from servers import Server, completion, message
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13}

@@ -8,7 +8,7 @@ import pytest
 
 from context_bench.errors import UsageError
 from context_bench.systems import RandomDrop, Truncate
-from context_bench.systems.load import build_systems
+from context_bench.systems.adapt import build_systems
 
 CODE = """
 class Cut:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.tap.redaction import Redactor
+from context_bench.tap.intake import Redactor
 from context_bench.text.masking import MASK, may_name_secret
 
 KEY = "sk-0123456789abcdef"

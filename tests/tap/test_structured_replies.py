@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from context_bench.tap.answering import Incoming
+from context_bench.tap.rules import fill_schema
 from context_bench.tap.scripted import Scripted
-from context_bench.tap.structured_replies import fill_schema
 
 FACTS: dict[str, Any] = {
     "type": "object",

@@ -17,9 +17,8 @@ from context_bench.http import Secret
 from context_bench.store import Store
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.systems import AnthropicProxy
-from context_bench.tap.controls import Control
 from context_bench.tap.scripted import Scripted
-from context_bench.tap.system import Launch, Tapped
+from context_bench.tap.system import Control, Launch, Tapped
 from context_bench.utils.tokens import count_tokens
 from servers import Server, completion, free_port
 from toy_proxies import Toy, toy_proxy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_bench.errors import UnknownName, UsageError
-from context_bench.processes import programs
+from context_bench.processes import started_proxy
 from context_bench.tap.vendors import VENDORS, recipe
 
 
@@ -24,8 +24,8 @@ def install(home: Path, name: str) -> Path:
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with no vendor in reach, and a package that is not in a checkout."""
     monkeypatch.chdir(tmp_path)
-    place = tmp_path / "site-packages" / "context_bench" / "processes" / "programs.py"
-    monkeypatch.setattr(programs, "__file__", str(place))
+    place = tmp_path / "site-packages" / "context_bench" / "processes" / "started_proxy.py"
+    monkeypatch.setattr(started_proxy, "__file__", str(place))
     monkeypatch.delenv("CONTEXT_BENCH_VENDORS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "kompact" / "bin"))
     return tmp_path
@@ -80,8 +80,8 @@ def test_a_vendor_of_the_checkout_that_the_package_runs_from_is_found_from_anywh
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = install(checkout(nowhere / "repo") / ".vendors", "kompact")
-    source = nowhere / "repo" / "src" / "context_bench" / "processes" / "programs.py"
-    monkeypatch.setattr(programs, "__file__", str(source))
+    source = nowhere / "repo" / "src" / "context_bench" / "processes" / "started_proxy.py"
+    monkeypatch.setattr(started_proxy, "__file__", str(source))
     assert shlex.split(recipe("kompact").command)[0] == str(program)
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from context_bench.text.escapes import undo_escapes, undo_html, undo_json
+from context_bench.text.words import undo_escapes, undo_html, undo_json
 
 TEXT = 'a "quote", a \\ back\\slash,\n\ta line, <b> & é 🍕'
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from context_bench.text.porter import stem_word
+from context_bench.text.words import stem_word
 from pages import ROOT
 
 PAPER = """caresses caress, ponies poni, cats cat, feed feed, agreed agre, plastered plaster, bled bled, motoring motor,

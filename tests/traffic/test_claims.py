@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from context_bench.traffic.claims import claim_headers, read_claimed_tokens
+from context_bench.traffic.calls import claim_headers, read_claimed_tokens
 
 KOMPACT = {
     "server": "uvicorn",

@@ -27,7 +27,7 @@ from command import environment, shell
 from context_bench.processes.started_proxy import StartedProxy
 from context_bench.store.store import Store
 from context_bench.tap.vendors import VENDORS, recipe
-from context_bench.traffic.claims import read_claimed_tokens
+from context_bench.traffic.calls import read_claimed_tokens
 from servers import free_port
 
 pytestmark = pytest.mark.vendors

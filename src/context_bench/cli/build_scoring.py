@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 
 from context_bench.cli.options import JudgeOptions, ScoringOptions
+from context_bench.core.scoring import Scorer, check_threshold
 from context_bench.datasets.catalog import card_for
-from context_bench.engine.scoring import Scorer, check_threshold
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
@@ -110,6 +110,6 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
 
 def _control_names() -> tuple[str, ...]:
     """Return the systems of --controls, which do not compete."""
-    from context_bench.tap.controls import CONTROLS
+    from context_bench.tap.system import CONTROLS
 
     return tuple(CONTROLS)

@@ -10,10 +10,9 @@ from context_bench.cli.build_tap import build_tapped, name_proxies
 from context_bench.cli.options import RunOptions
 from context_bench.errors import UsageError
 from context_bench.http import Secret, find_key
-from context_bench.http.headers import merge_headers
-from context_bench.http.secrets import check_url
+from context_bench.http.secrets import check_url, merge_headers
 from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, rename_system
-from context_bench.systems.load import build_systems
+from context_bench.systems.adapt import build_systems
 from context_bench.text.masking import MASK, mask_text
 
 __all__ = ["build_system_list"]

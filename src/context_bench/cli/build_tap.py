@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.options import RunOptions
 from context_bench.cli.start_settings import expand_start, parse_sweeps
-from context_bench.curves.knobs import name_setting
+from context_bench.compare.curves.knobs import name_setting
 from context_bench.errors import UsageError
 from context_bench.processes.started_proxy import SCRATCH
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
@@ -151,7 +151,7 @@ def _plan_ports(options: RunOptions, arms: Sequence[Arm]) -> tuple[str, Iterator
 def _read_systems(options: RunOptions, answerer: Any, build_server: BuildServer) -> list[Any]:
     """Build the systems of this process, read by whoever answers for the proxies, or by a reader of their own."""
     from context_bench.systems import WithReader, rename_system
-    from context_bench.systems.load import build_systems
+    from context_bench.systems.adapt import build_systems
 
     systems = []
     for each in (each for text in options.system for each in build_systems(text, options.seed)):
@@ -173,7 +173,7 @@ def _ask_directly(name: str, options: RunOptions, answerer: Any, build_server: B
 
 def _build_controls(options: RunOptions, answerer: Any, build_server: BuildServer) -> list[Any]:
     """Build the controls: the model itself, asked without a proxy."""
-    from context_bench.tap.controls import CONTROLS, Control
+    from context_bench.tap.system import CONTROLS, Control
 
     return [Control(name, _ask_directly(name, options, answerer, build_server)) for name in CONTROLS]
 

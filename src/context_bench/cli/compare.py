@@ -14,12 +14,12 @@ from context_bench.cli.gating import Gate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
-from context_bench.comparing.inputs import RunInput, open_run, select
-from context_bench.comparing.run_comparison import Contest, RunComparison, compare_runs
-from context_bench.comparison import check_margin
+from context_bench.compare.comparison import check_margin
+from context_bench.compare.gates import Outcome, fail_missing, list_compared
+from context_bench.compare.inputs import RunInput, open_run, select
+from context_bench.compare.run_comparison import Contest, RunComparison, compare_runs
 from context_bench.errors import UsageError
-from context_bench.gates import Outcome, fail_missing, list_compared
-from context_bench.reporters.comparison_table import build_diff_command, describe_pairs, render_comparison
+from context_bench.output.comparison_table import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
 from context_bench.store import Store
 

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.output import choose_form, open_destination, table_width
     from context_bench.conformance import choose_checks, render_json, render_table
-    from context_bench.reporters.fitting import wrap
+    from context_bench.output.fitting import wrap
 
     form = choose_form(options.output, options.out, ("table", "json"))
     checks = choose_checks(options.check)
@@ -129,7 +129,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
 def _list_checks(options: argparse.Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.conformance import CHECKS
-    from context_bench.reporters.fitting import fit_listing
+    from context_bench.output.fitting import fit_listing
 
     print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(wide=options.wide), head=False))
     return 0
@@ -138,8 +138,8 @@ def _list_checks(options: argparse.Namespace) -> int:
 async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], vendor: Recipe | None) -> Findings:
     """Open the tap, start the proxy if that is asked for, run the checks, and stop it all."""
     from context_bench.conformance import examine
-    from context_bench.conformance.check_upstream import Upstream
-    from context_bench.engine.status import StatusLine
+    from context_bench.conformance.bench import Upstream
+    from context_bench.monitors.progress import StatusLine
     from context_bench.tap.address import parse_listen
     from context_bench.tap.server import Tap
 

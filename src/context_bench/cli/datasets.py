@@ -18,11 +18,11 @@ from context_bench.cli.output import open_destination, table_width
 from context_bench.cli.parser import Parser
 from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.open import Choices, open_datasets
-from context_bench.engine.status import StatusLine
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
+from context_bench.monitors.progress import StatusLine
+from context_bench.output.fitting import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
-from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["main", "markdown_catalog"]
 
@@ -121,7 +121,7 @@ def _list_facts(card: Card) -> Iterator[tuple[str, str]]:
 
 
 def _describe_source(card: Card, config: Any) -> Iterator[str]:
-    from context_bench.datasets.public.folder import patterns_for
+    from context_bench.datasets.public.raw_files import patterns_for
 
     if config.name == card.default_config:
         yield "default"

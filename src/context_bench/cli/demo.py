@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     from context_bench.errors import UsageError
     from context_bench.metrics import default_metrics
     from context_bench.runner import evaluate
-    from context_bench.systems.load import build_systems
+    from context_bench.systems.adapt import build_systems
 
     systems = [system for text in SYSTEMS for system in build_systems(text, seed=0)]
     metrics = default_metrics(datasets=len(DATASETS), systems=len(systems))

@@ -17,9 +17,9 @@ from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
 from context_bench.evaluators.evidence_survival import EvidenceSurvival
-from context_bench.reporters.fitting import fit_listing
-from context_bench.reporters.layout import percent
-from context_bench.reporters.layout import score as as_score
+from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import percent
+from context_bench.output.layout import score as as_score
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.store import RunRecord
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     with show_warnings(), Store(options.cache_dir or STORE, readonly=True, create=False) as store:
         info = store.run(options.run)
         if options.id is None:
-            sys.stdout.write(_list_rows(store.run_rows(info), info.config.get("score_field") or "score", options))
+            sys.stdout.write(_list_rows(store.run_rows(info), info.settings.score_field, options))
             return 0
         records = _find_records(store, info, options)
     counter = _find_tokenizer(info)
@@ -143,7 +143,7 @@ def _name_few(names: list[str], wanted: str) -> str:
 
 def _find_tokenizer(info: RunInfo) -> Tokenizer:
     """Find the run's own tokenizer, or the default where that is not available any more."""
-    name = info.config.get("tokenizer")
+    name = info.settings.tokenizer
     try:
         return get_tokenizer(name if isinstance(name, str) else None)
     except UsageError:

@@ -7,8 +7,8 @@ from typing import Any
 
 from context_bench.cli.diff_view import View, visible
 from context_bench.store.store import RunRecord
+from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import gold_answers
-from context_bench.text.shown_turns import list_shown_turns
 
 __all__ = ["describe_question"]
 

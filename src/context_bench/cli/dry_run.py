@@ -12,18 +12,17 @@ from typing import Any
 from context_bench.cli.json_view import format_json
 from context_bench.cli.options import RunOptions
 from context_bench.cli.output import table_width
-from context_bench.engine.call import is_endpoint
-from context_bench.engine.estimates import measure_judge_request, measure_request
-from context_bench.engine.examples import read_examples
-from context_bench.engine.jobs import Item, Job
-from context_bench.engine.recorder import Recorder
-from context_bench.engine.scoring import Scorer
-from context_bench.engine.status import StatusLine
+from context_bench.core.call import is_endpoint
+from context_bench.core.estimates import measure_judge_request, measure_request
+from context_bench.core.examples import read_examples
+from context_bench.core.recorder import Recorder
+from context_bench.core.row import Item, Job
+from context_bench.core.scoring import Scorer
+from context_bench.monitors.progress import StatusLine
+from context_bench.output.fitting import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
-from context_bench.reporters.fitting import fit_listing
 from context_bench.store import Store
-from context_bench.systems.conversation import list_turn_prompts
-from context_bench.systems.prompts import build_messages, open_turns
+from context_bench.systems.prompts import build_messages, list_turn_prompts, open_turns
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
 from context_bench.text.wording import count_things
 from context_bench.traits import asks_model, find_model, system_traits

@@ -12,7 +12,7 @@ from context_bench.cli.run_flags import MODELS, run_parser
 if TYPE_CHECKING:
     from context_bench.cli.gating import Gate, OpenGate
     from context_bench.cli.options import RunOptions
-    from context_bench.engine.scoring import Scorer
+    from context_bench.core.scoring import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 
@@ -73,8 +73,8 @@ def _run(options: RunOptions) -> int:
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
-        from context_bench.comparison import choose_baseline
-        from context_bench.systems.again import add_twin
+        from context_bench.compare.comparison import choose_baseline
+        from context_bench.systems.adapt import add_twin
 
         choose_baseline([each.name for each in systems], options.baseline)
         if options.aa:
@@ -87,7 +87,7 @@ def _run(options: RunOptions) -> int:
 def _check_flags(options: RunOptions) -> None:
     """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
-    from context_bench.comparison import check_margin
+    from context_bench.compare.comparison import check_margin
     from context_bench.errors import UsageError
 
     if options.fresh and options.resume:
@@ -108,7 +108,7 @@ def _check_gate(
     if not gate.conditions:
         return []
     from context_bench.cli.check_gate import check_gate
-    from context_bench.gates import check_conditions
+    from context_bench.compare.gates import check_conditions
     from context_bench.traits import system_traits
 
     controls = [each.name for each in systems if not system_traits(each).competes]
@@ -153,11 +153,11 @@ def _measure(
     from context_bench.caveats import find_unscored
     from context_bench.cli.outcome import advise_resume, tell_outcome, tell_stops
     from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
-    from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
+    from context_bench.monitors.limits import Limits
 
     if options.plots is not None:
-        from context_bench.report.plot_files import check_plots
+        from context_bench.output.page.plot_files import check_plots
 
         check_plots(options.plots)
     width = table_width(wide=options.wide, out=options.out)
@@ -182,9 +182,9 @@ def _measure(
     if options.plots is not None:
         _write_plots(options, options.plots, result)
     tolerated = Limits(max_errors=options.max_errors or TOLERATED_ERRORS)
-    stopped = result.config.get("stopped") or result.config.get("stopped_systems")
+    stopped = result.settings.stopped or result.settings.stopped_systems
     unscored = find_unscored(result.summary, result.notes, result.config)
-    unmeasured = result.config.get("failed_metrics")
+    unmeasured = result.settings.failed_metrics
     code = 3 if stopped or unscored or unmeasured or tolerated.is_exceeded(result.summary) else 0
     if not options.quiet:
         tell_outcome(result, verbose=options.verbose, failure=failure)
@@ -202,7 +202,7 @@ def _measure(
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
     """Write the plots, and say which."""
     from context_bench.cli.messages import say
-    from context_bench.report.plot_files import write_plots
+    from context_bench.output.page.plot_files import write_plots
 
     for sentence in write_plots(result, folder, options.store):
         if not options.quiet:
@@ -215,13 +215,13 @@ def _pass_gate(gate: OpenGate, result: EvalResult) -> int:
 
     outcomes = []
     if gate.conditions:
+        from context_bench.compare.gates import list_candidates
         from context_bench.errors import UsageError
-        from context_bench.gates import list_candidates
 
         try:
             outcomes = gate.judge(list_candidates(result))
         except UsageError as error:
-            again = "; the run is recorded: with --resume nothing is asked again" if result.config.get("run") else ""
+            again = "; the run is recorded: with --resume nothing is asked again" if result.settings.run else ""
             raise UsageError(f"{error}{again}") from None
     return gate.write(outcomes, build_reporter("table", None).render(result) if gate.wants_report else "")
 
@@ -280,7 +280,7 @@ def _build_engine(options: RunOptions) -> Any:
     from context_bench.errors import UsageError
 
     if options.engine == "ray":
-        from context_bench.engine.ray.ray_engine import RayEngine
+        from context_bench.ray.ray_engine import RayEngine
 
         return RayEngine(options.ray_address, options.system_resources)
     for flag, value in (("--ray-address", options.ray_address), ("--system-resources", options.system_resources)):

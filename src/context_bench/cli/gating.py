@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.messages import say
 
 if TYPE_CHECKING:
-    from context_bench.gates import Candidate, Outcome
+    from context_bench.compare.gates import Candidate, Outcome
     from context_bench.stats import Condition
 
 __all__ = ["Gate", "OpenGate"]
@@ -83,7 +83,7 @@ class OpenGate:
         """Judge the conditions, and say what each came to; `missing` systems have failed already."""
         if not self._gate.conditions:
             return []
-        from context_bench.gates import judge_gate
+        from context_bench.compare.gates import judge_gate
 
         outcomes = [*missing, *judge_gate(self._gate.conditions, candidates, self._allowed)]
         for each in outcomes:
@@ -93,11 +93,11 @@ class OpenGate:
     def write(self, outcomes: Sequence[Outcome], report: str) -> int:
         """Write the files, and return the exit code: 1, 4 or 0."""
         if "--junit" in self._writers:
-            from context_bench.reporters.junit import render_junit
+            from context_bench.output.gate_summary import render_junit
 
             self._writers["--junit"](render_junit(outcomes))
         if self.wants_report:
-            from context_bench.reporters.gate_summary import render_summary
+            from context_bench.output.gate_summary import render_summary
 
             text = render_summary(report, outcomes)
             if "--summary" in self._writers:
@@ -106,7 +106,7 @@ class OpenGate:
                 _append(Path(os.environ[STEP_SUMMARY]), text)
         if not outcomes:
             return 0
-        from context_bench.gates import find_exit_code
+        from context_bench.compare.gates import find_exit_code
 
         return find_exit_code(outcomes)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from context_bench.reporters.fitting import wrap
-from context_bench.reporters.plain_text import show_controls
+from context_bench.output.fitting import wrap
+from context_bench.output.layout import show_controls
 
 __all__ = ["format_json", "shorten_texts"]
 

@@ -17,13 +17,14 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import positive
 from context_bench.cli.flags import add_judge, add_quiet, add_spending_limits, add_wide
 from context_bench.cli.parser import Parser
+from context_bench.config import DEFAULT_THRESHOLD
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
 __all__ = ["Rate", "bank", "main", "rates", "wilson"]
 
-PASS = 0.7
+PASS = DEFAULT_THRESHOLD
 TOLERATED = 0.1
 WORKERS = 8
 
@@ -73,10 +74,10 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.options import JudgeOptions
     from context_bench.cli.outcome import tell_stops
     from context_bench.cli.output import table_width
-    from context_bench.engine.limits import Limits
     from context_bench.http.loop import run_sync
+    from context_bench.monitors.limits import Limits
+    from context_bench.output.fitting import fit_columns, wrap
     from context_bench.pricing import Prices
-    from context_bench.reporters.fitting import fit_columns, wrap
     from context_bench.runner import evaluate
 
     with show_warnings():
@@ -98,7 +99,7 @@ def _check(options: Namespace) -> int:
     note = wrap(_NOTE.format(PASS, _describe_tokens(result.rows)).strip(), width)
     sys.stdout.write(f"{fit_columns(lines, width, ('unscored', 'n', 'mistakes'))}\n\n{note}\n")
     tell_stops(result)
-    return max(3 if result.config["stopped"] else 0, _tell_unscored(result))
+    return max(3 if result.settings.stopped else 0, _tell_unscored(result))
 
 
 def _answer_from_bank(example: dict[str, Any]) -> dict[str, Any]:

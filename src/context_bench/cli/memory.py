@@ -38,8 +38,8 @@ def _measure(flags: argparse.Namespace, arguments: list[str]) -> int:
     from context_bench.cli.outcome import advise_resume, tell_outcome
     from context_bench.cli.output import build_reporter, open_destination, table_width, wants_color, write_report
     from context_bench.cli.recorded_command import mask_arguments
-    from context_bench.engine.limits import Limits
     from context_bench.errors import ContextBenchError, Interrupted, find_result
+    from context_bench.monitors.limits import Limits
 
     store = None if flags.no_store else flags.cache_dir or STORE
     width = table_width(wide=flags.wide, out=flags.out)
@@ -67,7 +67,7 @@ def _measure(flags: argparse.Namespace, arguments: list[str]) -> int:
     if failure is not None:
         raise failure
     failed = Limits(max_errors=_TOLERATED).is_exceeded(result.summary)
-    return 3 if failed or result.config.get("stopped") or result.config.get("stopped_systems") else 0
+    return 3 if failed or result.settings.stopped or result.settings.stopped_systems else 0
 
 
 def _evaluate(flags: argparse.Namespace, arguments: list[str], store: str | None) -> EvalResult:

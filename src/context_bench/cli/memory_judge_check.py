@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from context_bench.memory.judge import MemoryJudge
-from context_bench.memory.judge_bank import MistakeRate, check_memory_judge
+from context_bench.memory.judge import MemoryJudge, MistakeRate, check_memory_judge
 
 __all__ = ["build_memory_judge", "check"]
 
@@ -34,9 +33,9 @@ def check(flags: argparse.Namespace) -> int:
     """Let the judge decide about the whole bank, and print its mistakes."""
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import table_width
-    from context_bench.engine.limits import Limits
+    from context_bench.monitors.limits import Limits
+    from context_bench.output.fitting import fit_columns, wrap
     from context_bench.pricing import Prices
-    from context_bench.reporters.fitting import fit_columns, wrap
 
     with show_warnings():
         rates = check_memory_judge(

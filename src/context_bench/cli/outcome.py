@@ -34,7 +34,7 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
     for row in result.rows:
         if row.error:
             first.setdefault(row.system, row)
-    stopped = result.config.get("stopped_systems") or {}  # told of by a warning, when it happened
+    stopped = result.settings.stopped_systems  # told of by a warning, when it happened
     for name, values in result.summary.items():
         if values.get("num_errors") and name not in stopped:
             failed, total = int(values["num_errors"]), int(values["num_examples"])
@@ -46,17 +46,17 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
         if not any(f"{name}: {why}" in sentence for sentence in warned):
             say(f"evaluator {name} failed on {count} of {len(result.rows)} rows, first: {why}")
     answered = any(row.error is None for row in result.rows) or not result.rows
-    if result.config.get("model") and not result.config.get("model_given", True) and answered:
-        say(f"no --model was given: every server was asked for {result.config['model']}")
-    if result.config.get("reused"):
-        say(f"{result.config['reused']:,} rows come from the cache, with the latencies of their first run")
-    for name, each in (result.config.get("looks") or {}).get("systems", {}).items():
+    if result.settings.model and not result.settings.model_given and answered:
+        say(f"no --model was given: every server was asked for {result.settings.model}")
+    if result.settings.reused:
+        say(f"{result.settings.reused:,} rows come from the cache, with the latencies of their first run")
+    for name, each in result.settings.looks.get("systems", {}).items():
         if each["settled"] and each["not_run"]:
             say(f"{name}: {each['verdict']['word']} at look {each['look']}; {each['not_run']:,} examples were not run")
     if failure is None:
         tell_stops(result)
-    if result.config.get("run"):
-        say(f"recorded as run {result.config['run']}")
+    if result.settings.run:
+        say(f"recorded as run {result.settings.run}")
 
 
 def _describe_first(row: Any) -> str:
@@ -70,12 +70,12 @@ def _describe_first(row: Any) -> str:
 
 def tell_stops(result: Any, *, systems: bool = False) -> None:
     """Tell why the run stopped early; with `systems` also why single ones did, where no warning was shown."""
-    from context_bench.engine.preflight import describe_stop
+    from context_bench.monitors.preflight import describe_stop
 
-    for name, reason in result.config.get("stopped_systems", {}).items() if systems else ():
+    for name, reason in result.settings.stopped_systems.items() if systems else ():
         say(describe_stop(name, reason))
-    if result.config.get("stopped"):
-        say(f"stopped early: {result.config['stopped']}")
+    if result.settings.stopped:
+        say(f"stopped early: {result.settings.stopped}")
 
 
 def _find_broken_evaluators(result: Any) -> dict[str, tuple[int, str]]:

@@ -155,7 +155,7 @@ def wants_color(out: str | None = None) -> bool:
 
 def build_reporter(name: str, width: int | None, store: str | None = None, *, color: bool = False) -> Any:
     """Build the reporter that a reference names; one that takes a width, colour or the folder of the store gets it."""
-    from context_bench.reporters.load import build_reporter
+    from context_bench.output.files import build_reporter
 
     return build_reporter(name, width, store, color=color)
 
@@ -185,7 +185,7 @@ def write_report(write: Write, reporter: Any, name: str, result: Any) -> None:
 
 def _show_controls(text: str) -> str:
     """Write what data would say to a terminal so that it is seen; a file or a pipe gets the data as they are."""
-    from context_bench.reporters.plain_text import show_controls
+    from context_bench.output.layout import show_controls
 
     return show_controls(text)
 
@@ -205,7 +205,7 @@ def _explain_reporter(name: str, result: Any) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         from context_bench.errors import UsageError, describe
 
-        run = result.config.get("run")
+        run = result.settings.run
         if run is None:
             _print(result.to_json() + "\n")
         where = f"context-bench runs export {run} --output json has the rows" if run else "the result is JSON instead"

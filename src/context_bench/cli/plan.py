@@ -15,12 +15,12 @@ from context_bench.cli.flags import STORE, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
-from context_bench.comparison import check_margin, choose_baseline
+from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
 from context_bench.errors import UsageError
-from context_bench.reporters.fitting import fit_listing, wrap
-from context_bench.reporters.layout import dollars
+from context_bench.output.fitting import fit_listing, wrap
+from context_bench.output.layout import dollars
 from context_bench.results import EvalResult
-from context_bench.run_plan import Lock, Needs, Target, assume_needs, find_needs, write_lock
 from context_bench.stats import DEFAULT_MARGIN
 
 __all__ = ["main", "plan_parser"]
@@ -64,7 +64,7 @@ def _plan(flags: argparse.Namespace) -> int:
         )
     if not 0 < flags.power < 1:
         raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
-    margin = check_margin(flags.margin or (pilot.config.get("margin") if pilot else None) or DEFAULT_MARGIN)
+    margin = check_margin(flags.margin or (pilot.settings.margin if pilot else DEFAULT_MARGIN))
     target = Target(flags.difference, margin, flags.power, n=flags.max_examples)
     baseline = _find_baseline(flags, pilot)
     if pilot is None:
@@ -102,8 +102,8 @@ def _load_pilot(flags: argparse.Namespace) -> EvalResult:
 def _find_baseline(flags: argparse.Namespace, pilot: EvalResult | None) -> str | None:
     if pilot is None:
         return choose_baseline(flags.system, flags.baseline) if flags.system else None
-    wanted = flags.baseline or pilot.config.get("baseline")
-    chosen = choose_baseline(_list_systems(pilot), wanted, pilot.config.get("controls") or ())
+    wanted = flags.baseline or pilot.settings.baseline
+    chosen = choose_baseline(_list_systems(pilot), wanted, pilot.settings.controls)
     if chosen is None:
         raise UsageError("the pilot has one system alone: a plan needs a baseline beside it")
     return chosen
@@ -111,19 +111,19 @@ def _find_baseline(flags: argparse.Namespace, pilot: EvalResult | None) -> str |
 
 def _list_systems(pilot: EvalResult) -> list[str]:
     """List the systems of a pilot without the second run of the baseline."""
-    return [name for name in pilot.systems if name != pilot.config.get("twin")]
+    return [name for name in pilot.systems if name != pilot.settings.twin]
 
 
 def _make_lock(flags: argparse.Namespace, pilot: EvalResult | None, margin: float, baseline: str | None) -> Lock:
     systems = flags.system or (_list_systems(pilot) if pilot else [])
-    datasets = flags.dataset or list((pilot.config.get("datasets") or {}) if pilot else ())
+    datasets = flags.dataset or list(pilot.settings.datasets if pilot else ())
     if flags.max_examples is None:
         raise UsageError("--lock fixes the number of examples: add -n N")
     if not systems or not datasets or baseline is None:
         raise UsageError("--lock fixes systems and datasets: plan from a pilot, or add --system NAME and --dataset TAG")
     return Lock(
         metric="macro_score" if len(datasets) > 1 else "mean_score",
-        score_field=flags.score_field or (pilot.config.get("score_field") if pilot else None) or "score",
+        score_field=flags.score_field or (pilot.settings.score_field if pilot else "score"),
         margin=margin,
         baseline=baseline,
         n=flags.max_examples,

@@ -12,7 +12,7 @@ from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import wants_color
 from context_bench.cli.parser import Parser
 from context_bench.cli.report import load_run
-from context_bench.reporters.terminal_plot import draw_curve_text, draw_pareto_text
+from context_bench.output.terminal_plot import draw_curve_text, draw_pareto_text
 
 __all__ = ["main"]
 

@@ -12,8 +12,8 @@ from context_bench.cli.flags import add_wide
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
+from context_bench.output.fitting import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
-from context_bench.reporters.fitting import fit_listing
 
 __all__ = ["main", "prices_parser"]
 

@@ -13,8 +13,8 @@ from context_bench.cli.output import open_destination
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.errors import UsageError
-from context_bench.report import HtmlReporter
-from context_bench.report.plot_files import write_plots
+from context_bench.output.page import HtmlReporter
+from context_bench.output.page.plot_files import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _tell_files_apart(results: Sequence[EvalResult]) -> None:
     """Number results of files that have the same name: links to examples go by it."""
-    names = [result.config.get("file") for result in results]
+    names = [result.settings.file for result in results]
     for number, (name, result) in enumerate(zip(names, results), 1):
         if name is not None and names.count(name) > 1:
             result.config["file"] = f"{name} ({number})"
@@ -53,7 +53,7 @@ def _tell_files_apart(results: Sequence[EvalResult]) -> None:
 def _write_plots(results: Sequence[EvalResult], folder: str, store: str) -> None:
     """Write the plots of each run; those of several go to folders of their own."""
     for number, result in enumerate(results, 1):
-        own = Path(folder) / str(result.config.get("run") or number) if len(results) > 1 else Path(folder)
+        own = Path(folder) / str(result.settings.run or number) if len(results) > 1 else Path(folder)
         for sentence in write_plots(result, str(own), store):
             say(sentence)
 

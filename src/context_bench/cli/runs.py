@@ -20,12 +20,12 @@ from context_bench.cli.output import (
     write_report,
 )
 from context_bench.cli.parser import Parser
-from context_bench.comparison import is_unread_row
+from context_bench.compare.comparison import is_unread_row
+from context_bench.core.record import count_recorded_fields
+from context_bench.core.row import Item
+from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import find_weak_thresholds
-from context_bench.engine.jobs import Item
-from context_bench.engine.rescore import count_recorded_fields
-from context_bench.engine.scoring import Scorer
-from context_bench.reporters.fitting import fit_listing
+from context_bench.output.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.run_records import restore_result
@@ -76,7 +76,7 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
         config.pop(name, None)
     found: list[EvalRow] = []
     gold: dict[str, bool] = {}
-    scorer = Scorer(score_field=config.get("score_field") or "score")
+    scorer = Scorer(score_field=info.settings.score_field)
     scorer.settle(count_recorded_fields(store, info))
     for record in store.run_records(info):
         row = record.row
@@ -95,8 +95,8 @@ def load_result(store: Store, info: RunInfo, *, rows: bool = True) -> EvalResult
         "returns": {row.system: row.metadata["output"] for row in found if "output" in row.metadata},
         "weak_thresholds": find_weak_thresholds(gold),
     }
-    metrics = rebuild_metrics(config["metrics"])
-    summary = summarize(found, config["systems"], metrics, config)
+    metrics = rebuild_metrics(info.settings.metrics)
+    summary = summarize(found, info.settings.systems, metrics, config)
     config["columns"] = summary.columns
     return EvalResult.from_summary(found, summary, config, metrics)
 
@@ -107,7 +107,7 @@ def _list(options: Any) -> int:
         for info in store.runs():
             rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
             rows = rows or store.count_rows(info)  # a run that is not over has no summary
-            systems, datasets = info.config.get("systems", {}), info.config.get("datasets", {})
+            systems, datasets = info.settings.systems, info.settings.datasets
             when = info.created[:16].replace("T", " ")
             names = [_name_some(list(each), options) for each in (systems, datasets)]
             lines.append([info.id, when, store.find_status(info), f"{rows:,}", *names])

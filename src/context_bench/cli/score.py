@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -36,14 +36,14 @@ from context_bench.cli.output import (
 )
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
-from context_bench.engine.budget import Budget
-from context_bench.engine.limits import Limits
-from context_bench.engine.progress import Progress
-from context_bench.engine.record import make_result, record_run
-from context_bench.engine.rescore import rescore
-from context_bench.engine.scoring import Scorer
+from context_bench.config import read_settings
+from context_bench.core.record import make_result, record_run, rescore
+from context_bench.core.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
+from context_bench.monitors.budget import Budget
+from context_bench.monitors.limits import Limits
+from context_bench.monitors.progress import Progress
 from context_bench.pricing import Prices, check_prices
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
@@ -89,11 +89,11 @@ def main(arguments: Sequence[str]) -> int:
             result = _score(options, store)
         write_report(write, reporter, form, result)
     unscored = find_unscored(result.summary, result.notes, result.config)
-    failed = result.config["failed_metrics"]
+    failed = result.settings.failed_metrics
     lost = [f"the metric {name!r} failed, and its numbers are missing: {why}" for name, why in failed.items()]
-    stopped = result.config["stopped"]
+    stopped = result.settings.stopped
     limited = [f"stopped judging: {stopped}; score again with a higher limit to judge the rest"] if stopped else []
-    for sentence in (*limited, *unscored, *lost, f"recorded as run {result.config['run']}"):
+    for sentence in (*limited, *unscored, *lost, f"recorded as run {result.settings.run}"):
         say(sentence)
     return 3 if unscored or failed or stopped else 0
 
@@ -102,13 +102,14 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     """Score the answers of a run anew, as the flags say."""
     before = store.run(flags.run)
     config = load_result(store, before).config
+    settings = read_settings(config)
     if "looks" in config:  # they were at the scores of then
         config["looks_before"] = config.pop("looks")
     options = _plan_scoring(flags, config)
-    datasets = list(config["datasets"])
+    datasets = list(settings.datasets)
     scorer = build_scorer(options, datasets)
-    metrics = build_metrics(options, datasets, len(config["systems"]))
-    config["threshold_given"] = config.get("threshold_given", False) or flags.threshold is not None
+    metrics = build_metrics(options, datasets, len(settings.systems))
+    config["threshold_given"] = settings.threshold_given or flags.threshold is not None
     config["threshold"] = options.threshold
     config["keep_reasoning"] = options.keep_reasoning
     config["metrics"] = [describe_metric(metric) for metric in metrics]
@@ -123,9 +124,10 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
 
 def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringOptions:
     """Take the flags, and the run's own settings where there is no flag."""
-    metrics = config["metrics"]
+    settings = read_settings(config)
+    metrics = settings.metrics
     names = {metric["name"] for metric in metrics}
-    chosen = None if config["score_field"] == "score" else config["score_field"]
+    chosen = None if settings.score_field == "score" else settings.score_field
     if flags.score_field is not None:
         chosen = None if flags.score_field == "auto" else flags.score_field
     return ScoringOptions(
@@ -139,11 +141,11 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         sees_upstream="prompt-savings" in names,
         ranks_by_upstream=any(metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in metrics),
         controls="retention" in names,
-        repeats=config.get("repeats") or 1,
+        repeats=settings.repeats,
     )
 
 
-def _find_threshold(metrics: Sequence[dict[str, Any]]) -> float:
+def _find_threshold(metrics: Sequence[Mapping[str, Any]]) -> float:
     """Return the threshold that the run was made with."""
     found = (metric["params"].get("threshold") for metric in metrics)
     return next((float(value) for value in found if value is not None), DEFAULT_THRESHOLD)
@@ -160,9 +162,10 @@ async def _score_again(
     prices: Prices,
 ) -> EvalResult:
     """Score the run, and record that whatever becomes of it."""
+    settings = read_settings(config)
     config = {**config, "rescored": before.id, "stopped": None}
     reasons: list[str] = []
-    budget = Budget(limits, prices, get_tokenizer(config["tokenizer"]), reasons.append)
+    budget = Budget(limits, prices, get_tokenizer(settings.tokenizer), reasons.append)
 
     async def work(run: RunInfo) -> EvalResult:
         rows = await rescore(
@@ -176,7 +179,7 @@ async def _score_again(
             "primary": scorer.primaries,
             "context_primary": scorer.context_primaries,
         }
-        return make_result(rows, summarize(rows, config["systems"], metrics, scored), scored, metrics)
+        return make_result(rows, summarize(rows, settings.systems, metrics, scored), scored, metrics)
 
     return await record_run(store, config, work)
 

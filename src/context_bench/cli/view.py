@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     add("--no-open", action="store_true", help="do not open a browser")
     options = parser.parse_args(arguments[1:])
 
-    from context_bench.viewer import ViewServer
+    from context_bench.output.viewer import ViewServer
 
     with show_warnings(), ViewServer(options.store, options.port) as server:
         stopped = _watch_signals()
@@ -38,8 +38,6 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         say(f"shows the store in {options.store} at the address above, to whoever has it; Ctrl-C ends it")
-        if server.store.is_copy:
-            say("the store is of an earlier version: what is shown is a copy of how it was just now")
         if not options.no_open:
             _open_browser(server.url)
         while not stopped.wait(1.0):  # on Windows a signal is heard of only when something else happens

@@ -6,8 +6,7 @@ both directions. A proxy may shorten what a model reads: what it must not do is 
 
 from __future__ import annotations
 
-from context_bench.conformance.check_definition import Check, Outcome
-from context_bench.conformance.check_report import render_json, render_table
-from context_bench.conformance.examination import CHECKS, Findings, choose_checks, examine
+from context_bench.conformance.bench import Check, Outcome
+from context_bench.conformance.examination import CHECKS, Findings, choose_checks, examine, render_json, render_table
 
 __all__ = ["CHECKS", "Check", "Findings", "Outcome", "choose_checks", "examine", "render_json", "render_table"]

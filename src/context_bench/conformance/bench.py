@@ -1,23 +1,220 @@
-"""The bench that checks run on: a client before a proxy, an upstream behind it, and notes on what the proxy added."""
+"""The test bench: what a check is, the client before the proxy, and the upstream behind it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from context_bench.conformance.check_definition import CheckFailed
-from context_bench.conformance.check_upstream import Script, Upstream
-from context_bench.conformance.client import Arrived, Client, Listener
 from context_bench.conformance.forms import Form, Message, Said
-from context_bench.tap.answering import Incoming
+from context_bench.errors import ConnectionFailed, MissingExtra, describe
+from context_bench.tap.answering import Incoming, Outgoing, build_reply
+from context_bench.tap.scripted import Scripted
+from context_bench.wire.dialects import Dialect
 from context_bench.wire.events import read_events
 from context_bench.wire.replies import Answer
 from context_bench.wire.requests import Prompt, read_document, read_prompt
 
-__all__ = ["Bench", "Exchange", "user_message"]
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = [
+    "Arrived",
+    "Bench",
+    "Check",
+    "CheckFailed",
+    "Client",
+    "Exchange",
+    "Outcome",
+    "Script",
+    "Upstream",
+    "check",
+    "require",
+    "user_message",
+]
+
+
+Script = Callable[[Incoming], Awaitable[Outgoing]]
+
+
+class Upstream:
+    """An answerer for the tap. Requests to a model go to the script of the check; others to a plain one."""
+
+    fingerprint = "conformance/1"
+
+    def __init__(self) -> None:
+        self.calls: list[Incoming] = []
+        self._script: Script | None = None
+        self._others = Scripted.from_text("text:ok")
+
+    def expect(self, script: Answer | Script) -> None:
+        """From now on answer like this; what came before is forgotten."""
+        self.calls = []
+        self._script = _answer_always(script) if isinstance(script, Answer) else script
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def answer(self, request: Incoming) -> Outgoing:
+        """Answer as the current check asks."""
+        if request.method != "POST" or request.dialect is None or self._script is None:
+            return await self._others.answer(request)
+        self.calls.append(request)
+        return await self._script(request)
+
+
+def _answer_always(answer: Answer) -> Script:
+    async def script(request: Incoming) -> Outgoing:
+        return build_reply(answer, request)
+
+    return script
+
+
+Listener = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A reply as the client got it; headers by lower-case name."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def document(self) -> Any:
+        """Read the body as JSON; halves of surrogate pairs are kept."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise CheckFailed("the reply is not JSON", None, self.text()) from None
+
+    def text(self) -> str:
+        """Return the body as text, to be shown."""
+        return self.body.decode("utf-8", "replace")
+
+
+class Client:
+    """Connections to one proxy; an asynchronous context.
+
+    Args:
+        url: The proxy, without `/v1`.
+        timeout: Seconds for one request.
+        headers: Sent with every request.
+    """
+
+    def __init__(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> None:
+        self.url, self.timeout, self.headers = url, timeout, dict(headers or {})
+
+    async def __aenter__(self) -> Client:
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise MissingExtra("conformance", "tap") from error
+        self._connection_error = aiohttp.ClientConnectorError
+        self._client_error = aiohttp.ClientError
+        self._session: aiohttp.ClientSession = aiohttp.ClientSession(
+            # A connection of its own for each: one that the proxy has just closed is not the next check's fault.
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            timeout=aiohttp.ClientTimeout(total=self.timeout),
+            headers={"User-Agent": "context-bench", **self.headers},
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        heard: Listener | None = None,
+    ) -> Arrived:
+        """Send one request and take its whole reply; `heard` is told of each piece of it as it comes.
+
+        Raises:
+            ConnectionFailed: Nobody listens there.
+            CheckFailed: No whole reply came.
+        """
+        try:
+            async with self._session.request(
+                method, self.url + path, data=body, headers=headers, allow_redirects=False
+            ) as reply:
+                pieces: list[bytes] = []
+                async for piece in reply.content.iter_any():
+                    pieces.append(piece)
+                    if heard is not None:
+                        heard(piece)
+                kept = {name.lower(): value for name, value in reply.headers.items()}
+                return Arrived(reply.status, kept, b"".join(pieces))
+        except self._connection_error as error:
+            raise ConnectionFailed(f"no proxy answers at {self.url}: {error.strerror or 'no connection'}") from None
+        except asyncio.TimeoutError:
+            raise CheckFailed(f"no whole reply within {self.timeout:g} s") from None
+        except self._client_error as error:
+            raise CheckFailed(f"the proxy broke the reply off ({describe(error)})") from None
+
+
+Run = Callable[["Bench"], Awaitable[None]]
+
+BOTH: tuple[Dialect, ...] = ("openai", "anthropic")
+
+
+class CheckFailed(Exception):
+    """A check found the protocol broken: one sentence, what was sent, and what arrived."""
+
+    def __init__(self, reason: str, sent: Any = None, arrived: Any = None) -> None:
+        super().__init__(reason)
+        self.reason, self.sent, self.arrived = reason, sent, arrived
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a proxy; `apis` are those in which it makes sense."""
+
+    name: str
+    asks: str
+    run: Run
+    apis: tuple[Dialect, ...] = BOTH
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one check. `sent` and `arrived` show where it failed."""
+
+    name: str
+    asks: str
+    status: Literal["pass", "fail", "skip"]
+    reason: str = ""
+    sent: Any = None
+    arrived: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can say; empty fields are left out."""
+        document: dict[str, Any] = {"name": self.name, "asks": self.asks, "status": self.status}
+        if self.reason:
+            document["reason"] = self.reason
+        if self.status == "fail":
+            document |= {"sent": self.sent, "arrived": self.arrived}
+        return document
+
+
+def check(name: str, asks: str, apis: tuple[Dialect, ...] = BOTH) -> Callable[[Run], Check]:
+    """Make a check of a coroutine function, which raises CheckFailed."""
+    return lambda run: Check(name, asks, run, apis)
+
+
+def require(holds: bool, reason: str, sent: Any, arrived: Any) -> None:
+    """Raise CheckFailed unless it holds."""
+    if not holds:
+        raise CheckFailed(reason, sent, arrived)
 
 
 def user_message(text: str) -> Message:

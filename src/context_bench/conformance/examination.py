@@ -1,62 +1,54 @@
-"""Runs all checks in their order: one after the other, on one proxy, with one tap behind it."""
+"""Run all checks in order on one proxy with one tap behind it, and render the findings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.conformance import (
-    concurrency_check,
-    error_checks,
-    field_checks,
-    stream_checks,
-    text_checks,
-    tool_checks,
-)
+from context_bench.conformance import reply_checks, request_checks
 from context_bench.conformance.anthropic_form import Anthropic
-from context_bench.conformance.bench import Bench
-from context_bench.conformance.check_definition import Check, CheckFailed, Outcome
-from context_bench.conformance.check_upstream import Upstream
-from context_bench.conformance.client import Client
+from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, Outcome, Upstream
 from context_bench.conformance.forms import Form
 from context_bench.conformance.openai_form import OpenAI
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
-from context_bench.http.paths import find_api_root
+from context_bench.http.secrets import find_api_root
 from context_bench.wire.dialects import Dialect
 from context_bench.wire.replies import Answer
 
-__all__ = ["CHECKS", "Findings", "choose_checks", "examine"]
+__all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table"]
+
 
 CHECKS: tuple[Check, ...] = (
-    text_checks.plain_reply,
-    text_checks.conversation,
-    text_checks.unicode_request,
-    text_checks.unicode_reply,
-    text_checks.surrogates,
-    text_checks.long_input,
-    text_checks.long_output,
-    stream_checks.stays_streaming,
-    stream_checks.complete,
-    stream_checks.usage,
-    stream_checks.end,
-    tool_checks.calls_plain,
-    tool_checks.calls_streamed,
-    tool_checks.schemas,
-    tool_checks.pairs,
-    field_checks.model,
-    field_checks.settings,
-    field_checks.unknown_request,
-    field_checks.caller,
-    field_checks.images,
-    field_checks.key,
-    field_checks.api_headers,
-    field_checks.unknown_reply,
-    field_checks.usage,
-    field_checks.choices,
-    *error_checks.relayed,
-    error_checks.relayed_before_stream,
-    concurrency_check.concurrent,
+    reply_checks.plain_reply,
+    reply_checks.conversation,
+    reply_checks.unicode_request,
+    reply_checks.unicode_reply,
+    reply_checks.surrogates,
+    reply_checks.long_input,
+    reply_checks.long_output,
+    reply_checks.stays_streaming,
+    reply_checks.complete,
+    reply_checks.streamed_usage,
+    reply_checks.end,
+    request_checks.calls_plain,
+    request_checks.calls_streamed,
+    request_checks.schemas,
+    request_checks.pairs,
+    request_checks.model,
+    request_checks.settings,
+    request_checks.unknown_request,
+    request_checks.caller,
+    request_checks.images,
+    request_checks.key,
+    request_checks.api_headers,
+    request_checks.unknown_reply,
+    request_checks.usage,
+    request_checks.choices,
+    *reply_checks.relayed,
+    reply_checks.relayed_before_stream,
+    reply_checks.concurrent,
 )
 
 _FORMS: dict[Dialect, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
@@ -179,3 +171,70 @@ async def _list_models(bench: Bench) -> None:
         except CheckFailed as error:
             told.append(f"{method} {error.reason}")
     bench.note(f"/v1/models: {', '.join(told)}")
+
+
+_MARKS = {"pass": "✓", "fail": "✗", "skip": "–"}
+_WIDTH, _BEFORE = 200, 40
+
+
+def render_json(*several: Findings) -> str:
+    """Render everything as JSON: an object for one proxy, a list of them for several."""
+    documents = [_build_document(findings) for findings in several]
+    return json.dumps(documents[0] if len(documents) == 1 else documents, indent=2, default=str) + "\n"
+
+
+def _build_document(findings: Findings) -> dict[str, Any]:
+    return {
+        "proxy": findings.proxy,
+        "api": findings.api,
+        "passed": findings.count("pass"),
+        "failed": findings.count("fail"),
+        "skipped": findings.count("skip"),
+        "checks": [outcome.to_dict() for outcome in findings.outcomes],
+        "notes": findings.notes,
+    }
+
+
+def render_table(*several: Findings) -> str:
+    """Render a line for each check, and below a failed one what was sent and what arrived, proxy by proxy."""
+    return "\n".join(_render_findings(findings) for findings in several)
+
+
+def _render_findings(findings: Findings) -> str:
+    width = max((len(outcome.name) for outcome in findings.outcomes), default=0)
+    lines = [line for outcome in findings.outcomes for line in _render_outcome(outcome, width)]
+    lines.append("")
+    lines += [f"note: {printable(note)}" for note in findings.notes]
+    counts = f"{findings.count('pass')} passed, {findings.count('fail')} failed, {findings.count('skip')} skipped"
+    lines.append(f"{printable(findings.proxy)} ({findings.api}): {counts}")
+    return "\n".join(lines) + "\n"
+
+
+def _render_outcome(outcome: Outcome, width: int) -> list[str]:
+    lines = [f"{_MARKS[outcome.status]} {outcome.name:<{width}}  {printable(outcome.reason)}".rstrip()]
+    if outcome.status == "fail":
+        sent, arrived = _flatten(outcome.sent), _flatten(outcome.arrived)
+        start = _find_difference(sent, arrived)
+        lines += [f"    sent:    {_cut_window(sent, start)}", f"    arrived: {_cut_window(arrived, start)}"]
+    return lines
+
+
+def _flatten(value: Any) -> str:
+    """Write a value on one line."""
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return printable(text.encode("utf-8", "backslashreplace").decode())
+
+
+def _find_difference(one: str, other: str) -> int:
+    """Find where to begin showing two texts: a little before they differ, or at the start when they fit."""
+    if max(len(one), len(other)) <= _WIDTH:
+        return 0
+    parts = next((place for place, (left, right) in enumerate(zip(one, other)) if left != right), 0)
+    return max(0, parts - _BEFORE)
+
+
+def _cut_window(text: str, start: int) -> str:
+    shown = text[start : start + _WIDTH]
+    return f"{'… ' if start else ''}{shown}{' …' if start + _WIDTH < len(text) else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from context_bench.conformance.check_definition import CheckFailed
+from context_bench.conformance.bench import CheckFailed
 from context_bench.conformance.forms import KEY, Message, Said
 from context_bench.wire.dialects import Dialect
 from context_bench.wire.events import DONE

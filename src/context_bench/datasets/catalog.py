@@ -20,7 +20,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Card", "Config", "card_for", "catalog", "find_weak_thresholds", "label_dataset"]
 
 AGGREGATES = ("", "mean-of-configs", "groups", "ratio-of-sums")
 

@@ -16,8 +16,6 @@ from context_bench.types import Example
 from context_bench.wire.completions import Completion, read_completion, read_plain
 from context_bench.wire.requests import read_document, read_prompt, read_text
 
-__all__ = ["read_traffic"]
-
 
 def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
     """Yield one example for each chat request, and None for a line that is some other request.

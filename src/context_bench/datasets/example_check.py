@@ -11,8 +11,6 @@ from typing import Any
 
 from context_bench.errors import DataError
 
-__all__ = ["FIELDS", "MAX_DEPTH", "ExampleCheck", "copy_example", "find_deep_fields", "with_context_field"]
-
 FIELDS = (
     *("id", "context", "question", "prompt", "answer", "answers", "evidence", "documents", "relevant_ids", "turns"),
     *("tools", "choices", "correct_letter", "framing", "instruction", "dataset", "meta", "test"),
@@ -81,11 +79,15 @@ def with_context_field(example: dict[str, Any]) -> dict[str, Any]:
 
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
     """Find the fields that are nested too deep to be sent or stored."""
+    if _FROZEN.issuperset(map(type, example.values())):
+        return []
     return [key for key, value in example.items() if type(value) not in _FROZEN and _is_too_deep(value)]
 
 
 def _is_too_deep(value: Any) -> bool:
     """Whether there are more than MAX_DEPTH levels, found level by level, as recursion would itself end somewhere."""
+    if type(value) is dict and _FROZEN.issuperset(map(type, value.values())):
+        return False
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for each in level for item in _list_members(each) if type(item) not in _FROZEN]
@@ -102,6 +104,8 @@ def _list_members(value: Any) -> Iterable[Any]:
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
     """Copy an example, so that a system may change it at will; texts are shared, containers are not."""
+    if _FROZEN.issuperset(map(type, example.values())):
+        return dict(example)
     return {key: value if type(value) in _FROZEN else _copy_value(value) for key, value in example.items()}
 
 

@@ -22,8 +22,6 @@ from context_bench.errors import DataError, UsageError, suggest, suggest_file
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import DatasetTraits
 
-__all__ = ["FileDataset", "is_data_file", "parse_mapping"]
-
 _ADVICE = (
     "--map (mapping= in Python) says which columns they are, as in --map id=COLUMN,context=COLUMN; "
     "with it, a missing id is the record's number and a missing context is empty, so --map context=COLUMN is enough"

@@ -18,8 +18,6 @@ import orjson
 
 from context_bench.errors import DataError, MissingExtra, printable
 
-__all__ = ["FORMATS", "Numbered", "read_csv", "read_json", "read_jsonl", "read_parquet"]
-
 Numbered = Iterator[tuple[int, Any]]
 
 _CHUNK = 1 << 16

@@ -11,8 +11,6 @@ from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
-__all__ = ["FieldCounts", "Joined", "Reread", "count_fields"]
-
 FieldCounts = Counter[tuple[str, tuple[str, ...]]]
 """Examples by dataset tag and by the fields that decide which score fits them."""
 

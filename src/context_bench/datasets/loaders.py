@@ -16,8 +16,6 @@ from context_bench._lazy import add_module
 from context_bench.errors import DataError
 from context_bench.types import Example
 
-__all__ = ["MODULES", "add_loader_modules", "load_jsonl"]
-
 Loader = Callable[..., list[Example]]
 
 MODULES: dict[str, dict[str, str]] = {

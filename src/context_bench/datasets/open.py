@@ -22,8 +22,6 @@ from context_bench.registry import registry
 from context_bench.traits import DatasetTraits, dataset_traits
 from context_bench.types import Example
 
-__all__ = ["Choices", "Datasets", "Source", "gather_datasets", "open_datasets"]
-
 
 @dataclass(frozen=True)
 class Choices:

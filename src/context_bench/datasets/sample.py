@@ -15,8 +15,6 @@ from typing import Any
 from context_bench.errors import DataError, UsageError
 from context_bench.types import Example
 
-__all__ = ["SAMPLES", "name_sample", "sample"]
-
 SAMPLES = ("first", "random", "stratified")
 
 _STRATA = ("group", "category", "subject", "task", "domain", "type", "config")

@@ -16,46 +16,32 @@ if TYPE_CHECKING:
     from context_bench.evaluators.math import MathEquivalence
     from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
     from context_bench.evaluators.nli_label import NLILabelMatch
-    from context_bench.evaluators.official.bbh import BBHScore
-    from context_bench.evaluators.official.drop import DropScore
-    from context_bench.evaluators.official.hotpot import HotpotScore
-    from context_bench.evaluators.official.infinitebench import InfiniteBenchScore
-    from context_bench.evaluators.official.longbench import LongBenchScore
-    from context_bench.evaluators.official.mrcr import MRCRScore
-    from context_bench.evaluators.official.nolima import NoLiMaScore
-    from context_bench.evaluators.official.truthfulqa import TruthfulQAScore
+    from context_bench.evaluators.official.long_context import (
+        InfiniteBenchScore,
+        LongBenchScore,
+        MRCRScore,
+        NoLiMaScore,
+    )
+    from context_bench.evaluators.official.short_context import BBHScore, DropScore, HotpotScore, TruthfulQAScore
     from context_bench.evaluators.patch_files import PatchFiles
-    from context_bench.evaluators.reference_overlap import ReferenceOverlap
-    from context_bench.evaluators.rouge_suite import RougeSuite
-    from context_bench.evaluators.summarization_quality import SummarizationQuality
+    from context_bench.evaluators.rouge import ReferenceOverlap, RougeSuite, SummarizationQuality
     from context_bench.evaluators.tool_call import ToolCallMatch
 
 _HOMES = {
     "answer_quality": ("AnswerQuality",),
-    "official.bbh": ("BBHScore",),
     "code_execution": ("CodeExecution",),
     "context_recall": ("ContextRecall",),
-    "official.drop": ("DropScore",),
     "evidence_survival": ("EvidenceSurvival",),
-    "official.hotpot": ("HotpotScore",),
-    "ifeval": (
-        "IFEvalChecker",
-        "IFEvalOfficial",
-    ),
-    "official.infinitebench": ("InfiniteBenchScore",),
+    "ifeval": ("IFEvalChecker", "IFEvalOfficial"),
     "llm_judge": ("LLMJudge",),
-    "official.longbench": ("LongBenchScore",),
     "math": ("MathEquivalence",),
-    "official.mrcr": ("MRCRScore",),
     "multiple_choice": ("MultipleChoiceAccuracy",),
     "nli_label": ("NLILabelMatch",),
-    "official.nolima": ("NoLiMaScore",),
+    "official.long_context": ("InfiniteBenchScore", "LongBenchScore", "MRCRScore", "NoLiMaScore"),
+    "official.short_context": ("BBHScore", "DropScore", "HotpotScore", "TruthfulQAScore"),
     "patch_files": ("PatchFiles",),
-    "reference_overlap": ("ReferenceOverlap",),
-    "rouge_suite": ("RougeSuite",),
-    "summarization_quality": ("SummarizationQuality",),
+    "rouge": ("ReferenceOverlap", "RougeSuite", "SummarizationQuality"),
     "tool_call": ("ToolCallMatch",),
-    "official.truthfulqa": ("TruthfulQAScore",),
 }
 
 __all__ = [

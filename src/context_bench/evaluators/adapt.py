@@ -10,8 +10,6 @@ from context_bench.refs import call_with, check_arguments, check_plain, parse, r
 from context_bench.traits import SystemTraits, find_name, scores_asynchronously
 from context_bench.types import Evaluator, Example
 
-__all__ = ["FunctionEvaluator", "adapt_evaluator", "build_evaluators"]
-
 
 class FunctionEvaluator:
     """A plain function as an evaluator: its number is the score of its name, its dict is taken as it is."""
@@ -24,7 +22,6 @@ class FunctionEvaluator:
         return SystemTraits(parts=[self.function])
 
     def score(self, original: Example, processed: Example) -> dict[str, float]:
-        """Call the function; None means that there is no score."""
         value = self.function(original, processed)
         if value is None:
             return {}

@@ -14,8 +14,6 @@ from context_bench.results import Scores
 from context_bench.text.golds import Gold, gold_answers, is_blank, response_text
 from context_bench.text.squad import split_normalized, token_f1
 
-__all__ = ["AnswerQuality"]
-
 
 @lru_cache(maxsize=1024)
 def _split_gold(text: str) -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["find_best_assignment"]
-
 
 def find_best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     """Find the pairs (row, column) of greatest total weight; every row is paired when there are enough columns.

@@ -14,8 +14,6 @@ from context_bench.results import Scores
 from context_bench.sandbox import SANDBOXES, find_code_blocks, find_isolation, read_task, run
 from context_bench.text.golds import response_text
 
-__all__ = ["CodeExecution"]
-
 
 class CodeExecution:
     """Scores `pass_at_1`: 1.0 when the code in the response passes every test of the example.

@@ -17,8 +17,6 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 from context_bench.text.golds import Gold, evidence_texts, gold_answers
 from context_bench.text.words import normalise
 
-__all__ = ["ContextRecall"]
-
 _CONCLUSIONS = ("yes", "no")
 """Answers that no context states: where the word stands there, it stands there by chance."""
 

@@ -14,8 +14,6 @@ from context_bench.text.evidence_state import STATE_SCORES, State
 from context_bench.text.golds import evidence_texts
 from context_bench.traffic.exchanges import find_answers, read_exchanges
 
-__all__ = ["EvidenceSurvival", "read_texts"]
-
 _SHOWN, _LENGTH = 3, 80
 
 
@@ -36,7 +34,6 @@ class EvidenceSurvival:
     score_fields = STATE_SCORES
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Look for every span of the evidence."""
         spans = evidence_texts(original)
         if not spans:
             return Scores(reason="no evidence")

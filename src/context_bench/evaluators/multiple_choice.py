@@ -11,8 +11,6 @@ from context_bench.evaluators.choice.option_reading import read_choice
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 
-__all__ = ["MultipleChoiceAccuracy", "find_correct_letter", "list_option_texts"]
-
 _USUAL = 10
 _LETTER = re.compile(r"\W*([A-Za-z])\W*")
 
@@ -31,7 +29,6 @@ class MultipleChoiceAccuracy:
     score_fields = ("mc_accuracy",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Read the chosen letter and compare."""
         options = list_option_texts(original)
         correct = find_correct_letter(original, options)
         if correct is None:

@@ -1,14 +1,301 @@
-"""Natural language inference: the verdict of a reply against the gold label."""
+"""Natural language inference: the verdict of a reply against the gold label.
+
+Contract NLI says entailment, contradiction, not mentioned; SciFact says support, contradict, not enough info: two
+wordings of the same classes. A stated verdict ("Label: ...", a line of its own) outranks the labels in the reasoning,
+and those outrank hints and a plain yes or no. A negated label is not a label; what "neither entails nor contradicts"
+is neutral. That the writer cannot or will not judge is not a verdict; that the text does not say is neutral.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from context_bench.evaluators.nli.label_reading import label_verdict, read_verdict
+from context_bench.evaluators import nli_cues as cues
+from context_bench.evaluators.nli_cues import Verdict
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
+from context_bench.text.markup import remove_markup
 
-__all__ = ["NLILabelMatch"]
+_LONGEST, _MOST_CUES = 20_000, 500
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\s|$|[\"')»])|\n|$|[.!?])")
+_SEGMENT_END = re.compile(r"\n|(?<=[a-z][.;]) (?=[A-Z])")
+_ENUMERATOR = re.compile(r"^\W*(?:(?:option\s+)?[A-Da-d1-4][.):]\s+|\([A-Da-d1-4]\)\s*)?", re.IGNORECASE)
+
+
+def label_verdict(label: str) -> Verdict | None:
+    """The class of a bare label in any of its spellings, such as "NOT_ENOUGH_INFO"."""
+    return cues.ALIASES.get(re.sub(r"[^a-z]", "", label.lower()))
+
+
+def read_verdict(reply: str) -> Verdict | None:
+    """The verdict that a reply gives; None when it gives none."""
+    text = remove_markup(reply).strip()
+    if len(text) > 2 * _LONGEST:  # verdicts stand at the ends
+        text = f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    if marked := _find_field(text) or _find_likeliest(text) or _find_ticked(text):
+        return marked
+    if _has_several_labels(text):
+        return None
+    rest = "\n".join(line for line in text.split("\n") if not ((row := _read_tick(line)) and row["cross"]))
+    rest = rest if rest.strip() else text
+    return _find_stated(rest) or _find_argued(rest)
+
+
+def _has_several_labels(line: str) -> bool:
+    """Whether a line is nothing but labels that differ."""
+    verdicts = [label_verdict(label) for label in re.split(r",|/|\bor\b|\band\b", line, flags=re.IGNORECASE)]
+    return None not in verdicts and len(set(verdicts)) > 1
+
+
+# ---- stated verdicts -------------------------------------------------------------------------------------------------
+
+
+def _find_stated(text: str) -> Verdict | None:
+    """The last verdict that is announced, or what the writer puts in its place after a change of mind."""
+    *before, rest = cues.REVISION.split(text)
+    revised = (_find_announced(rest) or _find_label(_read_sentences(rest))) if before else None
+    return revised or _find_announced(text)
+
+
+def _find_announced(text: str) -> Verdict | None:
+    """The last verdict that follows a word such as "label", or stands on a line of its own at either end."""
+    found: list[tuple[int, Verdict]] = []
+    reply = _Reply(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    if lines:
+        opening = _read_opening(lines[0], alone=len(lines) == 1)
+        closing = _read_whole_line(lines[-1])
+        found += [(0, opening)] if opening else []
+        found += [(len(text), closing)] if closing else []
+    for cue in list(cues.LABEL_NOUN.finditer(text))[-_MOST_CUES:]:
+        rest = text[cue.end() : cue.end() + 240].lstrip()
+        sentence = next(_split_sentences(rest), "")
+        verdict = (
+            None
+            if _is_question(sentence)
+            else _read_whole_line(sentence)
+            or _read_opening(sentence, alone=False)
+            or _Reading(sentence, reply).find_verdict()
+        )
+        if verdict:
+            found.append((cue.start(), verdict))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _find_field(text: str) -> Verdict | None:
+    """The verdict in the field of a JSON object that is there for it."""
+    if "{" not in text:
+        return None
+    verdicts = [verdict for field in cues.JSON_LABEL.finditer(text) if (verdict := label_verdict(field["label"]))]
+    return verdicts[-1] if verdicts else None
+
+
+def _find_likeliest(text: str) -> Verdict | None:
+    """The label with the highest probability, where two or more have one each."""
+    shares = {
+        verdict: float(found["share"]) / (100 if found["percent"] else 1)
+        for found in cues.SHARE.finditer(text)
+        if (verdict := label_verdict(found["label"]))
+    }
+    likely = [verdict for verdict, share in shares.items() if share == max(shares.values())]
+    return likely[0] if len(shares) > 1 and len(likely) == 1 and 0.99 <= sum(shares.values()) <= 1.01 else None
+
+
+def _read_tick(line: str) -> re.Match[str] | None:
+    """A line of a list or table that says of a label whether it is the one."""
+    rows = (pattern.fullmatch(line) for pattern in cues.TICKS)
+    return next((row for row in rows if row and label_verdict(row["label"])), None)
+
+
+def _find_ticked(text: str) -> Verdict | None:
+    """The one label with a yes, or without a no, where lines answer the labels with yes or no."""
+    rows = [row for line in _SEGMENT_END.split(text) if (row := _read_tick(line))]
+    verdicts = [(label_verdict(row["label"]), bool(row["yes"])) for row in rows]
+    yes = {verdict for verdict, ticked in verdicts if ticked}
+    left = yes or {*Verdict} - {verdict for verdict, _ in verdicts}
+    return left.pop() if len(verdicts) > 1 and len(left) == 1 else None
+
+
+def _read_whole_line(line: str) -> Verdict | None:
+    return label_verdict(_ENUMERATOR.sub("", line)) or label_verdict(line)
+
+
+def _read_opening(line: str, alone: bool) -> Verdict | None:
+    """A label that opens the reply: a line of its own, or one followed by a stop, colon or dash."""
+    line = _ENUMERATOR.sub("", line)
+    head = re.split(r"[.:;,(–—]|\s-\s", line, maxsplit=1)[0]
+    verdict = label_verdict(head)
+    # "Yes, it contradicts the claim" and "No, that is not mentioned" go on to say what they mean.
+    plain_yes_no = head.strip().lower() in ("yes", "no", "true", "false", "correct", "incorrect")
+    return None if plain_yes_no and not (alone and head.strip() == line.strip(" .!")) else verdict
+
+
+# ---- verdicts in the reasoning ---------------------------------------------------------------------------------------
+
+
+def _split_sentences(text: str) -> Iterator[str]:
+    return (match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip())
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip("\"') »").endswith("?")
+
+
+class _Reply:
+    """The facts of a whole reply that are needed to read one sentence of it; found when they are asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def refuses(self) -> bool:
+        """Whether the writer somewhere refuses the task."""
+        return bool(cues.REFUSAL.search(self._text))
+
+    @cached_property
+    def lacks_input(self) -> bool:
+        """Whether the writer was not given what it should judge."""
+        return bool(cues.NO_INPUT.search(self._text))
+
+
+@dataclass
+class _Reading:
+    """The reading of one sentence: labels given, labels ruled out."""
+
+    sentence: str
+    reply: _Reply
+    given: list[tuple[int, Verdict]] = field(init=False)
+    ruled_out: set[Verdict] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ruled_out = set()
+        self.sentence = cues.HEDGE.sub("", self.sentence)
+        self.given = [*self._find_labels()]
+        if len({verdict for _, verdict in self.given}) == len(Verdict):  # the choice of labels is being repeated
+            self.given = []
+        if cues.UNSUPPORTED.search(self.sentence):
+            self.ruled_out.add(Verdict.ENTAILMENT)
+
+    def _find_labels(self) -> Iterator[tuple[int, Verdict]]:
+        """The labels that are given, by where they end; those that are negated are ruled out."""
+        for match, verdict in self._skip_weighed():
+            if verdict is Verdict.NEUTRAL:
+                if not cues.SET_ASIDE.search(self.sentence[max(0, match.start() - 80) : match.start()]):
+                    yield match.end(), verdict
+            elif cues.NEGATOR.search(self.clause(match.start())) or cues.LACKING.match(self.sentence, match.end()):
+                self.ruled_out.add(verdict)
+            else:
+                yield match.end(), verdict
+
+    def _skip_weighed(self) -> Iterator[tuple[re.Match[str], Verdict]]:
+        """The labels in their order, without those that are only weighed: "whether it is entailed or neutral"."""
+        found = [(match, verdict) for verdict in Verdict for match in cues.LABELS[verdict].finditer(self.sentence)]
+        found.sort(key=lambda pair: pair[0].start())
+        gaps = [self.sentence[one.end() : other.start()] for (one, _), (other, _) in pairwise(found)]
+        weighed = False
+        for index, (match, verdict) in enumerate(found):
+            before = self.sentence[max(0, match.start() - 80) : match.start()]
+            goes_on = weighed and bool(cues.LISTED.fullmatch(gaps[index - 1]))
+            either = bool(cues.POSSIBLE.search(before)) and index < len(gaps) and bool(cues.OR.fullmatch(gaps[index]))
+            weighed = goes_on or either or bool(cues.ALTERNATIVES.search(before))
+            if not weighed:
+                yield match, verdict
+
+    def clause(self, end: int) -> str:
+        """Return the text of the same clause before a place."""
+        start = max(0, end - 200)
+        for stop in cues.CLAUSE_BREAK.finditer(self.sentence, start, end):
+            start = stop.end()
+        return self.sentence[start:end]
+
+    @property
+    def label(self) -> Verdict | None:
+        """The label that the sentence gives: the last one, or neutral when both others are ruled out."""
+        if self.given:
+            return max(self.given, key=lambda pair: pair[0])[1]
+        return Verdict.NEUTRAL if len(self.ruled_out) > 1 else None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the text is said not to settle the question; that the writer cannot is another matter."""
+        return any(not self.is_refused(match) for match in cues.UNDECIDED.finditer(self.sentence))
+
+    def is_refused(self, match: re.Match[str]) -> bool:
+        """Whether some words are about what the writer, who refuses the task, cannot or will not say."""
+        if self.reply.lacks_input:
+            return True
+        if not self.reply.refuses or cues.FROM_THE_TEXT.search(self.sentence):
+            return False
+        return bool(cues.WRITER_SPEAKS.search(self.sentence[max(0, match.start() - 200) : match.start()]))
+
+    def find_verdict(self) -> Verdict | None:
+        """Find the verdict of the sentence, from its labels, its hints, or its yes or no."""
+        return self.label or _find_hint([self]) or _find_last_word(cues.WORDS, self)
+
+
+def _read_sentences(text: str) -> list[_Reading]:
+    reply = _Reply(text)
+    return [_Reading(sentence, reply) for sentence in _split_sentences(text) if not _is_question(sentence)]
+
+
+def _find_label(readings: Sequence[_Reading]) -> Verdict | None:
+    """The last label in the reasoning, best from a sentence about the claim, and one that concludes."""
+    labelled = [reading for reading in readings if reading.label]
+    about = [each for each in labelled if cues.CLAIM.search(each.sentence)] or labelled
+    concluding = [each for each in about if cues.CONCLUDES.search(each.sentence)] or about
+    return concluding[-1].label if concluding else None
+
+
+def _find_argued(text: str) -> Verdict | None:
+    readings = _read_sentences(text)
+    if label := _find_label(readings):
+        return label
+    if len(set().union(*(reading.ruled_out for reading in readings))) > 1:
+        return Verdict.NEUTRAL
+    if readings and readings[0].reply.lacks_input:
+        return None
+    first = cues.FIRST_WORD.match(text)
+    if first and first[1].lower() != "no":
+        return label_verdict(first[1])
+    return _find_hint(readings) or (label_verdict(first[1]) if first else None) or _find_last_yes_or_no(readings)
+
+
+def _find_hint(readings: Sequence[_Reading]) -> Verdict | None:
+    """Find the verdict that the wording leans towards, where no label is given."""
+    if any(reading.undecided for reading in readings):
+        return Verdict.NEUTRAL
+    for reading in reversed(readings):
+        verdict = _find_last_word(cues.HINTS, reading)
+        if verdict:
+            return verdict
+    return Verdict.NEUTRAL if any(Verdict.ENTAILMENT in reading.ruled_out for reading in readings) else None
+
+
+def _find_last_yes_or_no(readings: Sequence[_Reading]) -> Verdict | None:
+    verdicts = [verdict for reading in readings if (verdict := _find_last_word(cues.WORDS, reading))]
+    return verdicts[-1] if verdicts else None
+
+
+def _find_last_word(words: Mapping[Verdict, re.Pattern[str]], reading: _Reading) -> Verdict | None:
+    """The last of some opposed words in a sentence; a negated one counts as its opposite."""
+    found: list[tuple[int, Verdict]] = []
+    for verdict, pattern in words.items():
+        for match in pattern.finditer(reading.sentence):
+            clause = reading.clause(match.start())
+            if reading.is_refused(match) or cues.WHETHER.search(clause):
+                continue
+            negated = bool(cues.NEGATOR.search(clause))
+            found.append((match.start(), _turn_round(verdict) if negated else verdict))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _turn_round(verdict: Verdict) -> Verdict:
+    return Verdict.CONTRADICTION if verdict is Verdict.ENTAILMENT else Verdict.ENTAILMENT
 
 
 class NLILabelMatch:
@@ -24,7 +311,6 @@ class NLILabelMatch:
     score_fields = ("nli_accuracy",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Read the verdict and compare."""
         golds = [" ".join(gold) for gold in gold_answers(original)]
         wanted = {verdict for gold in golds if (verdict := label_verdict(gold))}
         if not wanted:

@@ -8,8 +8,6 @@ from typing import Any
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 
-__all__ = ["PatchFiles", "find_named_files", "find_patched_files"]
-
 _GIT = re.compile(r"^diff --git a/(.+?) b/(.+)$", re.MULTILINE)
 _SIDES = re.compile(r"^--- (?:a/)?([^\t\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w./:-])((?:[\w.+-]+/)+[\w.+-]*\w|[\w+-]+\.[A-Za-z]\w{0,5})(?![\w/])")
@@ -40,7 +38,6 @@ class PatchFiles:
     score_fields = ("patch_file_recall", "patch_file_precision", "patch_file_f1")
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Compare the two sets of files."""
         golds = [files for gold in gold_answers(original) if (files := find_patched_files("\n".join(gold)))]
         if not golds:
             return Scores(reason="no gold patch")

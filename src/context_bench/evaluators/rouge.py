@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-__all__ = ["Rouge", "lcs_rows", "rouge_l", "rouge_lsum", "rouge_n", "tokenize"]
+from context_bench.results import Scores
+from context_bench.text.golds import gold_answers, response_text, turn_answers
 
 _TOKEN = re.compile(r"[a-z0-9]+")
 
@@ -111,3 +112,76 @@ def _find_lcs_places(reference: Sequence[str], prediction: Sequence[str]) -> Ite
 
 def _read_length(rows: Sequence[int], i: int, j: int) -> int:
     return (rows[i - 1] & ((1 << j) - 1)).bit_count() if i else 0
+
+
+class RougeSuite:
+    """Scores `rouge_1_f1`, `rouge_2_f1` and `rouge_lsum_f1`, each the best over the references.
+
+    ROUGE-Lsum takes each line as a sentence, as `rouge-score` does by default.
+    """
+
+    name = "rouge-suite"
+    version = 2
+    score_fields = ("rouge_1_f1", "rouge_2_f1", "rouge_lsum_f1")
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Compare the response with each reference and keep the best of each score."""
+        references = ["\n".join(gold) for gold in gold_answers(original)]
+        if not references:
+            return Scores(reason="no reference summary")
+        response = response_text(processed)
+        tokens = tokenize(response)
+        best = [0.0, 0.0, 0.0]
+        for reference in references:
+            wanted = tokenize(reference)
+            rouges = (rouge_n(tokens, wanted, 1), rouge_n(tokens, wanted, 2), rouge_lsum(response, reference))
+            best = [max(value, rouge.f1) for value, rouge in zip(best, rouges)]
+        return Scores(dict(zip(self.score_fields, best)))
+
+
+class SummarizationQuality:
+    """Scores `rouge_l_precision`, `rouge_l_recall` and `rouge_l_f1`.
+
+    With several references all three are those of the reference with the best F1, the first of equals.
+    """
+
+    name = "summarization-quality"
+    version = 2
+    score_fields = ("rouge_l_precision", "rouge_l_recall", "rouge_l_f1")
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        golds = gold_answers(original)
+        if not golds:
+            return Scores(reason="no reference summary")
+        response = tokenize(response_text(processed))
+        best = max((rouge_l(response, tokenize("\n".join(gold))) for gold in golds), key=lambda rouge: rouge.f1)
+        return Scores(dict(zip(self.score_fields, best)))
+
+
+class ReferenceOverlap:
+    """Scores `reference_overlap`: ROUGE-L F1 with the `reference`.
+
+    A `reference` that is a list has a text for each turn: each of the `turn_responses` is compared with its
+    own, and the score is the mean over the turns that have one.
+    """
+
+    name = "reference-overlap"
+    version = 2
+    score_fields = ("reference_overlap",)
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        reference = original.get("reference")
+        references = [reference] if isinstance(reference, str) else list(reference or ())
+        replies = turn_answers(processed) if len(references) > 1 else []
+        if not replies:
+            # One reply to a whole conversation answers its last turn.
+            replies = [*[""] * (len(references) - 1), response_text(processed)]
+        pairs = [(said, wanted) for said, wanted in zip([*replies, *[""] * len(references)], references) if wanted]
+        overlaps = [_score_overlap(str(said or ""), str(wanted)) for said, wanted in pairs if tokenize(str(wanted))]
+        if not overlaps:
+            return Scores(reason="no reference")
+        return Scores({"reference_overlap": sum(overlaps) / len(overlaps)})
+
+
+def _score_overlap(said: str, wanted: str) -> float:
+    return rouge_l(tokenize(said), tokenize(wanted)).f1

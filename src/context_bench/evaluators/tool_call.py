@@ -4,19 +4,143 @@ Gold is a list of {function: {parameter: [accepted values]}}; an empty string am
 the parameter may be left out, unless the function declares it as required. Texts are compared without
 case, spaces and the signs ,./-_*^ and with one kind of quote. Beyond the published checker, parallel calls are
 paired so that as many as possible match, a Python tuple passes for a list, and objects within objects are read.
+
+Where the function declares the parameter's type, the rules are those of the published checker (bfcl-eval 2026.3.23),
+to the letter: an int passes for a number, but not inside a list; floats pass for ints in a list of numbers; texts are
+compared without case and punctuation where a text was declared, and exactly where the gold has a text in place of
+another type ("dontcare" is not "DONTCARE" then). Where no type is declared, the type of the accepted value counts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from context_bench.evaluators.assignment import find_best_assignment
-from context_bench.evaluators.tool_calls.argument_values import matches_object
-from context_bench.evaluators.tool_calls.call_reading import Call, is_same_name, read_calls
+from context_bench.evaluators.tool_call_reading import Call, is_same_name, read_calls
 from context_bench.results import Scores
 
-__all__ = ["ToolCallMatch", "call_matches"]
+OPTIONAL = ""
+"""Stands among the accepted values of a parameter that may be left out."""
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_TYPES: dict[str, type] = {
+    "string": str, "integer": int, "number": float, "float": float, "boolean": bool,
+    "array": list, "tuple": list, "object": dict, "dict": dict,
+}  # fmt: skip
+
+
+def matches_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schemas: Mapping[str, Any]) -> bool:
+    """Whether each value is accepted, none is unexpected, and only optional ones are missing.
+
+    Args:
+        given: The arguments of a call.
+        wanted: The accepted values of each parameter.
+        schemas: What the function declares about its parameters; empty where nothing is known of them.
+    """
+    if not given.keys() <= wanted.keys() or (schemas and not given.keys() <= schemas.keys()):
+        return False
+    for key, accepted in wanted.items():
+        choices = accepted if isinstance(accepted, list) else [accepted]
+        if key not in given:
+            if OPTIONAL not in choices:
+                return False
+        elif not matches_value(given[key], choices, schemas.get(key)):
+            return False
+    return True
+
+
+def matches_value(given: Any, choices: Sequence[Any], schema: Any) -> bool:
+    """Whether a value is one of those accepted."""
+    declared = _find_declared_type(schema)
+    if declared is None:
+        return any(_is_same_value(given, choice) for choice in choices)
+    if declared is float and type(given) is int:
+        given = float(given)
+    gold_type = _find_type(choices)
+    item_type = _find_declared_type(schema.get("items")) if declared is list else None
+    if type(given) is not declared:
+        # A text in place of a value, such as the name of a variable: as the gold has it.
+        return type(given) is gold_type and given in choices
+    if item_type and not _have_items_type(given, choices, item_type):
+        return False
+    if gold_type is not None and gold_type is not declared:
+        return given in choices
+    return _matches_declared(given, choices, declared, item_type)
+
+
+def _find_declared_type(schema: Any) -> type | None:
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return _TYPES.get(kind) if isinstance(kind, str) else None
+
+
+def _find_type(choices: Sequence[Any]) -> type | None:
+    return next((type(choice) for choice in choices if choice != OPTIONAL), None)
+
+
+def _have_items_type(given: Any, choices: Sequence[Any], wanted: type) -> bool:
+    """Whether every item has the declared type, or that of the first item of an accepted list."""
+    return any(
+        not isinstance(choice, list) or all(type(item) in (wanted, _find_type(choice)) for item in given)
+        for choice in choices
+    )
+
+
+def _matches_declared(given: Any, choices: Sequence[Any], declared: type, item_type: type | None) -> bool:
+    if declared is dict:
+        return any(_matches_fields(given, choice) for choice in choices if isinstance(choice, Mapping))
+    if item_type is dict:
+        return any(
+            len(given) == len(choice) and all(map(_matches_fields, given, choice))
+            for choice in choices
+            if isinstance(choice, list) or choice == OPTIONAL
+        )
+    if declared is list:
+        lists = [list(choice) for choice in choices if isinstance(choice, list | str)]
+        return _standardise_items(given) in map(_standardise_items, lists)
+    if declared is str:
+        return _standardise(given) in (_standardise(choice) for choice in choices if isinstance(choice, str))
+    return given in choices
+
+
+def _matches_fields(given: Any, wanted: Any) -> bool:
+    """Whether an object has accepted values only, and all that are not optional."""
+    if not isinstance(given, Mapping) or not isinstance(wanted, Mapping) or not given.keys() <= wanted.keys():
+        return False
+    for key, accepted in wanted.items():
+        choices = accepted if isinstance(accepted, list) else [accepted]
+        if key in given and _standardise_item(given[key]) not in [_standardise_item(choice) for choice in choices]:
+            return False
+        if key not in given and OPTIONAL not in choices:
+            return False
+    return True
+
+
+def _is_same_value(given: Any, wanted: Any) -> bool:
+    """Whether two values are the same where no type is declared: texts loosely, an int for a float."""
+    if isinstance(given, str) and isinstance(wanted, str):
+        return _standardise(given) == _standardise(wanted)
+    if isinstance(given, Mapping) and isinstance(wanted, Mapping):
+        return matches_object(given, wanted, {})
+    if isinstance(given, list | tuple) and isinstance(wanted, list | tuple):
+        return len(given) == len(wanted) and all(map(_is_same_value, given, wanted))
+    if isinstance(wanted, float) and type(given) is int:
+        return given == wanted
+    return type(given) is type(wanted) and bool(given == wanted)
+
+
+def _standardise_items(items: Sequence[Any]) -> list[Any]:
+    return [_standardise_item(item) for item in items]
+
+
+def _standardise_item(item: Any) -> Any:
+    return _standardise(item) if isinstance(item, str) else item
+
+
+def _standardise(text: str) -> str:
+    return _IGNORED.sub("", text).lower().replace("'", '"')
+
 
 Gold = tuple[str, Mapping[str, Any]]
 
@@ -35,7 +159,6 @@ class ToolCallMatch:
     score_fields = ("tool_call_match",)
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Read the calls and pair them with the wanted ones."""
         meta = original.get("meta")
         category = str(meta.get("category") or "") if isinstance(meta, Mapping) else ""
         truth = original.get("ground_truth")

@@ -1,7 +1,7 @@
 """The one HTTP client: a pool of connections, retries, rate limits, and care with keys."""
 
 from context_bench.http.endpoint import Endpoint, Exchange
-from context_bench.http.retry import RetryPolicy
+from context_bench.http.gate import RetryPolicy
 from context_bench.http.secrets import Secret, find_key
 from context_bench.http.transport import Reply, Transport
 

@@ -15,10 +15,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from context_bench.errors import ConnectionFailed, LocalShortage, RequestFailed, TimedOut
-from context_bench.http.gate import Gate
-from context_bench.http.headers import merge_headers
-from context_bench.http.retry import RetryPolicy, is_transient, retry_after
-from context_bench.http.secrets import Secret, check_url
+from context_bench.http.gate import Gate, RetryPolicy, is_transient, retry_after
+from context_bench.http.secrets import Secret, check_url, merge_headers
 from context_bench.http.transport import Reply, get_shared_transport
 from context_bench.text.masking import find_url_secrets, mask_text
 from context_bench.wire.events import BOM

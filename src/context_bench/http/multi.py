@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import select
 import socket
 import sys
@@ -237,8 +236,10 @@ def _read_silence(curl: Any) -> float:
     """Ask the kernel how many seconds ago the last byte of a transfer came; 0 where it cannot say."""
     number = curl.getinfo(pycurl.ACTIVESOCKET)
     with suppress(OSError, AttributeError):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=os.dup(number))
-        with sock:
+        sock = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, 0, number)
+        try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_RECEIVED.stop)
+        finally:
+            sock.detach()  # it is libcurl's to close
         return int.from_bytes(info[_LAST_RECEIVED], sys.byteorder) / 1000
     return 0.0

@@ -1,8 +1,4 @@
-"""Keys: where they come from, where they may go, and that they are never shown.
-
-`OPENAI_API_KEY` as a fallback goes only over https or to this machine. A key that the user names goes
-where the user says.
-"""
+"""Keys, headers and URLs of requests: checked, kept secret, and shown only where that is safe."""
 
 from __future__ import annotations
 
@@ -16,7 +12,18 @@ from urllib.parse import urlsplit
 from context_bench.errors import UsageError
 from context_bench.text.masking import mask_text
 
-__all__ = ["Secret", "check_url", "find_key", "is_loopback"]
+__all__ = [
+    "Secret",
+    "changing_headers",
+    "check_headers",
+    "check_url",
+    "describe_path",
+    "find_api_root",
+    "find_key",
+    "is_loopback",
+    "merge_headers",
+    "split_api_url",
+]
 
 
 _NAME = re.compile(r"(?=.{1,40}$)(?!(?:.*[0-9]){6})[A-Za-z_][A-Za-z0-9_]*")
@@ -117,3 +124,54 @@ def _usable(key: str | Secret, where: str | None, variable: str | None) -> Secre
     if not all("!" <= char <= "~" for char in text):
         raise UsageError(f"the key for {where} cannot be sent: it holds a space, a line end or a letter beyond ASCII")
     return Secret(text, variable or (key.variable if isinstance(key, Secret) else None))
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_AUTHENTICATION = {"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"}
+
+
+def check_headers(headers: Mapping[str, str | Secret] | None) -> dict[str, Secret]:
+    """The headers, each value a secret; UsageError for one that cannot be sent, without its value."""
+    checked = {}
+    for name, value in (headers or {}).items():
+        text = value.reveal() if isinstance(value, Secret) else str(value)
+        if not _HEADER_NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is not a valid header name")
+        if not text.strip() or not all(" " <= char <= "~" for char in text):
+            raise UsageError(f"the header {name!r} cannot be sent: its value is empty, or not plain ASCII text")
+        checked[name] = Secret(text.strip())
+    return checked
+
+
+def merge_headers(*layers: Mapping[str, str | Secret]) -> dict[str, str | Secret]:
+    """One value for each name, in any case: that of the last layer."""
+    merged = {name.lower(): (name, value) for layer in layers for name, value in layer.items()}
+    return dict(merged.values())
+
+
+def changing_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
+    """Select the headers that may change an answer, not those that say who asks. For a digest only: values are bare."""
+    named = {name.lower(): value.reveal() for name, value in headers.items()}
+    return {name: value for name, value in named.items() if name not in _AUTHENTICATION}
+
+
+def split_api_url(url: str, path: str) -> tuple[str, str]:
+    """The base URL and the path after it, for an API that is asked at `/v1` + path or exactly where the URL says."""
+    base = check_url(url)
+    if base.endswith(path):
+        return base.removesuffix(path), path
+    return base, path if base.endswith("/v1") else f"/v1{path}"
+
+
+def find_api_root(url: str) -> str:
+    """Find the part before `/v1`, however much of the path the URL has."""
+    base = check_url(url)
+    for path in ("/chat/completions", "/messages"):
+        base = base.removesuffix(f"/v1{path}")
+    return base.removesuffix("/v1").rstrip("/")
+
+
+def describe_path(base_url: str, path: str) -> dict[str, str]:
+    """Give what a fingerprint must add to the base URL: the path, where the base does not imply it."""
+    explicit = not path.startswith("/v1/") and not base_url.endswith("/v1")
+    return {"path": path} if explicit else {}

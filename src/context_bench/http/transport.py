@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,7 +71,8 @@ class Transport:
         self._multi: Any = None
         self._idle: list[_Handle] = []
         self._max_connections = max_connections
-        self._room = asyncio.Semaphore(1)
+        self._free = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
         self.runs = 0
 
     async def request(
@@ -85,7 +87,8 @@ class Transport:
     ) -> Reply:
         """Send one request and wait for its whole reply; `timed` also keeps when each chunk came."""
         multi = self._multi or self._open()
-        queued = await self._take_room()
+        queued = 0.0 if self._free > 0 else await self._wait_for_room()
+        self._free -= 1
         try:
             handle = self._idle.pop() if self._idle else _Handle()
             handle.prepare(method, url, headers, body, timed)
@@ -98,7 +101,7 @@ class Transport:
             _drop(handle.curl, multi)
             raise
         finally:
-            self._room.release()
+            self._leave_room()
         reply = handle.reply(arrived)
         reply.queued = queued
         self._idle.append(handle)
@@ -109,16 +112,32 @@ class Transport:
         """Seconds so far for which the event loop was held up, so that nobody listened to the servers."""
         return 0.0 if self._multi is None else float(self._multi.held)
 
-    async def _take_room(self) -> float:
+    async def _wait_for_room(self) -> float:
         """Wait until a connection may be opened, and return the seconds that it took.
 
         libcurl has a queue of its own, but counts the time in it as the server's.
         """
         before = monotonic()
-        if self._room.locked():
-            warn_of_few_files()
-        await self._room.acquire()
+        warn_of_few_files()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn  # whoever wakes it leaves its place free for nobody else
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave_room()
+            raise
+        self._free += 1
         return monotonic() - before
+
+    def _leave_room(self) -> None:
+        """Hand a place to the request that has waited longest, or free it."""
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     async def connect(self, url: str, timeout: float) -> None:
         """Find out whether somebody listens, TLS included; no request is sent."""
@@ -138,7 +157,7 @@ class Transport:
     def _open(self) -> Any:
         self._multi = multi = open_multi()
         most = self._max_connections or connection_limit()
-        self._room = asyncio.Semaphore(most)
+        self._free = most
         multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, most)
         multi.setopt(pycurl.M_MAXCONNECTS, most)
         return multi

@@ -13,13 +13,10 @@ from typing import Any
 from context_bench.errors import SystemFailure
 from context_bench.http.loop import run_sync
 from context_bench.memory.host import Host
-from context_bench.memory.readers import SharedReader
-from context_bench.memory.rendering import render_retrieved
+from context_bench.memory.readers import SharedReader, render_retrieved
 from context_bench.traits import SystemTraits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
-
-__all__ = ["Arm", "OwnAnswer", "ReadAnswer"]
 
 
 class Arm:
@@ -39,7 +36,6 @@ class Arm:
 
     @property
     def fingerprint(self) -> str | None:
-        """The memory system, how it is written to, and how it is asked."""
         known = self.host.fingerprint
         return None if known is None else f"memory/1 {known}, {self.host.settings.granularity}, {self._way}"
 
@@ -53,15 +49,12 @@ class Arm:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Describe the arm for the record of a run."""
         return {"memory": self.host.report()}
 
     async def prepare(self) -> None:
-        """Open what the memory system needs."""
         await self.host.prepare()
 
     async def finish(self) -> None:
-        """Close it again."""
         await self.host.finish()
 
     async def aprocess(self, example: Example) -> Example:
@@ -95,7 +88,6 @@ class Arm:
         return made
 
     def process(self, example: Example) -> Example:
-        """Call `aprocess` for a caller without an event loop."""
         return run_sync(self.aprocess(example))
 
 
@@ -112,7 +104,6 @@ class OwnAnswer(Arm):
         return {"response": await self.host.query(example)}
 
     def describe(self) -> dict[str, Any]:
-        """Describe the arm for the record of a run."""
         return {"memory": {**self.host.report(), "system": self.host.name, "answers": "own"}}
 
 
@@ -137,7 +128,6 @@ class ReadAnswer(Arm):
 
     @property
     def fingerprint(self) -> str | None:
-        """As for any arm; unknown where the reader is."""
         return None if self.reader.fingerprint is None else super().fingerprint
 
     def __context_bench_traits__(self) -> SystemTraits:
@@ -147,17 +137,14 @@ class ReadAnswer(Arm):
         return traits
 
     def describe(self) -> dict[str, Any]:
-        """Describe the arm for the record of a run."""
         about = {"system": self.host.name, "answers": "reader", "budget": self.budget, "reader": self.reader.label}
         return {"memory": {**self.host.report(), **about}}
 
     async def prepare(self) -> None:
-        """Open the memory system and the reader."""
         await super().prepare()
         await self.reader.prepare()
 
     async def finish(self) -> None:
-        """Close both."""
         try:
             await super().finish()
         finally:

@@ -14,13 +14,11 @@ from context_bench.memory.meter import Meter
 from context_bench.pricing import Prices
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.fingerprints import fingerprint_of
-from context_bench.store.fingerprints.origin import is_ours
+from context_bench.store.origin import is_ours
 from context_bench.tap.address import free_port
 from context_bench.tap.answering import Answerer
 from context_bench.text.masking import mask_reference
 from context_bench.traits import find_fingerprint
-
-__all__ = ["Models", "build_hosts"]
 
 _ASKS = "base_url"
 """The parameter of a constructor that says that a memory system asks a model."""

@@ -1,13 +1,13 @@
-"""The shapes of a memory dataset, conversations of turns and questions about them, and of what is retrieved."""
+"""The shapes of a memory dataset: conversations of turns, questions about them, batches to ingest, retrieved items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypedDict
 
-from context_bench.errors import BadOutput
-
-__all__ = ["Conversation", "Question", "Retrieved", "Turn", "check_retrieved"]
+from context_bench.errors import BadOutput, UsageError
 
 
 class Turn(TypedDict, total=False):
@@ -41,7 +41,7 @@ class Question(TypedDict, total=False):
     category: int  # of LoCoMo
     options: dict[str, str]  # by letter, where one of two answers is to be chosen
     known_error: str  # a letter of `locomo_errors.KINDS`, or a sentence
-    rule: str  # by which a judge accepts an answer: a name of `judge_rules.RULES`
+    rule: str  # by which a judge accepts an answer: a name of `judge.RULES`
     user_evidence: list[str]  # of LongMemEval: the evidence that a user said
     correct_letter: str  # of a multiple-choice question, whose options stand in its text
     choices: list[str]
@@ -85,3 +85,70 @@ def check_retrieved(found: Any, name: str) -> list[Retrieved]:
             kept["score"] = float(item["score"])
         checked.append(kept)
     return checked
+
+
+@lru_cache(maxsize=4096)
+def write_date(timestamp: str | None) -> str:
+    """Write a timestamp as `8 May 2023, 13:56`, or `8 May 2023` at midnight; what is not ISO 8601 stays as it is."""
+    if not timestamp:
+        return ""
+    try:
+        moment = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    except ValueError:
+        return timestamp
+    day = f"{moment.day} {moment:%B} {moment.year}"
+    return f"{day}, {moment:%H:%M}" if moment.hour or moment.minute else day
+
+
+def put_date_before(turn: Turn) -> Turn:
+    """Return the turn with its date before its text, for a memory that does not read timestamps."""
+    date = write_date(turn.get("timestamp"))
+    return {**turn, "content": f"[{date}] {turn.get('content', '')}"} if date else turn
+
+
+GRANULARITIES = ("turn", "pair", "session")
+
+Step = tuple[str, str | None, Any]
+"""The next call (`ingest` or `forget`), for which user, and with what."""
+
+_NO_LIMIT = 1 << 60
+_SIZES = {"turn": 1, "pair": 2, "session": _NO_LIMIT}
+
+
+def check_granularity(granularity: str) -> str:
+    """Return a granularity that can be."""
+    if granularity not in GRANULARITIES:
+        raise UsageError(f"granularity must be one of {', '.join(GRANULARITIES)} (got {granularity!r})")
+    return granularity
+
+
+def plan_steps(
+    turns: Sequence[Turn], granularity: str, *, takes_dates: bool = True, forgets: bool = False
+) -> Iterator[Step]:
+    """Yield the calls that bring a conversation into a memory, in the order of its turns.
+
+    A batch never joins two sessions or two users. Where the system has `forget`, a turn that asks for deletion is a
+    call of its own; else it is a turn like any other.
+
+    Args:
+        turns: Of the conversation.
+        granularity: How many turns a call brings: `turn`, `pair` or `session`.
+        takes_dates: Whether the system reads `timestamp`; else the date is put before the text of each turn.
+        forgets: Whether the system has `forget`.
+    """
+    size = _SIZES[granularity]
+    batch: list[Turn] = []
+    place: tuple[Any, Any] | None = None
+    for turn in turns:
+        here = turn.get("session"), turn.get("user")
+        asks_to_forget = forgets and turn.get("forget") is not None
+        if batch and (here != place or len(batch) == size or asks_to_forget):
+            yield "ingest", batch[0].get("user"), batch
+            batch = []
+        place = here
+        if asks_to_forget:
+            yield "forget", turn.get("user"), turn["forget"]
+        else:
+            batch.append(turn if takes_dates else put_date_before(turn))
+    if batch:
+        yield "ingest", batch[0].get("user"), batch

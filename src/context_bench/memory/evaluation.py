@@ -6,18 +6,16 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.curves.knobs import name_setting
-from context_bench.engine.scoring import Scorer
+from context_bench.compare.curves.knobs import name_setting
+from context_bench.core.scoring import Scorer
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality
 from context_bench.memory.arm import Arm, OwnAnswer, ReadAnswer
-from context_bench.memory.batches import check_granularity
 from context_bench.memory.build import Models, build_hosts
-from context_bench.memory.by_type import ByType
+from context_bench.memory.conversations import check_granularity
 from context_bench.memory.host import Host, HostSettings
-from context_bench.memory.memory_costs import MemoryCosts
-from context_bench.memory.named_data import open_conversations
-from context_bench.memory.questions import Questions
+from context_bench.memory.metrics import ByType, MemoryCosts
+from context_bench.memory.questions import Questions, open_conversations
 from context_bench.memory.readers import ExtractReader, SharedReader
 from context_bench.memory.scoring import (
     Abstention,
@@ -39,8 +37,6 @@ from context_bench.tap.answering import Answerer
 from context_bench.traits import find_score_fields
 from context_bench.types import Evaluator, Metric
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
-
-__all__ = ["BUDGETS", "aevaluate_memory", "evaluate_memory"]
 
 BUDGETS = (500, 2000, 8000)
 """Tokens that a reader gets of what a memory found."""

@@ -1,4 +1,9 @@
-"""Faults of memory systems that a reader of the report must not overlook, each in a sentence with its name."""
+"""Faults of memory systems that a report must show, and after how many questions a memory has paid for its writing.
+
+The repayment compares with sending the whole history each time. It is computed only for systems that are not worse than
+the full context: to be cheaper and wrong is no saving. It is in dollars where everything has a price, at the reader's
+own prices for its cache; else in tokens that all cost the same.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from context_bench.memory.scoring.probe_shares import find_excess_obedience
-from context_bench.memory.scoring.reasons import STOOD_IN
+from context_bench.memory.scoring.probes import find_excess_obedience
+from context_bench.memory.scoring.question_record import STOOD_IN
 from context_bench.results import EvalResult, EvalRow
-
-__all__ = ["find_empty_stores", "list_findings"]
+from context_bench.stats.break_even import memory_queries_to_repay
 
 _HALF = 0.5
 _KILOBYTE = 1024
@@ -32,7 +36,7 @@ class _System:
 
 def _group_arms(result: EvalResult) -> dict[str, _System]:
     """Group the lines of a result by memory system, without controls."""
-    reports: Mapping[str, Any] = result.config.get("reports") or {}
+    reports: Mapping[str, Any] = result.settings.reports
     systems: dict[str, _System] = {}
     for name, values in result.summary.items():
         about = (reports.get(name) or {}).get("memory") or {}
@@ -50,7 +54,7 @@ def _group_arms(result: EvalResult) -> dict[str, _System]:
 
 def list_findings(result: EvalResult) -> list[str]:
     """List the faults that were found; the ways in which one system was asked count together, the worst of them."""
-    reports: Mapping[str, Any] = result.config.get("reports") or {}
+    reports: Mapping[str, Any] = result.settings.reports
     faults = [sentence for name, system in _group_arms(result).items() for sentence in _describe(name, system)]
     return faults + _list_obedient(result, reports) + _list_stood_in(result, reports)
 
@@ -83,9 +87,9 @@ def _list_stood_in(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
 
 def _list_obedient(result: EvalResult, reports: Mapping[str, Any]) -> list[str]:
     """List systems that obey planted instructions more often than the same reader with the whole history."""
-    baseline = result.config.get("baseline")
+    baseline = result.settings.baseline
     full = [row for row in result.rows if row.system == baseline]
-    if not str(baseline).startswith("naive") or (result.config.get("memory") or {}).get("read_by_script"):
+    if not str(baseline).startswith("naive") or result.settings.read_by_script:
         return []  # a script obeys nobody
     sentences = []
     for name in result.summary:
@@ -144,3 +148,158 @@ def _describe_inspection(name: str, seen: Mapping[str, int]) -> Iterator[str]:
     if 0 < found < sampled:  # who returns none of them keeps facts in other words: nothing is shown
         lost = sampled - found
         yield f"{name} lost turns: {lost} of {sampled}, asked for in their own words, were not found."
+
+
+READ_PRICE, WRITE_PRICE = 0.1, 1.25
+"""Prices of reading from a provider's cache and of writing to it, as multiples of plain input, where none is known."""
+
+
+@dataclass(frozen=True)
+class Repayment:
+    """The questions about one conversation after which its memory has paid for itself.
+
+    Attributes:
+        warm: Where each question comes while the history is still in the provider's cache.
+        cold: Where it never is.
+        unit: What was compared: `dollars` or `tokens`.
+        reason: Why nothing is claimed; empty where something is.
+    """
+
+    warm: float = math.nan
+    cold: float = math.nan
+    unit: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """The costs of writing and of asking, in one unit; NaN where they were not measured.
+
+    Attributes:
+        writing: To write one conversation.
+        asking: One question to the memory, its answer included.
+        answering: What the reader wrote for one question with the whole history.
+        price: One token of plain input.
+        read: One that is read from the cache, as a multiple of it.
+        write: One that is written to it.
+    """
+
+    unit: str
+    writing: float
+    asking: float
+    answering: float
+    price: float = 1.0
+    read: float = READ_PRICE
+    write: float = WRITE_PRICE
+
+    @property
+    def known(self) -> bool:
+        return not math.isnan(self.writing + self.asking + self.answering)
+
+
+def find_repayments(result: EvalResult) -> dict[str, Repayment]:
+    """Find the break-even of every system that competes."""
+    comparison = result.comparison
+    if comparison is None or not comparison.baseline.startswith("naive"):
+        return {}
+    found: dict[str, Repayment] = {}
+    for verdict in comparison.verdicts:
+        if verdict.control:
+            continue
+        if verdict.not_worse:
+            found[verdict.name] = _compute(result, verdict.name, comparison.baseline)
+        else:
+            found[verdict.name] = Repayment(reason=f"{verdict.word}: not claimed")
+    return found
+
+
+def price_right_answer(result: EvalResult, name: str) -> float:
+    """Divide all dollars of a system by its right answers: to write, to ask, and to answer.
+
+    Returns:
+        NaN where something has no price, infinite where nothing was right.
+    """
+    values = result.summary[name]
+    spent = math.fsum(
+        (
+            values.get("ingest_usd", math.nan) * values.get("ingest_turns", math.nan) / 1000,
+            values.get("query_usd", math.nan) * (values["num_examples"] - values["num_errors"]),
+            0.0 if _answers_itself(result, name) else values.get("cost_usd", math.nan),
+        )
+    )
+    judged = values["num_examples"] - values.get("num_unscored", 0.0)
+    right = values.get("pass_rate", math.nan) * judged
+    return spent / right if right else spent * math.inf
+
+
+def _answers_itself(result: EvalResult, name: str) -> bool:
+    report: Mapping[str, Any] = result.settings.reports.get(name) or {}
+    return (report.get("memory") or {}).get("answers") == "own"
+
+
+def _compute(result: EvalResult, name: str, baseline: str) -> Repayment:
+    full = result.summary[baseline]
+    history = full.get("mean_upstream_tokens", math.nan)
+    costs = _find_dollars(result, name, baseline)
+    if costs is None or not costs.known:
+        costs = _find_tokens(result, name, baseline)
+    if not costs.known or math.isnan(history):
+        return Repayment(reason="not measured")
+    warm, cold = (
+        memory_queries_to_repay(
+            costs.writing,
+            history,
+            costs.asking - costs.answering,
+            warm=chance,
+            read=costs.read,
+            write=costs.write,
+            price=costs.price,
+        )
+        for chance in (1.0, 0.0)
+    )
+    return Repayment(warm, cold, costs.unit)
+
+
+def _find_dollars(result: EvalResult, name: str, baseline: str) -> _Costs | None:
+    """Find the costs in dollars; None where the reader has no price."""
+    entry = (result.settings.prices.get("models") or {}).get(baseline) or {}
+    price = entry.get("price") or {}
+    if not price.get("input"):
+        return None
+    values = result.summary[name]
+    reader = 0.0 if _answers_itself(result, name) else values.get("cost_per_1k_usd", math.nan) / 1000
+    return _Costs(
+        "dollars",
+        writing=_share_by_conversation(result, name, values.get("ingest_usd", math.nan)),
+        asking=values.get("query_usd", math.nan) + reader,
+        answering=_count_written(result.summary[baseline]) * price["output"] / 1e6,
+        price=price["input"] / 1e6,
+        read=price.get("cached_input", price["input"]) / price["input"],
+        write=price.get("cache_write_5m", price["input"]) / price["input"],
+    )
+
+
+def _find_tokens(result: EvalResult, name: str, baseline: str) -> _Costs:
+    values = result.summary[name]
+    written = values.get("ingest_tokens", math.nan) + values.get("ingest_embed_tokens", math.nan)
+    asked = values.get("query_tokens", math.nan) + values.get("query_embed_tokens", math.nan)
+    reader = 0.0 if _answers_itself(result, name) else values.get("answer_tokens", math.nan)
+    return _Costs(
+        "tokens",
+        writing=_share_by_conversation(result, name, written),
+        asking=asked + reader,
+        answering=_count_written(result.summary[baseline]),
+    )
+
+
+def _count_written(full: Mapping[str, float]) -> float:
+    """Count the tokens that the reader wrote for one question."""
+    return full.get("answer_tokens", math.nan) - full.get("mean_upstream_tokens", math.nan)
+
+
+def _share_by_conversation(result: EvalResult, name: str, per_thousand: float) -> float:
+    """Turn a cost of 1,000 turns into that of one conversation."""
+    rows = [row for row in result.rows if row.system == name and row.error is None]
+    conversations = len({row.metadata.get("group") for row in rows})
+    turns = result.summary[name].get("ingest_turns", math.nan)
+    return per_thousand * turns / 1000 / conversations if conversations else math.nan

@@ -18,18 +18,14 @@ from typing import Any
 from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
-from context_bench.memory.batches import plan_steps
-from context_bench.memory.caller import Worker
-from context_bench.memory.conversations import Retrieved, check_retrieved
+from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
 from context_bench.memory.inspection import Inspection
-from context_bench.memory.members import Members
+from context_bench.memory.members import Members, Worker
 from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
-from context_bench.memory.scoring.reasons import STOOD_IN
+from context_bench.memory.scoring.question_record import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
-
-__all__ = ["Host", "HostSettings"]
 
 _ASK_AGAIN = 10
 """One question of so many is asked again."""
@@ -120,7 +116,6 @@ class Host:
         self._inspection = Inspection(name, members, self._worker, meter, patience, settings.max_quiet)
 
     async def prepare(self) -> None:
-        """Open the tap; called once for each arm of the run."""
         self._users += 1
         if self._users == 1 and self.meter is not None:
             await self.meter.start()
@@ -278,7 +273,6 @@ class Host:
         return check_retrieved(await self._call("retrieve", "retrieve()", question, **named), self.name)
 
     async def query(self, example: Mapping[str, Any]) -> str:
-        """Ask for the system's own answer to a question."""
         named = self.members.filter_arguments("query", user=example["memory"].get("user"))
         self._set_phase("query")
         try:

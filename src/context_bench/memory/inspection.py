@@ -14,15 +14,12 @@ from typing import Any
 from zlib import crc32
 
 from context_bench.errors import SystemFailure
-from context_bench.memory.caller import Worker
 from context_bench.memory.conversations import Retrieved, Turn, check_retrieved
-from context_bench.memory.members import Members
+from context_bench.memory.members import Members, Worker
 from context_bench.memory.meter import OURS, Meter
 from context_bench.memory.questions import History
 from context_bench.memory.scoring import find_leftovers
-from context_bench.text.shown_turns import shows_turn
-
-__all__ = ["Inspection"]
+from context_bench.text.evidence_state import shows_turn
 
 SAMPLED_TURNS = 8
 """Turns of each conversation that are asked for in their own words."""

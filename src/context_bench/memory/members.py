@@ -1,18 +1,26 @@
-"""Which members of the protocol a memory system has, looked up once and in one place.
+"""The members of a memory system, how they are called, and the rules that every memory system must keep.
 
-`context_bench.types.MemorySystem` documents them; no other attribute of a memory system is looked at.
+`context_bench.types.MemorySystem` documents the members; no other attribute of a memory system is looked at.
+
+Calls run in a thread of their own, one at a time, with a time limit. What is asynchronous runs on one event loop in one
+thread, as libraries that keep connections or background tasks need. A call that does not return in time is given up:
+nothing more is asked of the system until it returns.
 """
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import inspect
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from context_bench.errors import UsageError
-
-__all__ = ["Members", "is_factory", "read_members"]
+from context_bench.core.threads import Raised, Threads, call_in_thread, unwrap
+from context_bench.errors import SystemFailure, UsageError, describe
+from context_bench.http.loop import new_event_loop
 
 _REQUIRED = ("reset", "ingest", "query")
 _OPTIONAL = ("retrieve", "flush", "memories", "forget", "restore", "point_to")
@@ -88,3 +96,179 @@ def _accepts(method: Callable[..., Any], name: str) -> bool:
     except (TypeError, ValueError):
         return False
     return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+class Worker:
+    """Calls the methods of one memory system.
+
+    Args:
+        name: Of the system, for messages.
+        timeout: Seconds for one call.
+    """
+
+    def __init__(self, name: str, timeout: float) -> None:
+        self._name, self._timeout = name, timeout
+        self._threads = Threads(1, f"context-bench-memory-{name}")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hanging: tuple[str, asyncio.Future[Any]] | None = None
+
+    async def call(self, what: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a method and return its result; whatever goes wrong becomes a SystemFailure that says what was done.
+
+        Args:
+            what: The call in words, for the message: `query()`.
+            method: What is called.
+            arguments: For the method.
+            named: For the method.
+        """
+        if self._hanging is not None:
+            doing, task = self._hanging
+            if not task.done():
+                raise SystemFailure(f"{self._name}: {what} was not tried: {doing} still has not returned")
+            self._hanging = None
+        task = asyncio.ensure_future(call_in_thread(self._threads, self._do, method, arguments, named))
+        done, _ = await asyncio.wait((task,), timeout=self._timeout)
+        if not done:
+            self._hanging = what, task
+            task.add_done_callback(_drop_result)
+            raise SystemFailure(f"{self._name}: {what} did not return within {self._timeout:g} s")
+        try:
+            return task.result()
+        except Raised as raised:
+            error = unwrap(raised.error)
+            raise SystemFailure(f"{self._name}: {what} failed: {describe(error)}") from error
+
+    def _do(self, method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        try:
+            made = method(*arguments, **named)
+            return self._wait(made) if inspect.isawaitable(made) else made
+        except KeyboardInterrupt as error:  # Ctrl-C reaches the main thread alone: here it is the system's own
+            raise Raised(error) from error
+
+    def _wait(self, made: Any) -> Any:
+        """Wait for something asynchronous, on the loop that all such calls of this system share."""
+        if self._loop is None:
+            self._loop = new_event_loop()
+            threading.Thread(target=_run_loop, args=(self._loop,), name=f"{self._name} loop", daemon=True).start()
+
+        async def wait() -> Any:
+            try:
+                return await made
+            except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for all later calls
+                raise Raised(error) from error
+
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(wait(), self._loop)
+        return future.result()
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped; tasks that a system left behind are cancelled."""
+    loop.run_forever()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left))
+    loop.close()
+
+
+def _drop_result(task: asyncio.Future[Any]) -> None:
+    """Take the exception of a call that was given up, so that nobody complains that it was never looked at."""
+    if not task.cancelled():
+        task.exception()
+
+
+_CANARY = "kestrel"
+_FIRST = [
+    {"id": "a1", "role": "user", "speaker": "Ana", "content": f"My password is {_CANARY}.", "session": "s1"},
+    {"id": "a2", "role": "assistant", "speaker": "Bot", "content": "I see.", "session": "s1"},
+]
+_SECOND = [
+    {"id": "b1", "role": "user", "speaker": "Ana", "content": "My dog is called Rex.", "session": "s1"},
+    {"id": "b2", "role": "assistant", "speaker": "Bot", "content": "A good name.", "session": "s1"},
+]
+for _turn in (*_FIRST, *_SECOND):
+    _turn["timestamp"] = "2024-03-04T10:00:00"
+
+_QUESTIONS = ("What is the password?", "What is the dog called?", "", "名前は？")
+
+
+class _Trial:
+    """One memory system, called as a run would."""
+
+    def __init__(self, members: Members, timeout: float) -> None:
+        self.members = members
+        self._worker = Worker(members.system.name, timeout)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a method; SystemFailure when it raises or hangs."""
+        return asyncio.run(self._worker.call(f"{name}()", self.members[name], *arguments))
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+def find_broken_rules(members: Members, timeout: float) -> Iterator[str]:
+    """Yield a sentence for each rule that a memory system breaks."""
+    trial = _Trial(members, timeout)
+    try:
+        yield from _try_conversations(trial)
+    except SystemFailure as failure:
+        yield f"must not fail ({failure})"
+    finally:
+        trial.close()
+
+
+def _try_conversations(trial: _Trial) -> Iterator[str]:
+    members = trial.members
+    if "restore" in members and not isinstance(trial.call("restore", "a conversation"), bool):
+        yield "must return True or False from restore()"
+    for turns in (_FIRST, _SECOND):
+        given = copy.deepcopy(turns)
+        trial.call("reset")
+        trial.call("ingest", given[:1])
+        trial.call("ingest", given[1:])
+        if given != turns:
+            yield "must leave the turns as they were"
+        if "flush" in members:
+            trial.call("flush")
+        yield from _ask(trial, {str(turn["id"]) for turn in turns})
+    if "memories" in members and not isinstance(trial.call("memories"), list | tuple):
+        yield "must return a list from memories()"
+    if "forget" in members:
+        trial.call("forget", {"what": "the name of the dog"})
+    trial.call("reset")
+    trial.call("query", _QUESTIONS[0])  # nothing is there: that is no reason to fail
+
+
+def _ask(trial: _Trial, known: set[str]) -> Iterator[str]:
+    found_text = ""
+    for question in _QUESTIONS:
+        answer = trial.call("query", question)
+        if not isinstance(answer, str):
+            yield f"must return a text from query() (it returned {type(answer).__name__})"
+        found_text += str(answer)
+        if "retrieve" in trial.members:
+            found = trial.call("retrieve", question)
+            yield from _check_found(found, known)
+            if trial.call("retrieve", question) != found:
+                yield "must find the same when it is asked the same again"
+            found_text += str(found)
+    if "b1" in known and _CANARY in found_text:
+        yield "must forget the last conversation on reset()"
+
+
+def _check_found(found: Any, known: set[str]) -> Iterator[str]:
+    if not isinstance(found, list | tuple):
+        yield f"must return a list from retrieve() (it returned {type(found).__name__})"
+        return
+    for item in found:
+        if not isinstance(item, dict) or not isinstance(item.get("text"), str):
+            yield "must return objects with a 'text' from retrieve()"
+        elif not set(map(str, item.get("ids") or ())) <= known:
+            yield "must give ids of turns that it was given"

@@ -16,8 +16,6 @@ from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import get_tokenizer
 from context_bench.wire.usage import read_bill
 
-__all__ = ["OURS", "PHASES", "Meter", "Spending"]
-
 OURS = "Was this said before?"
 """How the benchmark begins to ask for a turn in its own words. The calls that this takes are charged to nobody."""
 
@@ -95,11 +93,9 @@ class Meter:
         return f"{self._tap.url}/v1"
 
     async def start(self) -> None:
-        """Listen."""
         await self._tap.start()
 
     async def stop(self) -> None:
-        """Listen no more."""
         await self._tap.stop()
 
     def seconds_since_last_call(self) -> float:

@@ -23,10 +23,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 from context_bench.errors import UsageError, printable
 from context_bench.memory.meter import OURS
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
-from context_bench.processes.programs import find_program
-from context_bench.systems.openai_proxy import OpenAIProxy
-
-__all__ = ["Cognee", "Graphiti", "LangMem", "ListingVendorMemory", "Mem0", "Vendor", "VendorFailed", "VendorMemory"]
+from context_bench.processes.started_proxy import find_program
+from context_bench.systems.proxies import OpenAIProxy
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -117,11 +115,9 @@ class VendorMemory:
         return None if self._process is None else self._process.directory
 
     def reset(self) -> None:
-        """Forget everything."""
         self._ask("reset")
 
     def ingest(self, turns: Sequence[dict[str, Any]], user: str | None = None) -> None:
-        """Write the turns in one call of the vendor's."""
         self._ask("ingest", turns=list(turns), user=user)
 
     def retrieve(self, question: str, k: int | None = None, user: str | None = None) -> list[dict[str, Any]]:
@@ -135,7 +131,6 @@ class VendorMemory:
         return str(self._answerer.process({"id": "query", "context": found, "question": question})["response"])
 
     def finish(self) -> None:
-        """End its process and delete its files."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -171,7 +166,6 @@ class ListingVendorMemory(VendorMemory):
     """A vendor's memory system that can list what it extracted."""
 
     def memories(self, user: str | None = None) -> list[str]:
-        """List what it extracted."""
         listed: list[str] = self._ask("memories", user=user)
         return listed
 
@@ -267,7 +261,6 @@ class _Process:
         kill_group(self._child)
 
     def stop(self) -> None:
-        """End the process and delete its directory."""
         self._end()
 
 

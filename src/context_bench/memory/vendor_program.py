@@ -18,8 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__: list[str] = []
-
 Turn = dict[str, Any]
 
 _NOBODY = "user"
@@ -68,7 +66,6 @@ class Memory(ABC):
         """Open an empty memory."""
 
     def reset(self) -> None:
-        """Forget everything."""
         self.open()
 
     @abstractmethod
@@ -133,7 +130,6 @@ class Mem0(Memory):
         ]
 
     def memories(self, user: str | None) -> list[str]:
-        """List what it extracted."""
         found = self._memory.get_all(filters={"user_id": user or _NOBODY}, top_k=_MOST)["results"]
         return [each["memory"] for each in found]
 
@@ -208,7 +204,6 @@ class GraphitiMemory(Memory):
         ]
 
     def memories(self, user: str | None) -> list[str]:
-        """List the facts of the graph."""
         from graphiti_core.edges import EntityEdge
         from graphiti_core.errors import GroupsEdgesNotFoundError
 
@@ -265,7 +260,6 @@ class LangMem(Memory):
         return [{"text": _render_item(item), "score": item.score} for item in found]
 
     def memories(self, user: str | None) -> list[str]:
-        """List what it extracted."""
         return [_render_item(item) for item in self._store.search(("memories", user or _NOBODY), limit=_MOST)]
 
 

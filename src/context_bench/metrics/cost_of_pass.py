@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import RatioSpread
@@ -21,7 +22,7 @@ class CostOfPass(RunningMetric):
     Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
     """
 
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "cost-of-pass"
     keys = ("cost_of_pass", "num_passing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.cost_of_pass import CostOfPass
 from context_bench.metrics.evidence_shares import EvidenceShares
 from context_bench.metrics.latency import Latency
@@ -21,9 +22,6 @@ from context_bench.metrics.upstream_tokens import UpstreamTokens
 from context_bench.types import Metric
 
 __all__ = ["DEFAULT_THRESHOLD", "default_metrics"]
-
-DEFAULT_THRESHOLD = 0.7
-"""A score from here on passes, unless the user says otherwise."""
 
 
 def default_metrics(

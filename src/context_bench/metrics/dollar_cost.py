@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.facts import read_fact, was_repeated
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
@@ -38,7 +39,7 @@ class DollarCost(RunningMetric):
     not priced, which is not 0.
     """
 
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "dollar-cost"
     keys = (

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import get_args
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
@@ -30,7 +31,7 @@ class EvidenceShares(RunningMetric):
     lose it.
     """
 
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "evidence-survival"
     by_dataset = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
@@ -124,7 +125,7 @@ class PassRate(RunningMetric):
     0.0 when no row has the score.
     """
 
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "pass-rate"
     by_dataset = ("pass_rate",)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from context_bench.compare.repeated_answers import RepeatedAnswers
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
-from context_bench.repeated_answers import RepeatedAnswers
 from context_bench.results import EvalRow
 from context_bench.stats import Interval, flip_share, pass_all_k, pass_at_k, repeat_share
 
@@ -27,7 +28,7 @@ class Repeats(RunningMetric):
     """
 
     repeats: int = 2
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "repeats"
     by_dataset = _KEYS

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from context_bench.front import COST_KEYS
+from context_bench.compare.front import COST_KEYS
 from context_bench.metrics.row_by_row import NoTally, RunningMetric
 from context_bench.metrics.spread import RatioSpread
 from context_bench.results import EvalRow

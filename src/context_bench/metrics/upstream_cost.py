@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.facts import read_fact, was_repeated
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
@@ -27,7 +28,7 @@ class UpstreamCost(RunningMetric):
     tokens are not known are left out altogether, which a note says. The cost is infinite when nothing passes.
     """
 
-    threshold: float = 0.7
+    threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "upstream-cost"
     by_dataset = ("upstream_cost_of_pass",)

@@ -8,7 +8,7 @@ priced by the bills that a tap saw, by the usage that came back, or by an estima
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from context_bench.utils.tokens import read_token_count, read_token_counts
 if TYPE_CHECKING:
     from context_bench.pricing.price_table import Prices
 
-__all__ = ["COSTS", "Price", "Tier", "price_judges", "price_row"]
+__all__ = ["COSTS", "Price", "Saving", "Tier", "find_saving", "price_judges", "price_row"]
+
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 
@@ -144,6 +145,9 @@ COSTS = (
 _JUDGES = frozenset({"llm-judge"})
 """Evaluators that pay for a model; their details are in the metadata under their names."""
 
+_PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
+"""Metadata with calls that may have a price of their own where the model of the system has none."""
+
 
 def price_row(
     prices: Prices, price: Price | None, metadata: Mapping[str, Any], upstream_tokens: int | None
@@ -156,6 +160,8 @@ def price_row(
         metadata: Of the row.
         upstream_tokens: Tokens that the model read, by our own count, if that is known.
     """
+    if price is None and _PRICED_BY_CALL.isdisjoint(metadata):
+        return {}
     costs = {} if metadata.get("saved_by_repeating") else _price_answer(prices, price, metadata, upstream_tokens)
     for key in ("least", "most"):
         bounded = metadata.get(f"{key}_usage")
@@ -230,3 +236,43 @@ def _price_judge(prices: Prices, details: Any) -> float | None:
         return None
     price = prices.of(details["model"])
     return None if price is None else price.cost(details)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """The savings of a system. Whether they may be claimed is for a verdict on its quality to say.
+
+    Attributes:
+        dollars: In all, over the pairs; negative when the system costs more.
+        per_1k: For a thousand examples; None without a pair.
+        share: Of what the baseline costs; None when that is nothing.
+        pairs: Examples whose cost is known on both sides.
+        left_out: Examples whose cost is known on one side only, or on none.
+    """
+
+    dollars: float
+    per_1k: float | None
+    share: float | None
+    pairs: int
+    left_out: int
+
+
+def find_saving(costs: Mapping[Hashable, float | None], baseline: Mapping[Hashable, float | None]) -> Saving:
+    """Compare what a system and a baseline cost, example by example.
+
+    Args:
+        costs: Dollars by example (and repeat); None where they are not known.
+        baseline: The same of the baseline.
+    """
+    pairs = [
+        (cost, before) for key, cost in costs.items() if cost is not None and (before := baseline.get(key)) is not None
+    ]
+    saved = math.fsum(before - cost for cost, before in pairs)
+    spent = math.fsum(before for _, before in pairs)
+    return Saving(
+        dollars=saved,
+        per_1k=saved / len(pairs) * 1000 if pairs else None,
+        share=saved / spent if spent else None,
+        pairs=len(pairs),
+        left_out=len(costs.keys() | baseline.keys()) - len(pairs),
+    )

@@ -6,7 +6,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +15,16 @@ from typing import Any, NamedTuple
 from context_bench.errors import UsageError
 from context_bench.pricing.price import Price, Tier
 from context_bench.text.small_files import read_small_file
+from context_bench.traits import asks_model, find_model
+
+__all__ = ["Match", "Prices", "check_prices", "describe_prices", "load_shipped_prices"]
+
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Match", "Prices", "load_shipped_prices"]
 
 _SHIPPED = Path(__file__).with_name("prices.json")
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d)$")
@@ -153,3 +157,48 @@ def _read_price(path: Path, model: str, values: Any, *, tier: bool = False) -> P
         else:
             fields[name] = value
     return Price(**fields, tiers=tuple(sorted(tiers, key=lambda each: each.above)))
+
+
+def check_prices(systems: Sequence[Any], prices: Prices | None, *, needed: bool) -> Prices:
+    """See that every model of a run has a price.
+
+    Args:
+        systems: Systems and judges; those that ask a model are checked.
+        prices: None takes the table that ships with the package; a model that it does not list is then noted in the
+            summary, and nothing is warned of.
+        needed: There is a limit on cost. A model that nothing counts against it is an error then, else a warning.
+
+    Returns:
+        The prices that the run has.
+    """
+    chosen = load_shipped_prices() if prices is None else prices
+    unpriced = {
+        find_model(each) or None: each.name
+        for each in systems
+        if asks_model(each) and chosen.of(find_model(each)) is None
+    }
+    for model, name in unpriced.items():
+        what = f"{model!r} is" if model else f"the model of {name!r} is not known, so it is"
+        if needed:
+            raise UsageError(
+                f"{what} not priced, and the limit on cost could not be kept: add it to the prices (--prices), "
+                "or `default`"
+            )
+        if prices is not None:
+            warnings.warn(
+                f"{what} not priced: what it costs is not told (add it to the prices, or `default`)", stacklevel=3
+            )
+    return chosen
+
+
+def describe_prices(prices: Prices, members: Iterable[Any]) -> dict[str, Any]:
+    """Say by which entry each system or judge with a model is priced, for the record of a run."""
+    entries: dict[str, Any] = {}
+    for member in members:
+        if not asks_model(member):
+            continue
+        model = find_model(member) or None
+        match = prices.find(model)
+        entry = {"entry": match.entry, "how": match.how, "price": match.price.to_dict()} if match else {"entry": None}
+        entries[member.name] = {"model": model, **entry}
+    return {"source": prices.source, "date": prices.date, "models": entries}

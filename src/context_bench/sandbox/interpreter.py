@@ -6,26 +6,51 @@ installed; the fixed hash seed makes it repeatable.
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
+from types import CodeType
 from typing import IO, Any, Protocol
 
-from context_bench.sandbox.bundle import BOOT, bundle
+_PACKAGE = "context_bench.sandbox.inside"
+_CONVERSATION = ("confine", "encoding", "peer")
+_USED_BY = {
+    "confine": ("confine",),
+    "candidate": (*_CONVERSATION, "candidate"),
+    "tester": (*_CONVERSATION, "tester"),
+}
+"""Modules in the order in which they import each other, for each that has a `main`."""
 
-__all__ = [
-    "LIMITS",
-    "MEMORY",
-    "Child",
-    "Isolation",
-    "build_command",
-    "build_environment",
-    "find_zone_folder",
-    "list_library_folders",
-    "open_job_file",
-]
+BOOT = """\
+import marshal, sys
+modules, job = marshal.loads(sys.stdin.buffer.read())
+for name, code in marshal.loads(modules):
+    module = sys.modules[name] = type(sys)(name)
+    exec(code, module.__dict__)
+module.main(job)
+"""
+"""The command of the interpreter (`python -c`): set the modules up, and run `main` of the last."""
+
+
+def bundle(main: str, job: dict[str, Any]) -> bytes:
+    """Return the bytes that BOOT reads; `main` names the module that gets the job."""
+    return marshal.dumps((_compile_modules(main), job))
+
+
+@cache
+def _compile_modules(main: str) -> bytes:
+    return marshal.dumps([(f"{_PACKAGE}.{name}", _compile_module(name)) for name in _USED_BY[main]])
+
+
+def _compile_module(name: str) -> CodeType:
+    from importlib import resources
+
+    file = resources.files(_PACKAGE).joinpath(f"{name}.py")
+    return compile(file.read_text("utf-8"), f"<{name}>", "exec", dont_inherit=True, optimize=2)
+
 
 MEMORY = 1 << 30
 LIMITS = {"RLIMIT_FSIZE": 16 << 20, "RLIMIT_NOFILE": 64, "RLIMIT_CORE": 0}

@@ -1,20 +1,257 @@
-"""Finds a sandbox that works on this machine, or says in one sentence what is missing."""
+"""Ways to isolate an interpreter: bubblewrap, or plain processes; and the one that works on this machine."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import re
+import select
 import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Any
 
 from context_bench.errors import UsageError
-from context_bench.sandbox.bubblewrap import Bubblewrap
-from context_bench.sandbox.interpreter import Isolation
-from context_bench.sandbox.plain import Plain
-from context_bench.sandbox.seccomp import build_filter
-from context_bench.sandbox.syscalls import MACHINES
+from context_bench.processes.child import kill_group, start_child
+from context_bench.sandbox.interpreter import (
+    LIMITS,
+    MEMORY,
+    Child,
+    Isolation,
+    build_command,
+    build_environment,
+    find_zone_folder,
+    list_library_folders,
+    open_job_file,
+)
+from context_bench.sandbox.seccomp import MACHINES, build_filter
 
-__all__ = ["SANDBOXES", "find_isolation"]
+DISK = 32 << 20
+SHARED_MEMORY = 32 << 20
+PROCESSES = 32
+CPUS = 8
+"""Pools start as many processes as there are CPUs, and all of them have to fit in."""
+
+_TRANSIENT_USERS = (61184, 65519)
+"""User ids that are nobody's for long, by convention of systemd; programs that root starts get one."""
+
+
+class Bubblewrap:
+    """Starts interpreters through the `bwrap` program at a path, in namespaces of their own.
+
+    Inside there is no network, no home directory, no environment, no /proc and no other process; the only places to
+    write to are two small file systems in RAM. A filter refuses system calls that reach past all this. All of it is
+    gone when `end` returns.
+
+    Args:
+        program: The path of `bwrap`.
+        disables_userns: Whether the sandbox shuts user namespaces off for good, beside the filter that refuses them.
+            Only where not started as root, whose limit on processes would no longer hold; it needs
+            bubblewrap 0.8 and a /proc/sys that can be written to.
+    """
+
+    def __init__(self, program: str, *, disables_userns: bool = False) -> None:
+        self._program = program
+        self._command = [*(["--disable-userns"] if disables_userns else []), *_build_options(), *build_command()]
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        return self._start(main, {**job, **_choose_limits(seconds)}, files, subprocess.DEVNULL)
+
+    def _start(self, main: str, job: dict[str, Any], files: Sequence[int], stderr: int) -> _Sandboxed:
+        told, tells = os.pipe()
+        try:
+            with open_job_file(main, job) as stdin, _open_filter_file() as filtering:
+                process = start_child(
+                    [self._program, "--seccomp", str(filtering), "--info-fd", str(tells), *self._command],
+                    stdin=stdin,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    files=[*files, filtering, tells],
+                    env={},
+                    own_group=False,  # it is ended by the first process of its namespace
+                )
+        except BaseException:
+            os.close(told)
+            raise
+        finally:
+            os.close(tells)
+        return _Sandboxed(process, told)
+
+    def complaint(self) -> str | None:
+        """Try to set up a sandbox: return what goes wrong, or None when it works."""
+        try:
+            tried = self._start("confine", _choose_limits(10), (), subprocess.PIPE)
+        except OSError as error:
+            return str(error)
+        tried.follow()
+        try:
+            said = tried.process.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired as error:
+            return str(error)
+        finally:
+            tried.end()
+        lines = said.decode("utf-8", "replace").strip().splitlines()
+        status = tried.process.returncode
+        return None if status == 0 else (lines or [f"exit status {status}"])[-1]
+
+
+@contextlib.contextmanager
+def _open_filter_file() -> Iterator[int]:
+    """Open a pipe that holds the filter of system calls, as bwrap reads it: each sandbox needs its own."""
+    machine = os.uname().machine
+    program = build_filter(machine)
+    if program is None:
+        raise NotImplementedError(f"no filter of system calls for {machine}")
+    reads, writes = os.pipe()
+    try:
+        try:
+            os.write(writes, program)
+        finally:
+            os.close(writes)
+        yield reads
+    finally:
+        os.close(reads)
+
+
+class _Sandboxed:
+    def __init__(self, process: subprocess.Popen[bytes], told: int) -> None:
+        self.process, self._told = process, told
+        self._first: int | None = None
+        self._followed = False
+
+    def follow(self) -> None:
+        """Get a handle of the namespace's first process, whose end is the end of all others in it."""
+        if self._followed:
+            return
+        self._followed = True
+        facts = b""
+        while b"}" not in facts and select.select([self._told], [], [], 5.0)[0]:
+            chunk = os.read(self._told, 4096)
+            if not chunk:
+                break
+            facts += chunk
+        number = re.search(rb'"child-pid": (\d+)\D', facts)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended already
+            self._first = os.pidfd_open(int(number[1])) if number else None
+
+    def end(self) -> None:
+        """Kill the first process, and wait for the kernel to have ended the others."""
+        self.follow()
+        try:
+            if self._first is None:
+                self.process.kill()
+            else:
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+                select.select([self._first], [], [], 10.0)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(self._told)
+            self.process.wait()
+            if self._first is not None:
+                # bwrap may end before its child, which then is a child of process 1: ours, if we are that.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitid(os.P_PIDFD, self._first, os.WEXITED | os.WNOHANG)
+                os.close(self._first)
+
+
+def _choose_limits(seconds: int) -> dict[str, Any]:
+    """Choose limits, and the user to become: root is exempt from the limit on processes."""
+    limits = {**LIMITS, "RLIMIT_AS": MEMORY, "RLIMIT_CPU": seconds}
+    low, high = _TRANSIENT_USERS
+    user = low + int.from_bytes(os.urandom(4), "big") % (high - low) if os.geteuid() == 0 else None
+    if user is not None or _counts_by_namespace():
+        limits["RLIMIT_NPROC"] = PROCESSES
+    cpus = os.sched_getaffinity(0)
+    some = random.SystemRandom().sample(sorted(cpus), CPUS) if len(cpus) > CPUS else None
+    return {"limits": limits, "user": user, "cpus": some}
+
+
+def _counts_by_namespace() -> bool:
+    """Whether the limit counts the processes of the sandbox alone, and not all those of the user."""
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
+
+
+def _build_options() -> list[str]:
+    options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    options += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:  # kept until the user is changed, which is the first thing done inside
+        options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        options += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
+    for key, value in build_environment("/tmp").items():
+        options += ["--setenv", key, value]
+    options += ["--perms", "1777", "--size", str(DISK), "--tmpfs", "/tmp"]  # first: Python may be installed below it
+    devices = ["/dev/null", "/dev/urandom"]
+    for folder in _list_folders_above([*_list_visible_paths(), *devices]):  # else they are made for the first user only
+        options += ["--dir", folder]
+    for path in _list_visible_paths():
+        options += ["--ro-bind", path, path]
+    for device in devices:
+        options += ["--dev-bind", device, device]
+    options += ["--perms", "1777", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"]
+    return [*options, "--chdir", "/tmp", "--remount-ro", "/"]
+
+
+def _list_visible_paths() -> list[str]:
+    """List what Python needs to run: its binary, its library, the system's shared libraries, and time zones."""
+    system = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache"]
+    wanted = dict.fromkeys([*system, *list_library_folders(), build_command()[0], find_zone_folder()])
+    found = [path for path in wanted if path is not None and os.path.exists(path)]
+    return [path for path in found if not any(path.startswith(f"{other}/") for other in found)]
+
+
+def _list_folders_above(paths: list[str]) -> list[str]:
+    steps = [path.split("/") for path in paths]
+    return sorted({"/".join(parts[:end]) for parts in steps for end in range(2, len(parts))})
+
+
+class Plain:
+    """Starts each interpreter in a session and a temporary directory of its own, with limits.
+
+    Enough for programs that mean no harm, and only for them: they run as the user, with the user's files and network.
+    """
+
+    def start(self, main: str, job: dict[str, Any], files: Sequence[int], seconds: int) -> Child:
+        limits = {**LIMITS, "RLIMIT_CPU": seconds}
+        if sys.platform == "linux":
+            limits["RLIMIT_AS"] = MEMORY
+        directory = tempfile.mkdtemp(prefix="context-bench-")
+        try:
+            with open_job_file(main, {**job, "limits": limits, "user": None, "cpus": None}) as stdin:
+                process = start_child(
+                    build_command(),
+                    stdin=stdin,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    files=files,
+                    cwd=directory,
+                    env=build_environment(directory),
+                )
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return _Session(process, directory)
+
+
+class _Session:
+    def __init__(self, process: subprocess.Popen[bytes], directory: str) -> None:
+        self._process, self._directory = process, directory
+
+    def follow(self) -> None:
+        """Nothing to do: the process that was started is the interpreter."""
+
+    def end(self) -> None:
+        """Kill the process group, and remove the directory."""
+        kill_group(self._process)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
 
 SANDBOXES = ("auto", "bubblewrap", "none")
 

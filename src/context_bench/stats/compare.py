@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.stats.clusters import ClusterSums, ScoreSums, clustered_difference, compare_means
 from context_bench.stats.differences import (
     Difference,
@@ -237,7 +238,9 @@ class Pairing:
         repeats: How often each example was answered, in the run that is judged and in the baseline.
     """
 
-    def __init__(self, *, threshold: float = 0.7, kept: int = 1000, repeats: tuple[int, int] = (1, 1)) -> None:
+    def __init__(
+        self, *, threshold: float = DEFAULT_THRESHOLD, kept: int = 1000, repeats: tuple[int, int] = (1, 1)
+    ) -> None:
         self._found = Comparison()
         self._threshold, self._kept, self._repeats = threshold, kept, repeats
         self._answers: tuple[dict[Key, list[ScoredRow]], ...] = ({}, {})
@@ -290,7 +293,7 @@ def compare_rows(
     first: Iterable[ScoredRow],
     second: Iterable[ScoredRow],
     *,
-    threshold: float = 0.7,
+    threshold: float = DEFAULT_THRESHOLD,
     kept: int = 1000,
     repeats: tuple[int, int] = (1, 1),
 ) -> Comparison:

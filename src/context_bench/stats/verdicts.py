@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from context_bench.config import DEFAULT_MARGIN
 from context_bench.stats.beta import beta_quantile
 from context_bench.stats.differences import MEAN_OF_DATASETS, SAME, Difference
 from context_bench.stats.interval import Interval
@@ -34,7 +35,6 @@ __all__ = [
 ]
 
 WORDS = ("equivalent", "better", "worse", "not worse", "undecided")
-DEFAULT_MARGIN = 0.02
 ALL_GROUPS, THESE_GROUPS = "all groups", "these groups"
 """What a verdict speaks of: all documents or conversations like those of the run, or those of the run alone."""
 PESSIMISTIC = 0.8

@@ -1,7 +1,7 @@
-"""The SQLite file: how it is opened, and what is said when it cannot be used.
+"""The SQLite file: its tables, how it is opened, and which sentence explains that it cannot be used.
 
-Whatever a run makes has the number of that run and the place in it for an id, so that a later run adds
-and never overwrites; what may be used again is found by its key, the newest first.
+Each record has the number of its run and the place in that run as its id, so a later run adds and never overwrites.
+Keys find what can be reused, the newest first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,33 @@ from pathlib import Path
 from typing import TypeVar
 
 from context_bench.errors import StoreError
-from context_bench.store.schemas import SCHEMA, check_version, is_up_to_date, migrate
 
 __all__ = ["FAILURES", "FILE_NAME", "SCHEMA", "connect", "explain", "transaction"]
 
 FILE_NAME = "store.db"
+
+SCHEMA = 4
+"""Version of the tables below. A store of another version is refused."""
+
+_TABLES = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, created TEXT NOT NULL, status TEXT NOT NULL,
+    config BLOB NOT NULL, summary BLOB NOT NULL, timing BLOB NOT NULL,
+    row_count INTEGER, checksum INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE rows (
+    id INTEGER PRIMARY KEY, example INTEGER NOT NULL, response INTEGER, body BLOB NOT NULL, answer BLOB,
+    again INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE responses (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE keys (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE examples (id INTEGER PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT NULL);
+CREATE TABLE scores (key BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE requests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)
+"""
+"""An answer stands in its row where both came together, else in `responses` under the number that the row names.
+Keys stand apart, many in one block: a run that reuses reads them all at its start, and an index would be written at a
+random place for each of them. `again` repeats a row's id: rows are copied, so their checksum cannot cover the id."""
+
+_TABLE_NAMES = {"runs", "rows", "responses", "keys", "examples", "scores", "requests"}
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite; the second is raised where the damaged name of a table is part of its message."""
@@ -35,10 +57,7 @@ T = TypeVar("T")
 
 
 def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> sqlite3.Connection:
-    """Open the store in a directory, made when it is new; StoreError says why it cannot be.
-
-    An old store is brought up to date; one that is only looked at stays as it is, and what is read is a copy of it.
-    """
+    """Open the store in a directory and make it if it is new; StoreError says why it cannot be opened."""
     path = directory / FILE_NAME
     connection = None
     try:
@@ -47,12 +66,11 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
         if not readonly:
             directory.mkdir(parents=True, exist_ok=True)
         connection = _open(_address(path, readonly))
-        if not _is_up_to_date(connection, path):
+        if not _has_tables(connection, path):
             if readonly:
-                connection = _copy(connection)
-            else:
-                _make_shareable(connection)
-            transaction(connection, partial(migrate, connection, path))
+                raise StoreError(f"there is no store in {directory}: nothing was recorded there yet")
+            _make_shareable(connection)
+            transaction(connection, partial(_make_tables, connection, path))
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
     except (*FAILURES, OSError, StoreError) as error:
@@ -61,14 +79,36 @@ def connect(directory: Path, *, readonly: bool = False, create: bool = True) -> 
         raise (error if isinstance(error, StoreError) else explain(error, path)) from error
 
 
-def _is_up_to_date(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the tables need no migration; read in one transaction, as another process may be migrating them."""
-    connection.execute("BEGIN")
-    try:
-        check_version(connection, path)
-        return is_up_to_date(connection)
-    finally:
-        connection.execute("COMMIT")
+def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return False for a new file; raise StoreError for one that this version cannot read.
+
+    One statement reads version and tables, as another process may be making them.
+    """
+    listed = "SELECT group_concat(name) FROM sqlite_master WHERE type = 'table'"
+    version, names = connection.execute(f"SELECT user_version, ({listed}) FROM pragma_user_version").fetchone()
+    if not version and not names:
+        return False
+    if not version:
+        raise StoreError(f"{path} is not a store of context-bench: use another --cache-dir")
+    if version != SCHEMA:
+        written, remedy = ("a newer", "upgrade") if version > SCHEMA else ("an older", "move it away")
+        raise StoreError(
+            f"{path} was written by {written} context-bench (schema {version}; this one knows {SCHEMA}): "
+            f"{remedy}, or use another --cache-dir"
+        )
+    if missing := _TABLE_NAMES.difference((names or "").split(",")):
+        raise StoreError(
+            f"{path} is damaged (it has no table {min(missing)!r}): move it away, or use another --cache-dir"
+        )
+    return True
+
+
+def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    if _has_tables(connection, path):
+        return  # another process was faster
+    for statement in _TABLES.split(";"):  # `executescript` would end the transaction
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _open(address: str) -> sqlite3.Connection:
@@ -82,18 +122,6 @@ def _open(address: str) -> sqlite3.Connection:
 def _decode(text: bytes) -> str:
     """Decode a column as text, also one that is damaged: it must not end the reading of others."""
     return text.decode("utf-8", "replace")
-
-
-def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Copy a database into a temporary one, which is gone when its connection is closed."""
-    copy = _open("")
-    try:
-        connection.backup(copy)
-    except BaseException:
-        copy.close()
-        raise
-    connection.close()
-    return copy
 
 
 def _address(path: Path, readonly: bool) -> str:

@@ -19,15 +19,11 @@ class LiveReader(Reader):
 
     Args:
         directory: Where it lives.
-
-    Attributes:
-        is_copy: The store is of an earlier version: what is read is a copy of how it was when it was opened.
     """
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, readonly=True, create=False)
         self._reader.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-        self.is_copy = not self._reader.execute("PRAGMA database_list").fetchone()[2]
 
     def close(self) -> None:
         """Close it."""

@@ -175,8 +175,6 @@ class Reader:
 
     def _read_example(self, row: int, identity: int, key: Any, body: Any) -> dict[str, Any] | None:
         """Read the example of a row; None when it is lost or damaged."""
-        if body is None and not identity:
-            return None  # an old store, in which it was not kept
         try:
             example: dict[str, Any] = load(body, about_one(identity, key))
             return example

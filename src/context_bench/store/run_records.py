@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from context_bench.config import RunSettings, read_settings
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store.records import (
     Damaged,
@@ -44,6 +45,11 @@ class RunInfo:
     summary: dict[str, dict[str, float]]
     timing: dict[str, float]
     row_count: int | None = None
+
+    @property
+    def settings(self) -> RunSettings:
+        """The record of the run as typed values."""
+        return read_settings(self.config)
 
 
 @dataclass(slots=True)

@@ -1,19 +1,52 @@
-"""Adapting what a user hands over: a function becomes a system."""
+"""Make systems: from a user's function, from the text after `--system`, or a baseline a second time.
+
+A system built from a reference keeps its recipe (class and parameters), so that another process can build it again.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
+import orjson
+
+from context_bench.compare.comparison import choose_baseline, name_twin
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
-from context_bench.refs import check_arguments, check_plain
-from context_bench.traits import SystemTraits, find_name, is_endpoint, may_read_gold, system_traits
+from context_bench.refs import Ref, call_with, check_arguments, check_parameters, check_plain, parse, resolve
+from context_bench.store.fingerprints import fingerprint_of
+from context_bench.text.masking import mask_reference
+from context_bench.traits import (
+    SystemTraits,
+    find_name,
+    is_endpoint,
+    may_read_gold,
+    never_wins,
+    reference_traits,
+    system_traits,
+)
 from context_bench.types import Example, MemorySystem, System
 
-__all__ = ["AsyncFunctionSystem", "FunctionSystem", "Named", "adapt", "rename_system"]
+__all__ = [
+    "Again",
+    "AsyncFunctionSystem",
+    "FunctionSystem",
+    "Named",
+    "adapt",
+    "add_twin",
+    "build_systems",
+    "check_settings",
+    "find_recipe",
+    "note_recipe",
+    "rename_system",
+    "settings_fingerprint",
+]
 
 
 class FunctionSystem:
@@ -95,3 +128,116 @@ def adapt(system: Any) -> System:
 def rename_system(system: System, name: str) -> System:
     """Return the system under the given name."""
     return system if system.name == name else Named(system, name)
+
+
+Recipe = tuple[Callable[..., Any], dict[str, Any]]
+
+_recipes: dict[int, tuple[weakref.ref[Any], Recipe]] = {}
+
+
+def note_recipe(system: Any, factory: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
+    """Remember how a system was made, as long as it lives."""
+    place = id(system)
+    try:
+        known = weakref.ref(system, lambda _: _recipes.pop(place, None))
+    except TypeError:  # its class does not allow it: it is pickled where it is needed
+        return
+    _recipes[place] = (known, (factory, dict(parameters)))
+
+
+def find_recipe(system: Any) -> Recipe | None:
+    """Return a function and its arguments that make such a system; None where only the system itself is known."""
+    inner = getattr(system, "_system", None) if isinstance(system, Named) else None
+    if inner is not None:
+        known = find_recipe(inner)
+        return None if known is None else (_make_named, {"recipe": known, "name": system.name})
+    found = _recipes.get(id(system))
+    return found[1] if found is not None and found[0]() is system else None
+
+
+def _make_named(recipe: Recipe, name: str) -> Any:
+    make, parameters = recipe
+    return rename_system(make(**parameters), name)
+
+
+def build_systems(text: str, seed: int | None = None) -> Iterator[System]:
+    """The system that a reference names, called by that text or by its `name=`; several when it is a sweep."""
+    for ref in parse("system", text):
+        found = resolve("system", ref)
+        built = adapt(_build(ref, found, seed))
+        own = "name" in ref.parameters and isinstance(found, type)
+        yield rename_system(built, built.name if own else mask_reference(ref.text))
+
+
+def _build(ref: Ref, found: Any, seed: int | None) -> Any:
+    if isinstance(found, type):
+        if seed is not None and "seed" in inspect.signature(found).parameters:
+            ref = Ref(ref.text, ref.target, ref.argument, {"seed": seed, **ref.parameters})
+        traits = reference_traits(found)
+        argument = None if traits is None else traits.argument
+        system = call_with(found, ref, argument)
+        note_recipe(system, found, check_parameters(found, ref, argument))
+        return system
+    if isinstance(found, System):
+        if ref.parameters or ref.argument:
+            raise UsageError(f"{ref.text!r}: this system is made already and takes no parameters")
+        return found
+    if not callable(found):
+        raise UsageError(f"{ref.text!r} is not a system: it is of type {type(found).__name__}")
+    # A plain function is the system itself: it will get the example, and its other parameters now.
+    parameters = check_parameters(found, ref, given=1)
+    return partial(found, **parameters) if parameters else found
+
+
+def check_settings(*, may_be_zero: bool, **values: float | None) -> None:
+    """Refuse a number that no request could be made with, by the name of its parameter."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (0 < value < math.inf or (may_be_zero and value == 0)):
+            raise UsageError(f"{name} must be a number {'of at least 0' if may_be_zero else 'above 0'} (got {value!r})")
+
+
+def settings_fingerprint(kind: str, function: Callable[..., Any] | None, **settings: Any) -> str | None:
+    """Describe all settings by one text; None when the user's function cannot be told from another."""
+    made_by = None if function is None else fingerprint_of(function)
+    if function is not None and made_by is None:
+        return None
+    described = orjson.dumps([made_by, settings], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    return f"{kind} {blake2b(described, digest_size=16).hexdigest()}"
+
+
+_DONE_ONCE = ("prepare", "finish")
+"""Members that are taken from the system itself: its tap is opened, and its process started, for both."""
+
+
+class Again(Named):
+    """A system under its second name: it is asked anew, as answers are stored by name, and does not compete."""
+
+    def __init__(self, system: Any) -> None:
+        super().__init__(system, name_twin(system.name))
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute in _DONE_ONCE:
+            raise AttributeError(attribute)
+        return super().__getattr__(attribute)
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return replace(super().__context_bench_traits__(), competes=False, list_unmatched=None)
+
+
+def add_twin(systems: Sequence[System], baseline: str | None) -> tuple[list[System], Again]:
+    """Put the second run of the baseline behind the first: all systems, and which one it is.
+
+    Raises:
+        UsageError: A system is called like it.
+    """
+    names = [each.name for each in systems]
+    controls = [each.name for each in systems if never_wins(each)]
+    chosen = choose_baseline(names, baseline, controls) or names[0]
+    place = names.index(chosen)
+    twin = Again(systems[place])
+    if twin.name in names:
+        raise UsageError(f"a system is called {twin.name!r}, as the second run of the baseline is: rename it")
+    return [*systems[: place + 1], twin, *systems[place + 1 :]], twin

@@ -1,4 +1,4 @@
-"""The base of all clients of a chat API: the way to its server, and for systems what they do with a reply."""
+"""The base of all clients of a chat API: the connection to its server, and what systems do with a reply."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from urllib.parse import urlsplit
 
 from context_bench.errors import BadOutput
 from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
-from context_bench.http.headers import changing_headers, check_headers, merge_headers
 from context_bench.http.loop import run_sync
-from context_bench.http.paths import describe_path, split_api_url
 from context_bench.http.refusals import Asked, explain_refusal
-from context_bench.systems.conversation import answer_turns
-from context_bench.systems.echo import Echo
-from context_bench.systems.prompts import Message
-from context_bench.systems.settings import check_settings, settings_fingerprint
+from context_bench.http.secrets import changing_headers, check_headers, describe_path, merge_headers, split_api_url
+from context_bench.systems.adapt import check_settings, settings_fingerprint
+from context_bench.systems.prompts import Echo, Message, answer_turns
 from context_bench.text.masking import find_secrets, mask_command
 from context_bench.traits import SystemTraits
 from context_bench.types import Example
@@ -25,6 +22,7 @@ from context_bench.wire.dialects import Dialect
 from context_bench.wire.model_reply import ModelReply, NotAReply
 
 __all__ = ["ChatProxy", "Connection", "open_connection"]
+
 
 _ANTHROPIC_VERSION = "2023-06-01"
 

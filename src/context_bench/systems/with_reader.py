@@ -14,9 +14,15 @@ from typing import Any
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
 from context_bench.http.loop import run_sync
 from context_bench.systems.adapt import adapt
-from context_bench.systems.conversation import ask, has_open_turns, list_turn_prompts
-from context_bench.systems.echo import drop_echo
-from context_bench.systems.prompts import build_messages, merge, with_context
+from context_bench.systems.prompts import (
+    ask,
+    build_messages,
+    drop_echo,
+    has_open_turns,
+    list_turn_prompts,
+    merge,
+    with_context,
+)
 from context_bench.traits import (
     SystemTraits,
     can_await_turns,

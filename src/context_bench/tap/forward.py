@@ -18,8 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.loop import work_beside
 from context_bench.http.open_files import SHORTAGES
-from context_bench.http.paths import find_api_root
-from context_bench.http.secrets import is_loopback
+from context_bench.http.secrets import find_api_root, is_loopback
 from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error
 from context_bench.tap.matching import MARK, MARK_HEADER
 from context_bench.text.masking import find_url_secrets, mask_text

@@ -28,10 +28,8 @@ from context_bench.http.loop import work_beside
 from context_bench.refs import import_code
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error, build_json, build_reply
-from context_bench.tap.extractive_reader import extract_answer
-from context_bench.tap.hashed_embeddings import EMBEDDINGS_PATH, answer_embeddings
-from context_bench.tap.rules import read_answer, read_rules
-from context_bench.tap.structured_replies import fit_answer
+from context_bench.tap.offline_models import EMBEDDINGS_PATH, answer_embeddings, extract_answer
+from context_bench.tap.rules import fit_answer, read_answer, read_rules
 from context_bench.wire.replies import Answer
 from context_bench.wire.requests import read_text
 

@@ -22,11 +22,18 @@ from typing import TYPE_CHECKING
 from context_bench.errors import MissingExtra, UsageError, describe
 from context_bench.http.loop import work_beside
 from context_bench.http.open_files import warn_of_few_files
-from context_bench.tap.access import find_refusal
 from context_bench.tap.address import LOOPBACK, url_of
 from context_bench.tap.answering import LONG_BODY, Answerer, Incoming, Outgoing, build_error
-from context_bench.tap.intake import MAX_BODY, BodyRefused, Budget, Share, limit_seconds, read_body
-from context_bench.tap.redaction import Redactor
+from context_bench.tap.intake import (
+    MAX_BODY,
+    BodyRefused,
+    Budget,
+    Redactor,
+    Share,
+    find_refusal,
+    limit_seconds,
+    read_body,
+)
 from context_bench.traffic.calls import Call
 from context_bench.wire.dialects import find_dialect
 

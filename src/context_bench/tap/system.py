@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
 from context_bench.processes.started_proxy import StartedProxy
-from context_bench.systems.prompts import Message
+from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
+from context_bench.systems.prompts import Message, ask, merge
 from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_reply, describe_answerer
 from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
@@ -26,7 +27,8 @@ from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
 from context_bench.wire.replies import Answer
 
-__all__ = ["Launch", "Tapped"]
+__all__ = ["CONTROLS", "Control", "Launch", "Tapped"]
+
 
 _SHOWN = 200
 
@@ -272,3 +274,52 @@ async def _keep_what_was_seen(answer: Awaitable[Any]) -> Any:
             own = getattr(error, "tapped", None) or []
             failed.tapped = [{**exchange, "failed": True} for exchange in (*seen, *own)]
             raise
+
+
+CONTROLS: dict[str, Any] = {"floor": ClosedBook, "ceiling": Oracle, "direct": Passthrough}
+"""No context, the evidence alone, the full context; and what makes such a prompt."""
+
+
+class Control:
+    """Asks the model without the proxy, for one of the prompts that a proxy is compared with.
+
+    Args:
+        name: One of CONTROLS.
+        reader: A server whose address is that of its own tap.
+    """
+
+    sends_elsewhere = True
+    reads_gold = True
+    """The ceiling needs to know what the evidence is."""
+
+    def __init__(self, name: str, reader: Tapped) -> None:
+        self.name, self.reader, self.tap = name, reader, reader.tap
+        self._maker = CONTROLS[name]()
+        self.model, self.max_workers, self.local = reader.model, reader.max_workers, reader.local
+        self.prepare, self.finish = reader.prepare, reader.finish
+
+    def __context_bench_traits__(self) -> SystemTraits:
+        return replace(
+            system_traits(self.reader),
+            parts=[self._maker, self.reader],
+            max_workers=self.max_workers,
+            takes_turns=self.local,
+            competes=False,
+            request_body=self._request_body,
+        )
+
+    def _request_body(self, example: Example) -> Mapping[str, Any] | None:
+        make_body = system_traits(self.reader).request_body
+        return None if make_body is None else make_body(self._make_prompt(example))
+
+    def _make_prompt(self, example: Example) -> Example:
+        return merge(example, self._maker.process(dict(example)))
+
+    async def aprocess(self, example: Example) -> Example:
+        """Make the prompt, and ask."""
+        result: Example = await ask(self.reader, self._make_prompt(example))
+        return result
+
+    def process(self, example: Example) -> Example:
+        """Call `aprocess` for a caller without an event loop."""
+        return run_sync(self.aprocess(example))

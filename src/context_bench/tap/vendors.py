@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
-from context_bench.processes.programs import find_program
+from context_bench.processes.started_proxy import find_program
 from context_bench.wire.dialects import CHAT_PATH, MESSAGES_PATH
 
 __all__ = ["VENDORS", "Recipe", "recipe"]

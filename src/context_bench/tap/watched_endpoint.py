@@ -18,8 +18,7 @@ from context_bench.http.endpoint import Endpoint, Exchange, encode
 from context_bench.http.transport import Reply
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.text.masking import mask_command
-from context_bench.traffic.calls import Call
-from context_bench.traffic.claims import claim_headers, says_cache_hit
+from context_bench.traffic.calls import Call, claim_headers, says_cache_hit
 from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
 from context_bench.wire.completions import read_completion, read_plain

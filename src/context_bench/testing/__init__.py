@@ -9,7 +9,7 @@ Each check uses the part as a run would, and raises `ContractError` (an Assertio
 that the part breaks. The parts that ship with the package are held to the same checks.
 """
 
-from context_bench.testing.contract import ContractError
+from context_bench.testing.contract import ContractError, sample_examples, sample_results, sample_rows
 from context_bench.testing.part_checks import (
     check_dataset,
     check_evaluator,
@@ -18,7 +18,6 @@ from context_bench.testing.part_checks import (
     check_reporter,
     check_system,
 )
-from context_bench.testing.samples import sample_examples, sample_results, sample_rows
 
 __all__ = [
     "ContractError",

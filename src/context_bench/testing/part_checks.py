@@ -12,17 +12,15 @@ from context_bench.datasets.example_check import ExampleCheck
 from context_bench.errors import ContextBenchError, describe
 from context_bench.evaluators.adapt import adapt_evaluator
 from context_bench.http.loop import run_sync
-from context_bench.memory.contract_rules import find_broken_rules
-from context_bench.memory.members import read_members
+from context_bench.memory.members import find_broken_rules, read_members
+from context_bench.output.files import adapt_reporter
 from context_bench.refs import check_awaitable
-from context_bench.reporters.load import adapt_reporter
 from context_bench.results import EvalRow
 from context_bench.runner import evaluate
 from context_bench.store.fingerprints import may_read_gold
 from context_bench.systems.adapt import adapt
 from context_bench.tallies import check_metric_members
-from context_bench.testing.contract import Rules
-from context_bench.testing.samples import sample_examples, sample_pairs, sample_results, sample_rows
+from context_bench.testing.contract import Rules, sample_examples, sample_pairs, sample_results, sample_rows
 from context_bench.traits import can_start, find_columns, find_render_parts, find_score_fields, scores_asynchronously
 from context_bench.types import Example, Metric
 

@@ -2,22 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.text.reasoning import remove_reasoning
+_TAG = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|analysis|scratchpad)\s*"
+_MARK = re.compile(
+    rf"<(?P<angle>/?){_TAG}>|\[(?P<square>/?)think\]|◁(?P<triangle>/?)think▷"
+    r"|<\|(?:(?:begin_of_thought|start_thinking|think)|(?P<token>end_of_thought|end_thinking|/think))\|>",
+    re.IGNORECASE,
+)
+_CHANNEL = re.compile(r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_TURN_END = re.compile(r"<\|(?:end|return|call|start)\|>")
+# The same channels from a server that drops special tokens: "analysisWe need ...assistantfinalParis".
+_BARE_CHANNEL = re.compile(r"\s*analysis(?=[A-Z])")
+_SPECIAL = re.compile(r"<\|[^|<>\n]{0,40}\|>|\A\s*<s>|</s>\s*\Z")
 
-__all__ = [
-    "Gold",
-    "evidence_texts",
-    "gold_answers",
-    "has_gold",
-    "is_blank",
-    "list_scoring_fields",
-    "response_text",
-    "turn_answers",
-    "turn_responses",
-]
+
+def remove_reasoning(reply: str) -> str:
+    """Return the answer in a reply; empty where the reply is nothing but reasoning."""
+    if "<|channel|>" in reply:
+        return _SPECIAL.sub("", _read_final_channel(reply))
+    if _BARE_CHANNEL.match(reply):
+        return reply.rpartition("assistantfinal")[2] if "assistantfinal" in reply else ""
+    answer = _drop_blocks(reply) if _MARK.search(reply) else reply
+    return _SPECIAL.sub("", answer) if "<" in answer else answer
+
+
+def opens_with_reasoning(reply: str) -> bool:
+    """Whether a reply begins with the mark that opens its reasoning."""
+    start = reply.lstrip()
+    mark = _MARK.match(start)
+    return not any(mark.groups()) if mark else start.startswith(("<|channel|>", "<|start|>assistant<|channel|>"))
+
+
+def _read_final_channel(reply: str) -> str:
+    """Return what stands in the last channel called final, and before the first channel, of a harmony reply."""
+    channels = list(_CHANNEL.finditer(reply))
+    finals = [channel for channel in channels if channel["name"] == "final"]
+    if finals:
+        return _TURN_END.split(reply[finals[-1].end() :], maxsplit=1)[0]
+    return _TURN_END.split(reply[: channels[0].start()], maxsplit=1)[0] if channels else ""
+
+
+def _drop_blocks(reply: str) -> str:
+    outside: list[str] = []
+    thinking = mentioned = False
+    last = 0
+    for mark in _MARK.finditer(reply):
+        closes = any(mark.groups())
+        before, after = reply[mark.start() - 1 : mark.start()], reply[mark.end() : mark.end() + 1]
+        if not thinking and (mentioned or before == after == "`" if closes else before in {*"`\"'"}):
+            mentioned = not closes
+            continue
+        if not thinking:
+            outside.append(reply[last : mark.start()])
+        if closes and not thinking:  # the prompt held the opening mark: all so far is reasoning
+            outside.clear()
+        thinking, last = not closes, mark.end()
+    if not thinking:
+        outside.append(reply[last:])
+    # Indentation is kept: the answer may be a line of code.
+    return "".join(outside).strip("\n")
+
 
 Gold = tuple[str, ...]
 """One accepted answer: its parts, all of which must be given. Most have a single part."""
@@ -47,8 +94,8 @@ _GOLD_FIELDS = (
 
 def has_gold(example: Mapping[str, Any]) -> bool:
     """Whether an example has anything that an answer to it could be scored against."""
-    given = (example[field] for field in _GOLD_FIELDS if field in example)
-    return any(value is not None and (not isinstance(value, str | list | tuple) or len(value) > 0) for value in given)
+    given = [example[field] for field in _GOLD_FIELDS if field in example]
+    return any(value is not None and (not isinstance(value, (str, list, tuple)) or len(value) > 0) for value in given)
 
 
 _SCORING_FIELDS = (
@@ -58,7 +105,7 @@ _SCORING_FIELDS = (
 
 def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
     """List the fields of an example that decide which score fits it."""
-    return tuple(field for field in _SCORING_FIELDS if example.get(field))
+    return tuple([field for field in _SCORING_FIELDS if example.get(field)])
 
 
 def response_text(processed: Mapping[str, Any]) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["cut_sentence_around", "remove_markup"]
-
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|sf|it|tt|bb|cal)|boldsymbol|bm|operatorname|mbox|emph)\s*\{([^{}]*)\}"
 )

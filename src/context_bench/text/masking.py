@@ -12,19 +12,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-__all__ = [
-    "MASK",
-    "PROMPT_FIELDS",
-    "find_command_secrets",
-    "find_secrets",
-    "find_url_secrets",
-    "is_secret_name",
-    "mask_command",
-    "mask_document",
-    "mask_reference",
-    "mask_text",
-]
-
 MASK = "***"
 
 PROMPT_FIELDS = ("messages", "system", "tools", "prompt", "input", "contents")

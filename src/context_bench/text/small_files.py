@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["MAX_BYTES", "read_small_file"]
-
 MAX_BYTES = 64 * 2**20
 
 

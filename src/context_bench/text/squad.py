@@ -10,8 +10,6 @@ import re
 import string
 from collections.abc import Iterator
 
-__all__ = ["exact_match", "f1_score", "normalize_answer", "recall_score", "split_normalized", "token_f1"]
-
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")

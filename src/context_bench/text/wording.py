@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["count_things", "list_names"]
-
 
 def list_names(names: Sequence[str], most: int = 6) -> str:
     """List names as a sentence does; of many, the first ones and how many more."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from context_bench.wire.completions import Completion, read_completion
 from context_bench.wire.dialects import asks_model
 from context_bench.wire.requests import Prompt, read_document, read_prompt
 
-__all__ = ["Call"]
+__all__ = ["Call", "claim_headers", "read_claimed_tokens", "says_cache_hit"]
 
 
 @dataclass(eq=False)
@@ -96,3 +98,42 @@ class Call:
         """Read what `as_dict` wrote, of whatever version: what it lacks has its default."""
         known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         return cls(**known)
+
+
+_SAVED = ("x-kompact-tokens-saved", "x-headroom-tokens-saved", "x-tokens-saved")
+_CLAIM = re.compile(r"\b(?:tokens|saved|savings|compress\w*|transforms)\b")
+_LIMIT = re.compile(r"rate-?limit")
+_SUM = re.compile(r"\b(?:session|total|cumulative|lifetime|overall|aggregate|global|all|day|daily|today|month\w*)\b")
+"""A claim about more than one request."""
+
+
+def claim_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Find the reply headers in which a proxy speaks of tokens, savings or compression, by lower-case name."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in lower.items() if _CLAIM.search(name) and not _LIMIT.search(name)}
+
+
+def says_cache_hit(headers: Mapping[str, str]) -> bool:
+    """Tell whether a proxy says that it answered from a cache of its own, as in `x-cache: HIT` or `age: 30`."""
+    lower = {name.lower(): value.strip().lower() for name, value in headers.items()}
+    told = any(re.search(r"\bhit\b|^(?:true|1|yes)$", value) for name, value in lower.items() if "cache" in name)
+    return told or bool(lower.get("age", "").strip("0"))
+
+
+def read_claimed_tokens(headers: Mapping[str, str]) -> float | None:
+    """Read the tokens that a proxy says it saved on this request; None when it says nothing of it, or no number.
+
+    Sums over a session or a day are left out. Of several others a known name comes first, then the shortest: more words
+    in a name narrow down what it counts. The order of the headers does not matter.
+    """
+    claims = claim_headers(headers)
+    names = [name for name in claims if name.endswith("tokens-saved") and not _SUM.search(name)]
+    known = {name: place for place, name in enumerate(_SAVED)}
+    for name in sorted(names, key=lambda name: (known.get(name, len(known)), len(name), name)):
+        try:
+            number = float(claims[name])
+        except ValueError:
+            continue
+        if isfinite(number):
+            return number
+    return None

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import Any
 
-from context_bench.traffic.calls import Call
-from context_bench.traffic.claims import read_claimed_tokens
+from context_bench.traffic.calls import Call, read_claimed_tokens
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_call_bill
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer

@@ -5,10 +5,10 @@ A count that cannot be true is never passed on: negative, absurd, not a whole nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from context_bench.utils.tokens import read_token_count, read_token_counts
+from context_bench.utils.tokens import MAX_TOKEN_COUNT, read_token_count
 from context_bench.wire.events import scan_events
 from context_bench.wire.requests import read_document
 
@@ -20,10 +20,9 @@ Bill = dict[str, Any]
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
 _SHOWN = 40
-_PARTS = (
-    ("cached_tokens", "prompt_tokens_details"),
-    ("cache_creation_tokens", "prompt_tokens_details"),  # what gateways to providers with such a cache report
-    ("reasoning_tokens", "completion_tokens_details"),
+_DETAILS = (
+    ("prompt_tokens_details", ("cached_tokens", "cache_creation_tokens")),  # the second by gateways to such a cache
+    ("completion_tokens_details", ("reasoning_tokens",)),
 )
 
 
@@ -32,36 +31,39 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
 
     What cannot be a number of tokens is left out, and named in `ignored_usage`.
     """
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, (dict, Mapping)):
         return {}
-    told = {key: usage.get(key) for key in _COUNTS}
-    for name, part in _PARTS:
+    counts, refused = _split_counts(usage, _COUNTS)
+    for part, names in _DETAILS:
         details = usage.get(part)
-        told[name] = details.get(name) if isinstance(details, Mapping) else None
-    numbers, ignored = _split_counts(told)
-    if numbers.get("prompt_tokens") == 0:
-        numbers, ignored = _ignore_zeros(numbers, ignored)
-    return {**numbers, **ignored}
+        if details and isinstance(details, (dict, Mapping)):
+            more, wrong = _split_counts(details, names)
+            counts |= more
+            refused |= wrong
+    if counts.get("prompt_tokens") == 0:
+        counts, refused = _ignore_zeros(counts, refused)
+    return {**counts, "ignored_usage": refused} if refused else counts
 
 
 def read_anthropic_usage(usage: Any) -> dict[str, Any]:
     """Read token counts from Anthropic's form, which counts cached tokens apart: a prompt is all three together."""
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, (dict, Mapping)):
         return {}
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    counts, ignored = _split_counts({name: usage.get(name) for name in names})
+    counts, refused = _split_counts(usage, names)
+    ignored = {"ignored_usage": refused} if refused else {}
     if "input_tokens" not in counts:
         return ignored
     new, read, written = (counts.get(name, 0) for name in names[:3])
     if new + read + written == 0:
-        return _ignore_zeros(counts, ignored)[1]
+        return {"ignored_usage": _ignore_zeros(counts, refused)[1]}
     numbers = {"prompt_tokens": new + read + written, "cached_tokens": read, "cache_creation_tokens": written}
     by_lifetime = usage.get("cache_creation")
     if isinstance(by_lifetime, Mapping) and (
         for_an_hour := read_token_count(by_lifetime.get("ephemeral_1h_input_tokens"))
     ):
         numbers["cache_creation_1h_tokens"] = min(written, for_an_hour)
-    if "output_tokens" in ignored.get("ignored_usage", {}):
+    if "output_tokens" in refused:
         return {**numbers, **ignored}
     completion = counts.get("output_tokens", 0)
     total = numbers["prompt_tokens"] + completion
@@ -73,25 +75,24 @@ def read_usage(usage: Any) -> dict[str, Any]:
     return read_anthropic_usage(usage) or read_openai_usage(usage)
 
 
-def _split_counts(told: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
-    """Split off the counts that can be believed, and the others under `ignored_usage` as text."""
+def _split_counts(told: Mapping[str, Any], names: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the counts that can be true, and the others as text."""
     counts: dict[str, int] = {}
-    ignored: dict[str, str] = {}
-    for (name, value), count in zip(told.items(), read_token_counts(told, told)):
-        if count is not None:
-            counts[name] = count
+    refused: dict[str, str] = {}
+    for name in names:
+        value = told.get(name)
+        if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT:
+            counts[name] = value
         elif value is not None:
-            ignored[name] = repr(value)[:_SHOWN] if isinstance(value, int | float | str) else type(value).__name__
-    return counts, {"ignored_usage": ignored} if ignored else {}
+            refused[name] = repr(value)[:_SHOWN] if isinstance(value, int | float | str) else type(value).__name__
+    return counts, refused
 
 
-def _ignore_zeros(
-    counts: Mapping[str, int], ignored: Mapping[str, dict[str, str]]
-) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+def _ignore_zeros(counts: Mapping[str, int], refused: Mapping[str, str]) -> tuple[dict[str, int], dict[str, str]]:
     """Ignore every 0 of a server that reports a prompt of no tokens: it does not count."""
     zeros = {name: "0" for name, count in counts.items() if count == 0}
     left = {name: count for name, count in counts.items() if count}
-    return left, {"ignored_usage": {**ignored.get("ignored_usage", {}), **zeros}}
+    return left, {**refused, **zeros}
 
 
 def read_bill(reply: str) -> Bill:

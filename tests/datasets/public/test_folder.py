@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.datasets.catalog import Card, read_card
-from context_bench.datasets.public.folder import NOTE, LocalFiles
+from context_bench.datasets.public.raw_files import NOTE, LocalFiles
 from context_bench.errors import DataError
 
 ROWS = [{"a": "1", "b": "ü"}, {"a": "2", "b": ""}]

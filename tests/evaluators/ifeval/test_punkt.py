@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from context_bench.evaluators.ifeval import punkt_data
+from context_bench.evaluators.ifeval import word_counts
 from context_bench.evaluators.ifeval import word_counts as words
-from context_bench.evaluators.ifeval.punkt_english import BUILT_IN
-from context_bench.evaluators.ifeval.word_counts import make_sentence_splitter
+from context_bench.evaluators.ifeval.word_counts import BUILT_IN, make_sentence_splitter
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 
@@ -58,9 +57,9 @@ def test_data_is_found_where_nltk_looks(tmp_path: Path, monkeypatch: pytest.Monk
     (folder / "sent_starters.txt").write_text("the\n", encoding="utf-8")
     (folder / "ortho_context.tab").write_text("foo\t36\nbar\t32", encoding="utf-8")
     monkeypatch.setenv("NLTK_DATA", f"/no/such/folder{os.pathsep}{tmp_path}")
-    found = punkt_data.find_data()
+    found = word_counts.find_data()
     assert found == folder
-    parameters = punkt_data.read_data(found)
+    parameters = word_counts.read_data(found)
     assert parameters.abbreviations == {"approx", "zz"}
     assert parameters.collocations == {("zz", "foo")}
     assert parameters.spelling == {"foo": 36, "bar": 32}
@@ -101,7 +100,7 @@ def real() -> list[str]:
 @pytest.fixture
 def nltk() -> Any:
     module = pytest.importorskip("nltk")
-    folder = punkt_data.find_data()
+    folder = word_counts.find_data()
     if folder is None:
         pytest.skip("the punkt_tab data of NLTK is not installed: set NLTK_DATA")
     module.data.path.insert(0, str(folder.parents[2]))
@@ -110,7 +109,7 @@ def nltk() -> Any:
 
 def test_equal_to_nltk_with_its_data(nltk: Any) -> None:
     reference = nltk.tokenize.PunktTokenizer("english")
-    ours = make_sentence_splitter(punkt_data.parameters())
+    ours = make_sentence_splitter(word_counts.parameters())
     texts = [text for text, _ in BY_HAND] + made_up(600) + real()
     assert len(texts) >= 300
     for text in texts:

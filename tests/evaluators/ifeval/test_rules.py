@@ -14,7 +14,8 @@ import pytest
 
 from context_bench.errors import DataError
 from context_bench.evaluators import IFEvalChecker
-from context_bench.evaluators.ifeval.checks import RULES, list_checks
+from context_bench.evaluators.ifeval.checker import list_checks
+from context_bench.evaluators.ifeval.rules import RULES
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from context_bench.evaluators.judge.judge_reply import read_verdict
+from context_bench.evaluators.judge_reply import read_verdict
 
 FOURS = [
     '{"rationale": "fine", "rating": 4}',

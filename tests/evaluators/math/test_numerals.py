@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.evaluators.math.numerals import (
+from context_bench.evaluators.math.notation import (
     find_spelled_numbers,
     read_cjk_numerals,
     read_spelled_number,

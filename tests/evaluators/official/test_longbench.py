@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import LongBenchScore
-from context_bench.evaluators.official.longbench import RULES, rouge_l_sets
+from context_bench.evaluators.official.long_context import LONGBENCH_RULES, rouge_l_sets
 
 
 def score(task: str, response: str | None, *answers: str, **meta: Any) -> float:
@@ -107,6 +107,6 @@ def test_what_cannot_be_judged_has_a_reason(example: dict[str, Any], reason: str
 
 
 def test_all_21_tasks_have_a_rule() -> None:
-    assert len(RULES) == 21
-    for task in RULES:
+    assert len(LONGBENCH_RULES) == 21
+    for task in LONGBENCH_RULES:
         assert score(task, None, "Paragraph 1 段落1", all_classes=CLASSES) == 0.0

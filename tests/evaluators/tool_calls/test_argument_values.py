@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ToolCallMatch
-from context_bench.evaluators.tool_calls.argument_values import matches_value
+from context_bench.evaluators.tool_call import matches_value
 
 
 def array(item: str) -> dict[str, Any]:

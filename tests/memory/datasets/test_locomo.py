@@ -11,8 +11,7 @@ import pytest
 
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation
-from context_bench.memory.datasets.locomo import load
-from context_bench.memory.datasets.locomo_errors import KINDS
+from context_bench.memory.datasets.locomo import KINDS, load
 from memory.real_records import read_locomo
 
 RECORD: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError
-from context_bench.memory.datasets.own_files import load
+from context_bench.memory.datasets.conversation_files import load_file as load
 
 RECORD: dict[str, Any] = {
     "turns": [{"content": "I live in Lyon."}, {"role": "assistant", "content": "Nice.", "id": "b"}],

@@ -10,8 +10,8 @@ import pytest
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
 from context_bench.memory.scoring import MemoryProbes
+from context_bench.memory.systems.search import BM25Memory
 from context_bench.memory.systems.whole_history import ClosedBook, Naive, Oracle
-from context_bench.memory.systems.word_search import BM25Memory
 from memory.histories import make_example, run_system
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
 from context_bench.memory.scoring import find_leftovers
-from context_bench.memory.scoring.store_check import list_hidden_texts
+from context_bench.memory.scoring.probes import list_hidden_texts
 from context_bench.memory.systems import BM25Memory
 from memory.histories import make_turns
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.memory.systems.rank_fusion import FusedIndex, HybridMemory
+from context_bench.memory.systems.search import FusedIndex, HybridMemory
 from memory.histories import make_turns
 
 

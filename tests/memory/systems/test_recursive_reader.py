@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.systems.recursive_reader import RecursiveMemory
+from context_bench.memory.systems.with_model import RecursiveMemory
 from memory.histories import make_turns
 from servers import Reply, Server, completion
 

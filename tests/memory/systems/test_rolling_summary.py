@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.errors import BadOutput, RequestFailed
-from context_bench.memory.systems.rolling_summary import SummaryMemory
+from context_bench.memory.systems.with_model import SummaryMemory
 from memory.histories import make_turns
 from servers import Server, completion, reply
 

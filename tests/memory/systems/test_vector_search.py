@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.systems.vector_search import VectorIndex
+from context_bench.memory.systems.search import VectorIndex
 from memory.histories import make_turns
 
 np = pytest.importorskip("numpy", reason="the extra `memory`")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.sandbox.code_blocks import find_code_blocks
-from context_bench.sandbox.inside.program import load
+from context_bench.sandbox.inside.candidate import load
 
 PROMPT = 'import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    """Doc.\n\n        more\n    """\n'
 

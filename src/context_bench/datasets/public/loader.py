@@ -13,15 +13,13 @@ from typing import Any
 
 from context_bench.datasets.catalog import Card, Config, catalog
 from context_bench.datasets.public.adapters import Adapter, Where
-from context_bench.datasets.public.folder import LocalFiles
-from context_bench.datasets.public.sources import Records, open_records
+from context_bench.datasets.public.fetch import Records, open_records
+from context_bench.datasets.public.raw_files import LocalFiles
 from context_bench.datasets.sample import SAMPLES, name_sample, sample
 from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.registry import import_object
 from context_bench.traits import DatasetTraits
 from context_bench.types import Example
-
-__all__ = ["PublicDataset", "list_loaders", "load"]
 
 
 def list_loaders() -> dict[str, Any]:

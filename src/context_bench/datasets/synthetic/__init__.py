@@ -11,8 +11,7 @@ from __future__ import annotations
 from context_bench.datasets.synthetic.aggregate import aggregate
 from context_bench.datasets.synthetic.json_logs import json_logs
 from context_bench.datasets.synthetic.kv import kv
-from context_bench.datasets.synthetic.multi_needle import multi_needle
-from context_bench.datasets.synthetic.needle import needle
+from context_bench.datasets.synthetic.needle import multi_needle, needle
 from context_bench.datasets.synthetic.rerank import rerank
 from context_bench.datasets.synthetic.tracking import tracking
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check
-from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.wordlist import words
+from context_bench.datasets.synthetic.draw import Draw, check_cell, check_whole, words
 
 LINE = 16
 
@@ -44,8 +42,8 @@ def aggregate(*, length: int = 4000, top: int = 3, n: int = 20, seed: int = 0) -
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    parameter_check.check_whole("top", top, 1, 20)
-    parameter_check.check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
+    check_whole("top", top, 1, 20)
+    check_cell(length, 30 + 30 * top, n, seed, what=f"a list with top={top}")
     return (_make_example(length, top, index, seed) for index in range(n))
 
 

@@ -175,3 +175,14 @@ def fit(room: int, stock: Stock, slop: int) -> tuple[list[str], int]:
                 chosen[used + size] = (*chosen[used], unit)
                 most = max(most, used + size)
     return list(reversed(chosen[most])), most  # scraps first: no oddity right before a fact
+
+
+class ToolOutput(NamedTuple):
+    """Filler of one kind, and the fact to hide in it: `unit` states it, `evidence` is the part that matters."""
+
+    stock: Stock
+    unit: str
+    evidence: str
+    question: str
+    answer: str
+    layout: str

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check
-from context_bench.datasets.synthetic.depth import choose_depth, write_depth_tag
-from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.fit import Fact, assemble
+from context_bench.datasets.synthetic.draw import (
+    Draw,
+    check_cell,
+    check_choice,
+    check_share,
+    choose_depth,
+    write_depth_tag,
+)
+from context_bench.datasets.synthetic.fit import Fact, ToolOutput, assemble
 from context_bench.datasets.synthetic.tool_code import tool_code
 from context_bench.datasets.synthetic.tool_json import tool_json
 from context_bench.datasets.synthetic.tool_logs import tool_logs
-from context_bench.datasets.synthetic.tool_output import ToolOutput
 
 FLOOR = 100
 KINDS: dict[str, Callable[[Draw, int, int], ToolOutput]] = {
@@ -37,9 +41,9 @@ def json_logs(
         seed: the same seed gives the same bytes.
         kind: json, logs, code, or mixed, which takes them in turn.
     """
-    parameter_check.check_cell(length, FLOOR, n, seed, what="a tool's output")
-    parameter_check.check_share("depth", depth)
-    parameter_check.check_choice("kind", kind, (*KINDS, "mixed"))
+    check_cell(length, FLOOR, n, seed, what="a tool's output")
+    check_share("depth", depth)
+    check_choice("kind", kind, (*KINDS, "mixed"))
     return (_make_example(length, depth, index, n, seed, kind) for index in range(n))
 
 

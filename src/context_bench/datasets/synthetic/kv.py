@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check
-from context_bench.datasets.synthetic.depth import choose_depth, write_depth_tag
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.draw import Draw, check_cell, check_share, choose_depth, write_depth_tag
 from context_bench.datasets.synthetic.fit import Fact, Stock, assemble, tokens
 
 FLOOR = 90
@@ -25,8 +23,8 @@ def kv(*, length: int = 4000, depth: float | None = None, n: int = 20, seed: int
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    parameter_check.check_cell(length, FLOOR, n, seed, what="a JSON object")
-    parameter_check.check_share("depth", depth)
+    check_cell(length, FLOOR, n, seed, what="a JSON object")
+    check_share("depth", depth)
     return (_make_example(length, depth, index, n, seed) for index in range(n))
 
 

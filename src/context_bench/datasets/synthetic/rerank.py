@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic import parameter_check
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.draw import Draw, Names, check_cell, check_whole, phrases, words
 from context_bench.datasets.synthetic.fit import Assembled, Fact, Stock, assemble
-from context_bench.datasets.synthetic.names import Names
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
-from context_bench.datasets.synthetic.wordlist import phrases, words
 
 USUAL, LEAST = 100, 75  # tokens of a document
 
@@ -60,10 +57,10 @@ def rerank(
         seed: the same seed gives the same bytes.
         length: tokens (cl100k_base) of each context, met within 2%; None is 100 for each document.
     """
-    parameter_check.check_whole("documents", documents, 1, 2000)
-    parameter_check.check_whole("relevant", relevant, 1, min(20, documents))
+    check_whole("documents", documents, 1, 2000)
+    check_whole("relevant", relevant, 1, min(20, documents))
     total = USUAL * documents if length is None else length
-    parameter_check.check_cell(total, LEAST * documents, n, seed, what=f"documents={documents}")
+    check_cell(total, LEAST * documents, n, seed, what=f"documents={documents}")
     return (_make_example(documents, relevant, index, seed, total) for index in range(n))
 
 

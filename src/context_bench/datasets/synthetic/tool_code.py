@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.fit import Stock
-from context_bench.datasets.synthetic.names import Names
-from context_bench.datasets.synthetic.tool_output import ToolOutput
-from context_bench.datasets.synthetic.wordlist import words
+from context_bench.datasets.synthetic.draw import Draw, Names, words
+from context_bench.datasets.synthetic.fit import Stock, ToolOutput
 
 VERBS = words("load merge filter group render parse validate sort index export trim collect")
 NOUNS = words("order invoice session report contact payment message product event setting route")

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.fit import Stock
-from context_bench.datasets.synthetic.names import Names
-from context_bench.datasets.synthetic.tool_output import ToolOutput
+from context_bench.datasets.synthetic.draw import Draw, Names
+from context_bench.datasets.synthetic.fit import Stock, ToolOutput
 
 LAYOUTS = ("pretty", "lines", "compact")
 ROOMY = 4000  # in a shorter context the record with the fact has few fields, so that its depth can be met

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from context_bench.datasets.synthetic.draw import Draw
-from context_bench.datasets.synthetic.fit import Stock
-from context_bench.datasets.synthetic.names import Names
-from context_bench.datasets.synthetic.tool_output import ToolOutput
-from context_bench.datasets.synthetic.wordlist import words
+from context_bench.datasets.synthetic.draw import Draw, Names, words
+from context_bench.datasets.synthetic.fit import Stock, ToolOutput
 
 STAMP = "2026-03-14T00:00:00Z"
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from context_bench.datasets.synthetic import parameter_check
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.draw import Draw, Names, check_cell, check_whole
 from context_bench.datasets.synthetic.fit import Fact, assemble
-from context_bench.datasets.synthetic.names import Names
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 CONSONANTS, VOWELS = "BDFGKLMNPRSTVZ", "AEIOU"
@@ -30,10 +28,10 @@ def tracking(
         n: how many examples.
         seed: the same seed gives the same bytes.
     """
-    parameter_check.check_whole("hops", hops, 0, 30)
-    parameter_check.check_whole("chains", chains, 1, 30)
+    check_whole("hops", hops, 0, 30)
+    check_whole("chains", chains, 1, 30)
     floor = 50 + 18 * (hops + 1) * chains
-    parameter_check.check_cell(length, floor, n, seed, what=f"hops={hops} in chains={chains}")
+    check_cell(length, floor, n, seed, what=f"hops={hops} in chains={chains}")
     return (_make_example(length, hops, chains, index, seed) for index in range(n))
 
 

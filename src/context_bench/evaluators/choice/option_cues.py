@@ -8,27 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "ABANDONED",
-    "ALL_BUT",
-    "ASKED_NO",
-    "ASKED_YES",
-    "CONNECTIVE",
-    "EARLIER",
-    "EXCEPTION_ASKED",
-    "HYPOTHETICAL",
-    "NAMED_BEFORE",
-    "REJECTED_AFTER",
-    "REJECTED_BEFORE",
-    "REVISION",
-    "STATED_AFTER",
-    "STATED_BEFORE",
-    "SUGGESTED_AFTER",
-    "SUGGESTED_BEFORE",
-    "VERB_AFTER_A",
-    "VERB_AFTER_I",
-]
-
 
 def _join_patterns(*patterns: str) -> str:
     return "(?:" + "|".join(patterns) + ")"

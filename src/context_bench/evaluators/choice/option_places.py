@@ -16,8 +16,6 @@ from typing import Literal
 from context_bench.evaluators.choice import option_cues as cues
 from context_bench.text.markup import remove_markup
 
-__all__ = ["REACH", "Place", "find_places", "is_word", "make_option_key"]
-
 REACH = 160
 """How many characters before and after a place are looked at."""
 

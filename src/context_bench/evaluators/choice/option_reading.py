@@ -10,14 +10,156 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
 from context_bench.evaluators.choice.option_cues import EXCEPTION_ASKED, REVISION
 from context_bench.evaluators.choice.option_mentions import Mention, Weight, find_mentions
 from context_bench.evaluators.choice.option_places import make_option_key
-from context_bench.evaluators.choice.option_values import find_equal_option
+from context_bench.evaluators.math.answer import find_final_answer
+from context_bench.evaluators.math.answer_equality import compare
+from context_bench.evaluators.math.exact import Number, equal, number
+from context_bench.evaluators.math.notation import canonical, unify
 from context_bench.text.markup import remove_markup
 
-__all__ = ["read_choice"]
+# Options that are values: the final value of a reply against each of them, as mathematical answers are compared.
+# `0.75` is 3/4, `25%` is 0.25, `10^6` is 1,000,000, and thirty-six is 36. Unlike in mathematics, where units are
+# ignored, an option may differ from another by its unit alone: values with units of one kind are compared by what
+# they are worth (10,000 J is 10 kJ), and 15 m is not 15 km.
+
+_VALUE = re.compile(r"\d|\\(?:frac|sqrt|pi)|[π√½⅓¼]")
+_UNDECIDED = re.compile(
+    r"\b(?:or|either|between\s[^,.]{1,30}\sand|not|than)[\s*$(]*$|\b(?:unsure|not\s+sure|can't\s+tell)\b", re.IGNORECASE
+)
+_SENTENCE_SPLIT = re.compile(r"[.!?](?=\s|$)|\n")
+_TAIL = 4000
+
+
+def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str | None:
+    """The letter of the one option that equals the final value of the reply; None when there is none."""
+    if not options or not all(_VALUE.search(option) and len(option) < 100 for option in options):
+        return None
+    text = unify(write_numerals(reply[-_TAIL:]))
+    answer = find_final_answer(text)
+    if not answer or not _VALUE.search(answer):
+        return None
+    place = text.rfind(answer)
+    if place >= 0:
+        sentence = _SENTENCE_SPLIT.split(text[max(0, place - 200) : place])[-1]
+        if _UNDECIDED.search(sentence):
+            return None
+        answer += _read_following_unit(text, place + len(answer))
+    equals = [letter for letter, option in zip(letters, options) if _is_same(option, answer)]
+    return equals[0] if len(equals) == 1 else None
+
+
+def _is_same(option: str, answer: str) -> bool:
+    wanted, given = _read_quantity(option), _read_quantity(answer)
+    if wanted and given and wanted.unit and given.unit and wanted.unit != given.unit:
+        known = {wanted.unit, given.unit} & _DIMENSIONS
+        if known:  # metres are not seconds
+            return False
+    if wanted and given and wanted.unit and given.unit:
+        return equal(wanted.scale_value(), given.scale_value())
+    return compare(option, answer) is True
+
+
+# ---- units -----------------------------------------------------------------------------------------------------------
+
+_PREFIXES = {"p": -12, "n": -9, "µ": -6, "μ": -6, "u": -6, "m": -3, "c": -2, "d": -1, "k": 3, "M": 6, "G": 9, "T": 12}
+_SPELLED_PREFIXES = {"nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "kilo": 3, "mega": 6, "giga": 9}
+_BASES = {"m": "m", "g": "g", "s": "s", "J": "J", "W": "W", "N": "N", "V": "V", "A": "A", "Pa": "Pa", "Hz": "Hz",
+          "L": "L", "l": "L", "mol": "mol", "Ω": "Ω", "ohm": "Ω", "eV": "eV", "C": "C", "F": "F", "B": "B"}  # fmt: skip
+_SPELLED = {"metre": "m", "meter": "m", "gram": "g", "second": "s", "joule": "J", "watt": "W", "newton": "N",
+            "volt": "V", "ampere": "A", "amp": "A", "pascal": "Pa", "hertz": "Hz", "litre": "L", "liter": "L",
+            "mole": "mol", "ohm": "Ω", "electronvolt": "eV", "coulomb": "C", "byte": "B"}  # fmt: skip
+_TIMES = {"sec": 1, "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "day": 86400, "week": 604800}
+_DIMENSIONS = {*_BASES.values()}
+_UNIT = re.compile(r"(?P<value>.*?[\d)}])\s*(?P<unit>[A-Za-zµμΩ]{1,15})\.?", re.DOTALL)
+_FOLLOWING = re.compile(r"(?:\s|\\[ ,;]|\$|\\(?:text|mathrm)\{)*([A-Za-zµμΩ]{1,15})(?![A-Za-z]|\s*[/^*·])")
+
+
+class _Quantity(NamedTuple):
+    """A number and its unit, brought to the unit without prefix."""
+
+    value: Number
+    unit: str
+    scale: Fraction
+
+    def scale_value(self) -> Number:
+        """The number in the unit without prefix."""
+        return Number(self.value.value * self.scale, self.value.factor, self.value.decimal)
+
+
+def _read_following_unit(text: str, place: int) -> str:
+    """The unit that stands right behind a value, with a space before it; empty when it is not a known one."""
+    found = _FOLLOWING.match(text, place)
+    return f" {found[1]}" if found and _read_unit(found[1]) else ""
+
+
+def _read_quantity(text: str) -> _Quantity | None:
+    form = canonical(text, keep_units=True)
+    found = _UNIT.fullmatch(form.strip())
+    unit = _read_unit(found["unit"]) if found else None
+    value = number(canonical(found["value"])) if found and unit else number(form)
+    if value is None:
+        return None
+    return _Quantity(value, *unit) if unit else _Quantity(value, "", Fraction(1))
+
+
+@lru_cache(maxsize=256)
+def _read_unit(name: str) -> tuple[str, Fraction] | None:
+    """The base unit of a name and how many of it one such is: km is 1,000 m."""
+    spelled = name.lower()
+    spelled = spelled[:-1] if len(spelled) > 3 and spelled.endswith("s") else spelled
+    if spelled in _TIMES:
+        return "s", Fraction(_TIMES[spelled])
+    if name in _BASES:
+        return _BASES[name], Fraction(1)
+    if name[:1] in _PREFIXES and name[1:] in _BASES:
+        return _BASES[name[1:]], Fraction(10) ** _PREFIXES[name[0]]
+    for prefix, power in (("", 0), *_SPELLED_PREFIXES.items()):
+        if spelled.startswith(prefix) and spelled[len(prefix) :] in _SPELLED:
+            return _SPELLED[spelled[len(prefix) :]], Fraction(10) ** power
+    return None
+
+
+# ---- number words ----------------------------------------------------------------------------------------------------
+
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]  # fmt: skip
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_WORD_VALUES = {word: value for value, word in enumerate(_ONES)} | {
+    word: 10 * value for value, word in enumerate(_TENS, start=2)
+}
+_MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
+_ANY = "|".join([*_WORD_VALUES, *_MULTIPLES])
+_NUMBER_WORDS = re.compile(
+    rf"(?<![\w-])(?:{'|'.join(_WORD_VALUES)})(?:(?:-|\s+(?:and\s+)?)(?:{_ANY}))*(?![\w-])", re.IGNORECASE
+)
+
+
+def write_numerals(text: str) -> str:
+    """The text with numbers from eleven on, where they are written in words, as numerals.
+
+    Small numbers stay: "one" is a pronoun more often than a number.
+    """
+    return _NUMBER_WORDS.sub(_read_numeral, text)
+
+
+def _read_numeral(words: re.Match[str]) -> str:
+    total = part = 0
+    for word in re.split(r"[\s-]+", words[0].lower()):
+        if word in _MULTIPLES and _MULTIPLES[word] > 100:
+            total, part = total + max(part, 1) * _MULTIPLES[word], 0
+        elif word in _MULTIPLES:
+            part = max(part, 1) * 100
+        else:
+            part += _WORD_VALUES.get(word, 0)
+    value = total + part
+    return str(value) if value > 10 else words[0]
+
 
 _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:Next\s+)?(?:Question|Q)\s*\d*\s*:\s", re.IGNORECASE)
 _QUESTION_AND_ANSWER = re.compile(r"(?<![^\n])Q(?:uestion)?:[^\n]*\n\W*A(?=:)")

@@ -1,6 +1,5 @@
 """IFEval: verifiable instructions, checked by the published rules."""
 
-from context_bench.evaluators.ifeval.checker import IFEvalChecker
-from context_bench.evaluators.ifeval.official import IFEvalOfficial
+from context_bench.evaluators.ifeval.checker import IFEvalChecker, IFEvalOfficial
 
 __all__ = ["IFEvalChecker", "IFEvalOfficial"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 
-from context_bench.evaluators.math.asides import blank_asides, drop_check
 from context_bench.evaluators.math.exact import number
 from context_bench.evaluators.math.mentions import (
     COMPOUND,
@@ -21,14 +20,13 @@ from context_bench.evaluators.math.mentions import (
     NUMBER,
     RATIO,
     TAIL,
+    blank_asides,
+    drop_check,
     find_last_mention,
     is_joint,
     read_formula,
 )
-from context_bench.evaluators.math.notation import canonical, is_words, unify, unwrap
-from context_bench.evaluators.math.numerals import read_spelled_number, write_digits
-
-__all__ = ["find_final_answer", "read_boxed", "read_gold_text", "read_parts"]
+from context_bench.evaluators.math.notation import canonical, is_words, read_spelled_number, unify, unwrap, write_digits
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")
 _BOX_NAME = re.compile(r"(?<![A-Za-z])([A-Za-z])(?:_\{?\w\}?)?\s*=\s*\Z")

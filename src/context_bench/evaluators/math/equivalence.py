@@ -1,4 +1,4 @@
-r"""Mathematical answers against gold answers: equal in value, however they are written.
+"""Mathematical answers against gold answers: equal in value, however they are written.
 
 Numbers, tuples, intervals, sets and words are compared exactly and at once; what needs algebra goes to
 math-verify (extra `math`) in a process of its own, which is stopped when it takes too long.
@@ -7,6 +7,7 @@ math-verify (extra `math`) in a process of its own, which is stopped when it tak
 from __future__ import annotations
 
 import importlib.util
+import logging
 from functools import cache
 from typing import Any
 
@@ -18,9 +19,7 @@ from context_bench.processes.worker import WorkerFailed, WorkerPool
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text
 
-__all__ = ["MathEquivalence"]
-
-_EQUIVALENT = "context_bench.evaluators.math.symbolic:equivalent"
+_EQUIVALENT = "context_bench.evaluators.math.equivalence:equivalent"
 
 
 class MathEquivalence:
@@ -35,7 +34,7 @@ class MathEquivalence:
 
     Args:
         seconds: How long one comparison by algebra may take.
-        megabytes: How much memory it may take.
+        megabytes: How much RAM it may take.
     """
 
     name = "math-equivalence"
@@ -49,7 +48,6 @@ class MathEquivalence:
         self.megabytes = megabytes
 
     def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
-        """Find the final answer, and compare it with each accepted one."""
         golds = [read_gold_text(", ".join(gold)) for gold in gold_answers(original)]
         if not golds:
             return Scores(reason="no gold answer")
@@ -97,3 +95,17 @@ def _get_pool(seconds: float, megabytes: int) -> WorkerPool:
 @cache
 def _has_math_verify() -> bool:
     return importlib.util.find_spec("math_verify") is not None
+
+
+def prepare() -> None:
+    """Import what is slow to import and build the parser, before the clock runs."""
+    logging.disable(logging.CRITICAL)
+    equivalent("x", "x")
+
+
+def equivalent(gold: str, answer: str) -> bool:
+    """Whether math-verify finds two LaTeX expressions to be the same. Runs in a worker process: it has no limits."""
+    from math_verify import parse, verify
+
+    parsed = [parse(f"${text}$", parsing_timeout=None) for text in (gold, answer)]
+    return bool(all(parsed) and verify(*parsed, timeout_seconds=None))

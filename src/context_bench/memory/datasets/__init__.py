@@ -15,7 +15,7 @@ DATASETS: dict[str, str] = {
 }
 """The function that loads each dataset, by the name that `--dataset` takes."""
 
-FILE_LOADER = f"{_HOME}.own_files:load"
+FILE_LOADER = f"{_HOME}.conversation_files:load_file"
 """The function that loads a .jsonl or .json file of one's own, by its path."""
 
 __all__ = ["DATASETS", "FILE_LOADER"]

@@ -17,11 +17,7 @@ import orjson
 
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.choose_types import choose_types
-from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
-from context_bench.memory.datasets.matched_pairs import match_pairs
-
-__all__ = ["ABILITIES", "SIZES", "load"]
+from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files, match_pairs
 
 ABILITIES = (
     *("abstention", "contradiction_resolution", "event_ordering", "information_extraction", "instruction_following"),

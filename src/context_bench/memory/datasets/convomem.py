@@ -16,11 +16,8 @@ import orjson
 from context_bench.datasets.synthetic.draw import Draw
 from context_bench.errors import DataError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.choose_types import choose_types
-from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
+from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files
 from context_bench.memory.systems.turn_store import check_count
-
-__all__ = ["TYPES", "load"]
 
 TYPES = ("user", "assistant_facts", "changing", "abstention", "preference", "implicit_connection")
 _RULES = {"changing": "update", "preference": "rubric", "implicit_connection": "rubric"}

@@ -15,8 +15,6 @@ from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
 from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
 
-__all__ = ["VARIANTS", "load"]
-
 VARIANTS = {"medium": ("*[Mm]edium*.jsonl",), "long": ("*[Ll]ong*.jsonl",)}
 _SOURCE = "https://huggingface.co/datasets/IAAR-Shanghai/HaluMem (CC BY-NC-ND 4.0)"
 

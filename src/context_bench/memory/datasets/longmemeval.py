@@ -15,10 +15,7 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.choose_types import choose_types
-from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
-
-__all__ = ["TYPES", "VARIANTS", "load"]
+from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files
 
 TYPES = (
     *("single-session-user", "single-session-assistant", "single-session-preference"),

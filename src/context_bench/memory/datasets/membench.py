@@ -16,8 +16,6 @@ from context_bench.errors import DataError
 from context_bench.memory.conversations import Conversation, Question, Turn
 from context_bench.memory.datasets.conversation_files import ConversationFiles, find_files
 
-__all__ = ["load"]
-
 _SOURCE = "https://github.com/import-myself/Membench (no licence stated)"
 
 

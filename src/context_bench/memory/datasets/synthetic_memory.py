@@ -16,12 +16,9 @@ from context_bench.datasets.synthetic.draw import Draw
 from context_bench.datasets.synthetic.prose import Prose
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.choose_types import choose_types
-from context_bench.memory.datasets.planting import OWNER, STRANGER, Garden, Layout, Mention
-from context_bench.memory.datasets.plants import PLANTS
+from context_bench.memory.datasets.conversation_files import choose_types
+from context_bench.memory.datasets.plants import OWNER, PLANTS, STRANGER, Garden, Layout, Mention
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
-
-__all__ = ["TYPES", "SyntheticMemory", "load"]
 
 TYPES = (
     *("single_hop", "multi_hop", "aggregation", "knowledge_update", "as_of", "contradiction", "temporal"),

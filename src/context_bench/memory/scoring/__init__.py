@@ -1,7 +1,7 @@
 """Scores of memory systems: what was retrieved, what was answered, and what is left in the store.
 
 All are ordinary evaluators. They read `original["memory"]`, the record of the question, and of the answer `retrieved`
-(before rendering), `context` (what the reader got), `response`, and `store` (see `store_check`).
+(before rendering), `context` (what the reader got), `response`, and `store` (see `probes`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "abstention": ("Abstention",),
-        "option_choice": ("MemoryChoice",),
-        "evidence_ranking": ("MemoryRetrieval",),
-        "locomo_score": ("LocomoScore",),
-        "longmemeval_retrieval": ("LongMemEvalRetrieval",),
-        "probes": ("MemoryProbes",),
-        "probe_shares": ("ProbeShares", "find_excess_obedience"),
-        "store_check": ("find_leftovers",),
+        "answers": ("Abstention", "LocomoScore", "MemoryChoice"),
+        "retrieval": ("LongMemEvalRetrieval", "MemoryRetrieval"),
+        "probes": ("MemoryProbes", "ProbeShares", "find_excess_obedience", "find_leftovers"),
     },
 )

@@ -7,8 +7,6 @@ from typing import Any
 
 from context_bench.text.words import normalise
 
-__all__ = ["find_texts", "read_question", "read_retrieved", "read_shown", "read_shown_text"]
-
 
 def read_question(original: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the record of the question; None where the example is not one of a memory dataset."""
@@ -43,3 +41,9 @@ def find_texts(wanted: list[str], text: str) -> list[str]:
     """List those of the wanted texts that occur in whole words; case, layout and punctuation do not matter."""
     searched = normalise(text)
     return [each for each in wanted if normalise(each) in searched]
+
+
+READ_BY_SCRIPT = "a script read, not a model: it does not know when to refuse"
+STOOD_IN = "a script stood in for the model that the memory asks"
+UNSEEN = "no fact that was told is seen in memories() or storage, so what is missing there proves nothing"
+NO_IDS = "the retrieved memories name no turns (ids)"

@@ -23,11 +23,11 @@ SYSTEMS: dict[str, str] = {
     "last": f"{_HOME}.whole_history:Last",
     "closed-book": f"{_HOME}.whole_history:ClosedBook",
     "oracle": f"{_HOME}.whole_history:Oracle",
-    "bm25": f"{_HOME}.word_search:BM25Memory",
-    "embedding": f"{_HOME}.vector_search:EmbeddingMemory",
-    "hybrid": f"{_HOME}.rank_fusion:HybridMemory",
-    "summary": f"{_HOME}.rolling_summary:SummaryMemory",
-    "rlm": f"{_HOME}.recursive_reader:RecursiveMemory",
+    "bm25": f"{_HOME}.search:BM25Memory",
+    "embedding": f"{_HOME}.search:EmbeddingMemory",
+    "hybrid": f"{_HOME}.search:HybridMemory",
+    "summary": f"{_HOME}.with_model:SummaryMemory",
+    "rlm": f"{_HOME}.with_model:RecursiveMemory",
     **VENDORS,
 }
 """The class of each system, by the name that `--system` takes."""
@@ -41,10 +41,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "whole_history": ("ClosedBook", "Last", "Naive", "Oracle"),
-        "word_search": ("BM25Memory",),
-        "vector_search": ("EmbeddingMemory",),
-        "rank_fusion": ("HybridMemory",),
-        "rolling_summary": ("SummaryMemory",),
-        "recursive_reader": ("RecursiveMemory",),
+        "search": ("BM25Memory", "EmbeddingMemory", "HybridMemory"),
+        "with_model": ("RecursiveMemory", "SummaryMemory"),
     },
 )

@@ -1,15 +1,14 @@
-"""The turns that a memory was given, apart for each user, and how much of a ranking is returned."""
+"""The turns that a memory was given, apart for each user, and a memory that ranks them by an index of its subclass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Retrieved
 from context_bench.utils.tokens import get_tokenizer
-
-__all__ = ["DEFAULT_K", "TurnStore", "check_count", "cut_ranking", "join_texts", "write_turn"]
 
 DEFAULT_K = 10
 """Memories that are returned where neither a number nor a budget is asked for."""
@@ -42,7 +41,6 @@ class TurnStore:
         return len(self._items)
 
     def add(self, turn: Mapping[str, Any]) -> str:
-        """Keep a turn; returns its text."""
         text = write_turn(turn)
         self._items.append((text, _read(turn, "id"), _read(turn, "timestamp"), _read(turn, "session")))
         return text
@@ -98,3 +96,64 @@ def cut_ranking(ranking: Iterable[Retrieved], k: int | None, budget_tokens: int 
 def join_texts(found: Sequence[Retrieved]) -> str:
     """Join what was found to the answer of a system that has no model: the texts, best first."""
     return "\n".join(item["text"] for item in found)
+
+
+class RankedIndex(Protocol):
+    """Texts that grow, and can be ranked for a question."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the index."""
+
+    def add(self, texts: list[str]) -> None:
+        """Add texts, which get the next places."""
+
+    def rank(self, question: str) -> Iterator[tuple[int, float]]:
+        """Yield places and scores, best first."""
+
+
+class RankedMemory(ABC):
+    """Finds turns by an index. Each turn is indexed by itself, whatever is ingested together."""
+
+    is_control = False
+    takes_dates = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._users: dict[str, tuple[TurnStore, RankedIndex]] = {}
+
+    @abstractmethod
+    def _make_index(self) -> RankedIndex:
+        """Make an empty index."""
+
+    def reset(self) -> None:
+        self._users.clear()
+
+    def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
+        store, index = self._open(user)
+        index.add([store.add(turn) for turn in turns])
+
+    def retrieve(
+        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
+    ) -> list[Retrieved]:
+        """Return the best turns of the user, best first."""
+        store, index = self._open(user)
+        ranking = (store.read(place, score) for place, score in index.rank(question))
+        return cut_ranking(ranking, k, budget_tokens)
+
+    def query(self, question: str, user: str = "") -> str:
+        """Return what `retrieve` finds, as one text: there is no model that could answer."""
+        return join_texts(self.retrieve(question, user=user))
+
+    def memories(self) -> list[str]:
+        return [text for store, _ in self._users.values() for text in store.list_texts()]
+
+    @property
+    def index_bytes(self) -> int:
+        """The bytes of the indexes of all users, without the texts."""
+        return sum(index.nbytes for _, index in self._users.values())
+
+    def _open(self, user: str) -> tuple[TurnStore, RankedIndex]:
+        if user not in self._users:
+            self._users[user] = (TurnStore(), self._make_index())
+        return self._users[user]

@@ -13,8 +13,6 @@ from typing import Any
 from context_bench.memory.conversations import Retrieved
 from context_bench.memory.systems.turn_store import TurnStore, check_count, cut_ranking, join_texts
 
-__all__ = ["ClosedBook", "Last", "Naive", "Oracle"]
-
 
 class Naive:
     """Returns the whole history of a user: the full context that a memory is held against."""
@@ -27,11 +25,9 @@ class Naive:
         self._stores: dict[str, TurnStore] = defaultdict(TurnStore)
 
     def reset(self) -> None:
-        """Forget everything."""
         self._stores.clear()
 
     def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
-        """Keep the turns."""
         store = self._stores[user]
         for turn in turns:
             store.add(turn)
@@ -44,11 +40,9 @@ class Naive:
         return [store.read(place) for place in range(len(store))]
 
     def query(self, question: str, user: str = "") -> str:
-        """Return what `retrieve` finds, as one text."""
         return join_texts(self.retrieve(question, user=user))
 
     def memories(self) -> list[str]:
-        """List everything that is kept, of all users."""
         return [text for store in self._stores.values() for text in store.list_texts()]
 
 
@@ -85,7 +79,6 @@ class Oracle(Naive):
         self._evidence: tuple[str, ...] = ()
 
     def reset(self) -> None:
-        """Forget everything, also what it was pointed to."""
         super().reset()
         self._evidence = ()
 

@@ -10,13 +10,11 @@ import sys
 
 from context_bench.sandbox.inside.confine import confine, linger
 from context_bench.sandbox.inside.peer import Gone, Peer
-from context_bench.sandbox.inside.program import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
-
-__all__ = ["main"]
 
 
 def main(job: dict[str, Any]) -> None:
@@ -41,3 +39,132 @@ def main(job: dict[str, Any]) -> None:
 
 def _anything(*_: object) -> bool:
     return True
+
+
+# --- loading: choose which pieces of a reply to run, and fit them to the prompt. It happens in this process, so that
+# hostile source text, which can crash the parser, harms only the program.
+
+_TREE_ONLY = 0x400  # ast.PyCF_ONLY_AST, without importing ast
+_DEFINITIONS = {"FunctionDef", "AsyncFunctionDef", "ClassDef"}
+_IMPORTS = {"Import", "ImportFrom"}
+_HARMLESS = _DEFINITIONS | _IMPORTS | {"Assign", "AnnAssign"}
+_BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def load(blocks: list[str], prompt: str, entry: str, namespace: dict[str, Any]) -> None:
+    """Run the first arrangement of the blocks that is Python and defines the entry point.
+
+    Args:
+        blocks: Pieces of the reply, the likeliest first.
+        prompt: The code that the reply continues, or "".
+        entry: The name that the tests call.
+        namespace: Where the program's names go.
+
+    Raises:
+        SyntaxError: When nothing in the reply is Python.
+    """
+    parsed = [(block, _parse(block)) for block in blocks]
+    # A block of tests may import the entry point, which another block defines.
+    ranked = sorted(
+        enumerate(parsed), key=lambda each: each[1][1] is not None and not _defines(each[1][1], entry, False)
+    )
+    for index, (_, tree) in ranked:
+        if tree is not None and _defines(tree, entry):
+            others = [other for at, (_, other) in enumerate(parsed) if at != index]
+            _prepare(prompt, [other for other in reversed(others) if _only_defines(other, entry)], namespace)
+            _run(tree, namespace)
+            return
+    for text in _continue_prompt(prompt, blocks):
+        tree = _parse(text)
+        if tree is not None:
+            _run(tree, namespace)
+            return
+    _run(next((tree for _, tree in parsed if tree is not None), None) or _fail(blocks), namespace)
+
+
+def _prepare(prompt: str, others: list[Any], namespace: dict[str, Any]) -> None:
+    """Run what the reply may rely on: the prompt's imports and helpers, and its own other blocks."""
+    stub = _parse(prompt) or _parse(f"{prompt}\n{_find_indent(prompt)}pass\n")
+    for tree in [stub, *others]:
+        if tree is not None:
+            try:
+                _run(tree, namespace)
+            except Exception:  # noqa: BLE001, S110 - a help, not a need: the main block may do without
+                pass
+
+
+def _continue_prompt(prompt: str, blocks: list[str]) -> Iterator[str]:
+    """Complete the prompt with each block as its body, indented in the ways that models use."""
+    if not prompt:
+        return
+    head = prompt if prompt.endswith("\n") else f"{prompt}\n"
+    indent = _find_indent(prompt)
+    for block in blocks:
+        if block[:1] in (" ", "\t"):
+            yield head + block
+            yield head + _indent(_dedent(block), indent)
+        else:
+            yield head + indent + block  # only the first line lost its indentation
+            yield head + _indent(block, indent)
+
+
+def _find_indent(prompt: str) -> str:
+    """Find the indentation of the last function of the prompt, which is the one to complete."""
+    indent = ""
+    for line in prompt.splitlines():
+        if line.startswith(("def ", "async def ")):
+            indent = ""
+        elif not indent and line.strip():
+            indent = line[: len(line) - len(line.lstrip())]
+    return indent or "    "
+
+
+def _dedent(text: str) -> str:
+    lines = text.splitlines()
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines)
+
+
+def _indent(text: str, indent: str) -> str:
+    return "\n".join(indent + line if line.strip() else line for line in text.splitlines()) + "\n"
+
+
+def _parse(text: str) -> Any:
+    try:
+        tree = compile(text, "<program>", "exec", _TREE_ONLY, dont_inherit=True)
+        compile(tree, "<program>", "exec", dont_inherit=True)  # finds a return outside of a function, too
+    except _BROKEN:
+        return None
+    return tree
+
+
+def _run(tree: Any, namespace: dict[str, Any]) -> None:
+    exec(compile(tree, "<program>", "exec", dont_inherit=True), namespace)
+
+
+def _fail(blocks: list[str]) -> Any:
+    return compile(blocks[0], "<program>", "exec", dont_inherit=True)
+
+
+def _defines(tree: Any, name: str, by_import: bool = True) -> bool:
+    statements = [each for each in tree.body if by_import or type(each).__name__ not in _IMPORTS]
+    return any(name in _list_bound_names(statement) for statement in statements)
+
+
+def _only_defines(tree: Any, entry: str) -> bool:
+    return (
+        tree is not None
+        and all(type(statement).__name__ in _HARMLESS for statement in tree.body)
+        and not _defines(tree, entry)
+    )
+
+
+def _list_bound_names(statement: Any) -> list[str]:
+    kind = type(statement).__name__
+    if kind in _DEFINITIONS:
+        return [statement.name]
+    if kind == "Assign":
+        return [target.id for target in statement.targets if hasattr(target, "id")]
+    if kind in _IMPORTS:
+        return [alias.asname or alias.name for alias in statement.names]
+    return []

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["confine", "linger", "main"]
-
 
 def confine(job: dict[str, Any]) -> None:
     """Bind this process and all that it starts: hard limits, some CPUs, and a user id that owns nothing."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     Allowed = Callable[[object, str, tuple[Any, ...]], bool]
 
-__all__ = ["Gone", "Peer", "ProgramError", "Remote", "Unsupported", "mirror"]
 
 FRAME = 16 << 20
 """The longest message in bytes."""

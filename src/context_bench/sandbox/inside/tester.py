@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["main"]
 
 TESTS = "tests"
 """The module name of the test code: instances of its classes may be handed to the program."""

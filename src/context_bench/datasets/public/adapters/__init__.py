@@ -11,14 +11,27 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from context_bench.datasets.formats import FORMATS
+from context_bench.errors import DataError
 from context_bench.types import Example
 
-__all__ = ["Adapter", "Reader", "Where", "permutation"]
+__all__ = [
+    "Adapter",
+    "Page",
+    "Place",
+    "Reader",
+    "Span",
+    "Where",
+    "make_span",
+    "permutation",
+    "read_either",
+    "read_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -47,3 +60,57 @@ def permutation(seed_text: str, n: int) -> list[int]:
     order = list(range(n))
     random.Random(hashlib.sha256(seed_text.encode("utf-8", "surrogatepass")).hexdigest()).shuffle(order)
     return order
+
+
+Place = tuple[int, int]
+Span = dict[str, Any]
+
+
+class Page:
+    """Pieces of text in a row."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> Place:
+        start = self._length
+        self._parts.append(text)
+        self._length += len(text)
+        return start, self._length
+
+    def add_paragraph(self, text: str, gap: str = "\n\n") -> Place:
+        """Append a text after a blank line, or another gap."""
+        if self._length:
+            self.add(gap)
+        return self.add(text)
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
+
+
+def make_span(context: str, start: int, end: int) -> Span:
+    """Make a span of the context, without the white space at its ends."""
+    inner = context[start:end]
+    start += len(inner) - len(inner.lstrip())
+    return {"start": start, "end": start + len(inner.strip()), "text": inner.strip()}
+
+
+def read_rows(paths: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of several files, each read by its suffix."""
+    for path in paths:
+        if path.suffix not in FORMATS:
+            raise DataError(f"{path}: unknown kind of file; use {', '.join(FORMATS)}")
+        with path.open("rb") as source:
+            for number, row in FORMATS[path.suffix](source, str(path)):
+                if not isinstance(row, Mapping):
+                    raise DataError(f"{path}, line {number}: a record must be an object (got {type(row).__name__})")
+                yield row
+
+
+def read_either(record: Mapping[str, Any], one: str, other: str) -> Any:
+    """Read a column that goes by two names."""
+    for name in (one, other):
+        if name in record:
+            return record[name]
+    raise KeyError(f"{one} or {other}")

@@ -10,8 +10,6 @@ from typing import Any
 from context_bench.datasets.public.adapters import Where
 from context_bench.types import Example
 
-__all__ = ["alpaca_eval", "ifeval", "mt_bench", "mt_bench_files"]
-
 Record = Mapping[str, Any]
 
 _WITH_REFERENCE = {"math", "reasoning", "coding"}

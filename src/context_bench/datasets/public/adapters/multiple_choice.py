@@ -17,20 +17,6 @@ from typing import Any
 from context_bench.datasets.public.adapters import Where, permutation
 from context_bench.types import Example
 
-__all__ = [
-    "arc_challenge",
-    "gpqa",
-    "hellaswag",
-    "longbench_v2",
-    "mmlu",
-    "mmlu_csv",
-    "mmlu_pro",
-    "quality",
-    "quality_lines",
-    "truthfulqa",
-    "winogrande",
-]
-
 Record = Mapping[str, Any]
 
 _PLACES = {letter: place for place, letter in enumerate(ascii_uppercase)}

@@ -6,13 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Page, Place, Span, make_span
-from context_bench.datasets.public.adapters.row_files import read_rows
-from context_bench.datasets.public.adapters.scrolls import list_outputs, split_input
+from context_bench.datasets.public.adapters import Page, Place, Span, Where, make_span, read_rows
+from context_bench.datasets.public.adapters.summarization import list_outputs, split_input
 from context_bench.types import Example
-
-__all__ = ["contract_nli", "scifact", "scifact_claims"]
 
 _CONTRACT_LABELS = {"entailment": "Entailment", "contradiction": "Contradiction", "notmentioned": "Not mentioned"}
 _SCIFACT_LABELS = ("SUPPORT", "CONTRADICT")

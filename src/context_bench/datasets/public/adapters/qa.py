@@ -11,23 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Page, Span, make_span
+from context_bench.datasets.public.adapters import Page, Span, Where, make_span
 from context_bench.types import Example
-
-__all__ = [
-    "frames",
-    "hotpotqa",
-    "musique",
-    "narrativeqa",
-    "natural_questions",
-    "qasper",
-    "qasper_papers",
-    "simpleqa",
-    "squad",
-    "squad_articles",
-    "triviaqa",
-]
 
 UNANSWERABLE = "unanswerable"
 

@@ -11,8 +11,6 @@ from typing import Any
 from context_bench.datasets.public.adapters import Where
 from context_bench.types import Example
 
-__all__ = ["bbh", "bbh_files", "drop", "drop_files", "gsm8k", "last_boxed", "math", "mgsm", "mgsm_tsv"]
-
 Record = Mapping[str, Any]
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*")

@@ -7,22 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.page import Page, Place, Span, make_span
-from context_bench.datasets.public.adapters.row_files import read_rows
-from context_bench.datasets.public.adapters.scrolls import list_outputs, split_input
+from context_bench.datasets.public.adapters import Page, Place, Span, Where, make_span, read_rows
 from context_bench.types import Example
-
-__all__ = [
-    "dialogsum",
-    "dialogsum_rows",
-    "govreport",
-    "meetingbank",
-    "multi_news",
-    "multi_news_lines",
-    "qmsum",
-    "summscreenfd",
-]
 
 _BETWEEN_ARTICLES = "|||||"
 _REFERENCES = ("1", "2", "3")
@@ -145,3 +131,37 @@ def govreport(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
     """A long report of a government agency."""
     question = "Write a summary of this report, of about 550 words."
     yield _make_example(f"govreport-{where.index}", record["report"], question, [record["summary"]])
+
+
+# --- SCROLLS: rows with the same id are further references for one example. Where there is a query, it comes before
+# the document in `input`.
+
+
+def merge_rows(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield one record for each id, its `output` a list; records without an id (the authors' own layout) as they are.
+
+    Of several files, which are copies of one another, the first is read.
+    """
+    merged_rows: dict[Any, dict[str, Any]] = {}
+    for row in read_rows(paths[:1]):
+        if "id" not in row or "output" not in row:
+            yield row
+        elif row["id"] in merged_rows:
+            merged_rows[row["id"]]["output"].append(row["output"])
+        else:
+            merged_rows[row["id"]] = {**row, "output": [row["output"]]}
+    yield from merged_rows.values()
+
+
+def split_input(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Split `input` into its two parts."""
+    query, blank, document = record["input"].partition("\n\n")
+    if not blank:
+        raise ValueError("no blank line between query and document in 'input'")
+    return query.strip(), document
+
+
+def list_outputs(record: Mapping[str, Any]) -> list[str]:
+    """List all references; the test split, whose answers are kept back, has none."""
+    given = record["output"]
+    return [text for text in (given if isinstance(given, list) else [given]) if text]

@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Where
-from context_bench.datasets.public.adapters.row_files import read_rows
+from context_bench.datasets.public.adapters import Where, read_rows
 from context_bench.types import Example
-
-__all__ = ["apigen", "bfcl", "bfcl_files"]
 
 _TYPES = {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}
 _TYPES |= {"dict": "object", "float": "number", "double": "number", "long": "integer", "tuple": "array"}

@@ -1,0 +1,296 @@
+"""A gate for CI: conditions under which a run fails, each judged for every system under test.
+
+Differences from the baseline are judged by their 90% interval (the one that decides "not worse"), other numbers by the
+95% interval that the report shows; a number without an interval is judged by its value, and the sentence says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from context_bench.compare.comparison import choose_baseline
+from context_bench.compare.run_comparison import RunComparison
+from context_bench.errors import UsageError, suggest
+from context_bench.results import EvalResult
+from context_bench.stats import FAILS, HOLDS, TOO_FEW, Condition, Interval, Judgement, Verdict
+
+__all__ = [
+    "Candidate",
+    "Outcome",
+    "check_conditions",
+    "fail_missing",
+    "find_exit_code",
+    "judge_gate",
+    "list_candidates",
+    "list_compared",
+]
+
+EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}
+"""The exit code of each outcome; the first that occurs counts."""
+
+_FEW = 12
+_QUALITY = {"score", "mean_score", "macro_score", "official_score", "dataset", "pass_rate", "card_pass_rate"}
+_LARGE = 1e300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One condition on one system: holds, fails or too few, and one sentence."""
+
+    system: str
+    condition: str
+    outcome: str
+    sentence: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Write it as JSON can hold it."""
+        return {
+            "system": self.system,
+            "condition": self.condition,
+            "outcome": self.outcome,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The summary of one system, with the intervals that are known."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system under test.
+
+    Attributes:
+        name: As the report calls it.
+        numbers: Its own.
+        baseline: Those of the system that it is held against.
+        verdict: Of the comparison, if there is one.
+        score: The key that the word `score` stands for.
+        context_unneeded: Why its examples cannot show that it lost nothing; empty where they can.
+        unlike: Why it cannot be held against the baseline; empty where it can.
+    """
+
+    name: str
+    numbers: Numbers
+    score: str
+    baseline: Numbers | None = None
+    verdict: Verdict | None = None
+    context_unneeded: str = ""
+    unlike: str = ""
+
+
+def _find_tested(systems: Sequence[str], baseline: str | None, controls: Sequence[str]) -> list[str]:
+    """Find the systems under test: all but the baseline and the controls; with nothing else, the baseline too."""
+    competing = [name for name in systems if name not in controls]
+    return [name for name in competing if name != baseline] or competing
+
+
+def check_conditions(
+    conditions: Sequence[Condition], systems: Sequence[str], baseline: str | None, controls: Sequence[str]
+) -> None:
+    """Refuse conditions that no run of these systems can be judged by, before anything is sent.
+
+    Raises:
+        UsageError: A condition is about a baseline, and there is nothing to hold against one.
+    """
+    chosen = choose_baseline(systems, baseline, controls)
+    others = [name for name in systems if name not in controls and name != chosen]
+    for condition in conditions:
+        if condition.needs_baseline and (chosen is None or not others):
+            raise UsageError(
+                f"--fail-if {condition.text!r} needs a baseline beside the system that is judged: add --system "
+                "passthrough, --controls, or use `context-bench compare` with an earlier run"
+            )
+
+
+def list_candidates(result: EvalResult) -> list[Candidate]:
+    """List the systems of a run that a gate judges."""
+    controls = result.settings.controls
+    comparison = result.comparison
+    systems = [name for name in result.systems if name != result.settings.twin]  # run for its noise alone
+    baseline = choose_baseline(systems, _find_given(result), controls)
+    verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
+    score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
+    numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in systems}
+    return [
+        Candidate(
+            name,
+            numbers[name],
+            score,
+            None if baseline in (None, name) else numbers[baseline],
+            verdicts.get(name),
+            "" if comparison is None else comparison.context_unneeded,
+            result.notes.get(name, {}).get(score, "") if name not in verdicts else "",
+        )
+        for name in _find_tested(systems, baseline, controls)
+    ]
+
+
+def _find_given(result: EvalResult) -> str | None:
+    given: str | None = result.settings.baseline
+    return given if given in result.systems else None
+
+
+def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
+    """Find what `score` stands for: `macro_score` with several datasets, else `mean_score`."""
+    if compared is not None:
+        return compared
+    return "macro_score" if any("macro_score" in values for values in summary.values()) else "mean_score"
+
+
+def list_compared(comparison: RunComparison) -> list[Candidate]:
+    """List the systems of compared runs that a gate judges."""
+    contests = [each for each in comparison.contests if not each.control] or comparison.contests
+    return [
+        Candidate(
+            each.name,
+            Numbers(each.source.summary.get(each.system, {}), each.source.intervals.get(each.system, {})),
+            comparison.metric,
+            Numbers(
+                each.baseline.summary.get(each.baseline_system, {}),
+                each.baseline.intervals.get(each.baseline_system, {}),
+            ),
+            each.verdict,
+            each.context_unneeded,
+        )
+        for each in contests
+    ]
+
+
+def fail_missing(comparison: RunComparison) -> list[Outcome]:
+    """Fail the gate for each system of the baseline's run that a compared run lacks."""
+    return [
+        Outcome(
+            name,
+            "system is missing",
+            FAILS,
+            f"{name} is missing in {run}: the gate fails (--map-system {name}=NEW names its new name, "
+            "--allow-missing leaves it out)",
+        )
+        for name, run in comparison.missing
+    ]
+
+
+def judge_gate(
+    conditions: Sequence[Condition], candidates: Sequence[Candidate], allowed: Collection[str] = ()
+) -> list[Outcome]:
+    """Judge every condition for every system under test.
+
+    Args:
+        conditions: Those of the gate.
+        candidates: The systems under test.
+        allowed: Numbers that may be missing; a condition on one is then left open.
+    Raises:
+        UsageError: A condition names a number that none of them has.
+    """
+    for condition in conditions:
+        if condition.metric not in allowed:
+            _check_key(condition, candidates)
+    outcomes = []
+    for candidate in candidates:
+        for condition in conditions:
+            judged = _judge(condition, candidate)
+            outcomes.append(
+                Outcome(candidate.name, condition.text, judged.outcome, f"{candidate.name}: {judged.sentence}")
+            )
+    return outcomes
+
+
+def find_exit_code(outcomes: Sequence[Outcome]) -> int:
+    """Find the exit code: 1 where a condition fails, else 4 where there are too few examples to tell, else 0."""
+    found = {each.outcome for each in outcomes}
+    return next((code for outcome, code in EXIT_CODES.items() if outcome in found), 0)
+
+
+def _check_key(condition: Condition, candidates: Sequence[Candidate]) -> None:
+    if condition.kind == "verdict" or condition.metric == "score":
+        return
+    known = dict.fromkeys(key for each in candidates for key in each.numbers.values)
+    if condition.metric in known:
+        return
+    plain = [key for key in known if "@" not in key and ":" not in key]
+    hint = suggest(condition.metric, ["score", *known]) or f"there are {', '.join(plain[:_FEW])} and more"
+    raise UsageError(f"--fail-if {condition.text!r}: {condition.metric!r} is not a number of this run: {hint}")
+
+
+def _judge(condition: Condition, candidate: Candidate) -> Judgement:
+    key = condition.metric
+    if key == "score":  # a difference is of what was compared, a limit of all that the system's own run has
+        key = candidate.score if condition.needs_baseline else _find_score_key({"": candidate.numbers.values}, None)
+    if candidate.context_unneeded and _tells_quality(condition) and not _is_shown_worse(candidate):
+        judged = condition.leave_open(candidate.context_unneeded)
+    elif condition.kind == "verdict" or (condition.needs_baseline and key == candidate.score):
+        judged = _judge_difference(condition, candidate)
+    elif condition.needs_baseline:
+        judged = _judge_change(condition, candidate, key)
+    else:
+        judged = _judge_number(condition, candidate.numbers, key)
+    if condition.metric == "score" or condition.kind == "verdict":
+        return Judgement(judged.outcome, f"{judged.sentence} (score is {key or candidate.score})")
+    return judged
+
+
+def _tells_quality(condition: Condition) -> bool:
+    """Whether a condition is on the score, the pass rate or the verdict."""
+    return condition.kind == "verdict" or re.split("[:@]", condition.metric)[0] in _QUALITY
+
+
+def _is_shown_worse(candidate: Candidate) -> bool:
+    """Whether a loss was shown: it stands, also where examples cannot show that nothing was lost."""
+    return candidate.verdict is not None and candidate.verdict.word == "worse"
+
+
+def _judge_difference(condition: Condition, candidate: Candidate) -> Judgement:
+    """Judge by the verdict on the score."""
+    if candidate.verdict is None:
+        return condition.leave_open(candidate.unlike or "no example has a score on both sides")
+    return condition.judge(candidate.verdict)
+
+
+def _judge_number(condition: Condition, numbers: Numbers, key: str) -> Judgement:
+    """Judge a number by its interval, or by its value where it has none."""
+    value = numbers.values.get(key, math.nan)
+    if math.isnan(value):
+        return condition.leave_open(f"{key} was not measured")
+    interval = numbers.intervals.get(key)
+    if interval is not None:
+        return condition.judge(interval)
+    return _judge_value(condition, key, value)
+
+
+def _judge_change(condition: Condition, candidate: Candidate, key: str) -> Judgement:
+    """Judge the difference of a number that is not compared row by row: as if the two sides shared no example."""
+    ours, theirs = candidate.numbers, candidate.baseline or Numbers()
+    change = ours.values.get(key, math.nan) - theirs.values.get(key, math.nan)
+    if math.isnan(change):
+        return condition.leave_open(f"{key} was not measured on both sides")
+    one, other = ours.intervals.get(key), theirs.intervals.get(key)
+    if one is None or other is None:
+        return _judge_value(condition, f"the difference in {key}", change)
+    difference = subtract_intervals(one, other)
+    judged = condition.judge(difference)
+    if not difference.known:
+        return judged
+    return Judgement(judged.outcome, f"{judged.sentence}, as if no example were shared")
+
+
+def subtract_intervals(one: Interval, other: Interval) -> Interval:
+    """Give the interval of a difference from those of its two sides, taken as independent (Zou and Donner, 2008)."""
+    value = one.value - other.value
+    down = math.hypot(one.value - one.low, other.high - other.value)
+    up = math.hypot(one.high - one.value, other.value - other.low)
+    mark = one.mark or other.mark
+    return Interval(value, value - down, value + up, one.level, min(one.n, other.n), "difference of intervals", mark)
+
+
+def _judge_value(condition: Condition, what: str, value: float) -> Judgement:
+    finite = max(-_LARGE, min(_LARGE, value))  # a cost of pass is infinite where nothing passed
+    outcome = condition.judge(Interval(finite, finite, finite)).outcome
+    return condition.conclude(outcome, f"{what} is {value:.4g}, judged by its value, without interval")

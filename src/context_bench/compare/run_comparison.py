@@ -1,0 +1,428 @@
+"""Runs, or the systems of one run, against a baseline: paired where examples agree, by dataset and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.compare.comparison import (
+    LOOKED,
+    ONLY_ZEROS,
+    choose_baseline,
+    explain_floor,
+    find_first_samples,
+    mark_verdict,
+    was_stopped_by_looks,
+    withhold_unneeded,
+    withhold_verdict,
+)
+from context_bench.compare.incomparable import find_differences, find_other_score
+from context_bench.compare.inputs import RunInput, Selection
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.errors import UnknownName, UsageError
+from context_bench.stats import (
+    Comparison,
+    Contrast,
+    DatasetPairs,
+    Difference,
+    Pairing,
+    Verdict,
+    average_differences,
+    compare_means,
+    judge_family,
+)
+
+__all__ = ["Contest", "RunComparison", "compare_runs"]
+
+_KEPT = 1000
+
+
+@dataclass
+class Contest:
+    """One system against its baseline.
+
+    Attributes:
+        name: What it is called in the report.
+        found: The pairs, and what was fixed and broken.
+        verdict: On the headline number.
+        by_dataset: On each dataset.
+        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
+    """
+
+    name: str
+    source: RunInput
+    system: str
+    baseline: RunInput
+    baseline_system: str
+    control: bool = False
+    found: Comparison = field(default_factory=Comparison)
+    verdict: Verdict | None = None
+    by_dataset: dict[str, Verdict] = field(default_factory=dict)
+    context_unneeded: str = ""
+
+    def list_datasets(self) -> dict[str, DatasetPairs]:
+        """List the datasets that both sides have scores for."""
+        return {tag: each for tag, each in sorted(self.found.datasets.items()) if each.first.n and each.second.n}
+
+    def is_paired(self, pairs: DatasetPairs) -> bool:
+        """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
+        return pairs.n >= 2 and 2 * pairs.n >= min(pairs.first.n, pairs.second.n)
+
+    def find_difference(self, pairs: DatasetPairs, *, without_errors: bool = False) -> Difference:
+        """Give the difference on one dataset: over pairs, or of two means."""
+        if self.is_paired(pairs):
+            return pairs.difference(without_errors=without_errors)
+        return compare_means(pairs.first, pairs.second)
+
+    def difference(self, *, without_errors: bool = False) -> Difference:
+        """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
+        parts = [self.find_difference(each, without_errors=without_errors) for each in self.list_datasets().values()]
+        return parts[0] if len(parts) == 1 else average_differences(parts)
+
+    def find_means(self) -> tuple[float, float]:
+        """Give the scores of the system and of the baseline over what is compared, as the headline counts them."""
+        means = [self._find_means(each) for each in self.list_datasets().values()]
+        return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
+
+    def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
+        if not self.is_paired(pairs):
+            return pairs.first.join().mean, pairs.second.join().mean
+        baseline = pairs.baseline_total / pairs.n
+        return baseline + pairs.join().total / pairs.n, baseline
+
+    def count_changes(self) -> tuple[int, int] | None:
+        """Count the examples that were fixed and those that were broken; None where nothing is paired."""
+        return (self.found.fixed_count, self.found.broken_count) if self.found.pairs else None
+
+
+@dataclass
+class RunComparison:
+    """Every system against its baseline.
+
+    Attributes:
+        baseline: What the baseline is called.
+        metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
+        contests: In the order of the runs.
+        warnings: In what the runs differ that a comparison takes for equal.
+        left_out: Systems that have no counterpart in the baseline's run.
+        missing: Systems of the baseline's run that another run lacks, with the label of that run.
+        first_samples: Datasets of which the first examples were taken, which are not a random draw.
+        notes: What has to be known to read the verdicts.
+    """
+
+    baseline: str
+    metric: str
+    margin: float
+    threshold: float
+    contests: list[Contest]
+    warnings: list[str]
+    left_out: list[str]
+    first_samples: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def within_one_run(self) -> bool:
+        """Whether all sides are systems of the same run."""
+        return all(each.source is each.baseline for each in self.contests)
+
+
+def compare_runs(
+    selections: Sequence[Selection],
+    *,
+    baseline: str | None = None,
+    margin: float | None = None,
+    fixed_groups: bool | None = None,
+    renamed: Mapping[str, str] | None = None,
+) -> RunComparison:
+    """Compare everything with the baseline.
+
+    Args:
+        selections: Runs with the systems of each that count. Of one run its systems are compared with each other; of
+            several each system with the one of the same name in the first, or with its only one.
+        baseline: Of one run the name of a system, of several the run as it was typed.
+        margin: A difference within it does not matter; that of the baseline's run by default.
+        fixed_groups: Whether the documents or conversations are all that matter; as in the baseline's run by default.
+        renamed: New names of systems by their names in the baseline's run.
+    """
+    label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
+    if not contests:
+        raise UsageError(_explain_no_match(selections, left_out))
+    given = contests[0].baseline.threshold
+    threshold = DEFAULT_THRESHOLD if given is None else float(given)
+    _read_all(contests, threshold)
+    for each in contests:
+        if not each.list_datasets():
+            raise UsageError(_explain_no_dataset(each))
+    if margin is None:
+        margin = contests[0].baseline.settings.margin
+    if fixed_groups is None:
+        fixed_groups = contests[0].baseline.settings.fixed_groups
+    _judge(contests, margin, fixed_groups)
+    several = any(len(each.list_datasets()) > 1 for each in contests)
+    warnings: dict[str, None] = {}
+    for each in contests:
+        if each.source is not each.baseline:
+            warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
+    if any(was_stopped_by_looks(each.config) for contest in contests for each in (contest.source, contest.baseline)):
+        warnings[LOOKED] = None
+    metric = "macro_score" if several else "mean_score"
+    first, notes = _mark_samples(contests), _withhold(contests)
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes, missing)
+
+
+def _withhold(contests: Sequence[Contest]) -> list[str]:
+    """Take back the verdicts on scores that tell nothing of quality, as the run itself does; say why, and of whom."""
+    reasons: dict[str, list[str]] = {}
+    for contest in contests:
+        if contest.verdict is not None and (reason := _explain_silence(contest)):
+            contest.verdict = withhold_verdict(contest.verdict, reason)
+            contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
+            reasons.setdefault(reason, []).append(contest.name)
+    everyone = len(contests)
+    notes = [
+        f"no verdict{'' if len(names) == everyone else ' on ' + ', '.join(names)}: {reason}"
+        for reason, names in reasons.items()
+    ]
+    return [*notes, *_withhold_unneeded(contests)]
+
+
+def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
+    """Take back that systems are as good where a system that reads no context is, too; say why."""
+    notes: dict[str, None] = {}
+    found = {
+        tag: _explain_floors(contests, tag) for tag in sorted({tag for each in contests for tag in each.by_dataset})
+    }
+    overall = _explain_floors(contests)
+    for contest in contests:
+        floors = contest.source.floors
+        reason = overall or contest.source.context_unneeded or contest.baseline.context_unneeded
+        for tag, verdict in contest.by_dataset.items():
+            if why := reason or found[tag]:
+                contest.by_dataset[tag] = withhold_unneeded(verdict, floors, why)
+                notes[why if reason else f"{tag or 'data without a tag'}: {why}"] = None
+        if contest.verdict is not None and reason:
+            contest.context_unneeded = reason
+            contest.verdict = withhold_unneeded(contest.verdict, floors, reason)
+    return list(notes)
+
+
+def _explain_silence(contest: Contest) -> str:
+    """Say why the scores of two sides cannot be compared, or show nothing."""
+    sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
+    datasets = contest.list_datasets().values()
+    if all(each.both_failed == each.n > 0 for each in datasets):
+        return "both sides failed on every example"
+    default = all(run.settings.score_field == "score" for run, _ in sides)
+    if default and len({name in run.settings.unread for run, name in sides}) > 1:
+        return "one side returns contexts that no model has read, the other answers: they have no score in common"
+    if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
+        return reason
+    if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
+        return ONLY_ZEROS
+    return ""
+
+
+def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
+    """Say why the examples of one run, or of a dataset in it, do not need their context; empty for several runs.
+
+    Each of several runs has said so itself, by its own baseline.
+    """
+    first = contests[0]
+    if any(each.source is not first.baseline for each in contests):
+        return ""
+    verdicts = [each.verdict if tag is None else each.by_dataset.get(tag) for each in contests]
+    sides = [
+        side.join()
+        for contest in contests
+        for own, pairs in contest.list_datasets().items()
+        for side in (pairs.first, pairs.second)
+        if tag in (None, own)
+    ]
+    perfect = all(side.total == side.squares == side.n for side in sides)
+    known = [each for each in verdicts if each is not None]
+    return explain_floor(known, first.source.floors, first.baseline_system, perfect=perfect)
+
+
+def _mark_samples(contests: Sequence[Contest]) -> list[str]:
+    """Mark the intervals over datasets whose first examples were taken by either side; return their names."""
+    every: dict[str, None] = {}
+    for contest in contests:
+        first = {tag for each in (contest.source, contest.baseline) for tag in find_first_samples(each.config)}
+        found = [tag for tag in contest.list_datasets() if tag in first]
+        for tag in found:
+            contest.by_dataset[tag] = mark_verdict(contest.by_dataset[tag])
+        if found and contest.verdict is not None:
+            contest.verdict = mark_verdict(contest.verdict)
+        every |= dict.fromkeys(found)
+    return list(every)
+
+
+def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
+    """Make one selection of several systems of the same run where all are of that run, the first one first."""
+    sources = {id(each.source) for each in selections}
+    if len(sources) > 1 or len(selections) == 1:
+        return list(selections)
+    systems = tuple(dict.fromkeys(name for each in selections for name in each.systems))
+    return [Selection(selections[0].source, systems, selections[0].label)]
+
+
+def _match(
+    selections: Sequence[Selection], baseline: str | None, renamed: Mapping[str, str]
+) -> tuple[str, list[Contest], list[str], list[tuple[str, str]]]:
+    """Choose who is compared with whom: the name of the baseline, the pairs, what is left out and what is missing."""
+    if len(selections) == 1:
+        if renamed:
+            raise UsageError("--map-system is for two runs or more: one run has no earlier names")
+        return *_match_within(selections[0], baseline), [], []
+    first = _find_baseline(selections, baseline)
+    others = [each for each in selections if each is not first]
+    _check_renamed(renamed, first, others)
+    earlier = {new: old for old, new in renamed.items()}
+    contests, left_out = [], []
+    for other in others:
+        for system in _leave_out_twin(other):
+            alone = len(other.systems) == len(first.systems) == 1
+            partner = first.systems[0] if alone else earlier.get(system, system)
+            if partner not in first.systems:
+                left_out.append(f"{system} of {other.source.label}")
+                continue
+            name = system if system not in earlier else f"{system} (was {partner})"
+            name = name if len(others) == 1 else f"{name} of {other.source.label}"
+            control = system in other.source.controls and not alone
+            contests.append(Contest(name, other.source, system, first.source, partner, control))
+    run = first.source.label
+    shown = f"{first.systems[0]} of {run}" if len(first.systems) == 1 else run
+    return shown, contests, left_out, _find_missing(first, others, contests)
+
+
+def _check_renamed(renamed: Mapping[str, str], first: Selection, others: Sequence[Selection]) -> None:
+    """Refuse names that none of the runs has."""
+    new_names = [name for each in others for name in each.systems]
+    for old, new in renamed.items():
+        if old not in first.systems:
+            raise UnknownName("system", old, list(first.systems))
+        if new not in new_names:
+            raise UnknownName("system", new, new_names)
+
+
+def _find_missing(first: Selection, others: Sequence[Selection], contests: Sequence[Contest]) -> list[tuple[str, str]]:
+    """List the systems under test of the baseline's run that another run lacks."""
+    compared = {(id(each.source), each.baseline_system) for each in contests}
+    return [
+        (name, other.source.label)
+        for other in others
+        for name in _leave_out_twin(first)
+        if name not in first.source.controls and (id(other.source), name) not in compared
+    ]
+
+
+def _leave_out_twin(selection: Selection) -> list[str]:
+    """List the systems without the second run of the baseline, unless systems were named or there is no other."""
+    source = selection.source
+    others = [name for name in selection.systems if name != source.settings.twin]
+    return others if selection.systems == source.systems and len(others) > 1 else list(selection.systems)
+
+
+def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest]]:
+    source = selection.source
+    stored = source.settings.baseline
+    wanted = stored if given is None and stored in selection.systems else given
+    name = choose_baseline(selection.systems, wanted, source.controls) or selection.systems[0]
+    contests = [
+        Contest(system, source, system, source, name, system in source.controls)
+        for system in _leave_out_twin(selection)
+        if system != name
+    ]
+    return name, contests
+
+
+def _find_baseline(selections: Sequence[Selection], given: str | None) -> Selection:
+    if given is None:
+        return selections[0]
+    for each in selections:
+        if given in (each.label, each.source.label):
+            return each
+    raise UnknownName("baseline", given, [each.label for each in selections])
+
+
+def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) -> str:
+    if len(selections) == 1:
+        only = selections[0]
+        if len(only.source.systems) > 1:
+            return f"{only.label} names one system: name another to compare it with"
+        return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
+    return (
+        f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "
+        f"{selections[0].source.label}): write RUN@SYSTEM for each, to say which are compared"
+    )
+
+
+def _explain_no_dataset(contest: Contest) -> str:
+    names = [
+        f"{name} has scores for {', '.join(tags) or 'none'}"
+        for name, tags in (
+            (contest.source.label, [tag for tag, each in contest.found.datasets.items() if each.first.n]),
+            (contest.baseline.label, [tag for tag, each in contest.found.datasets.items() if each.second.n]),
+        )
+    ]
+    return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
+
+
+def _read_all(contests: Sequence[Contest], threshold: float) -> None:
+    """Read every run once, all by turns, and give each row to the comparisons that it is part of."""
+    pairings = [
+        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=(each.source.repeats, each.baseline.repeats)))
+        for each in contests
+    ]
+    takers: dict[tuple[int, str], list[tuple[Any, bool]]] = {}
+    sources: dict[int, RunInput] = {}
+    for contest, pairing in pairings:
+        sides = ((contest.source, contest.system, False), (contest.baseline, contest.baseline_system, True))
+        for source, system, baseline in sides:
+            sources[id(source)] = source
+            takers.setdefault((id(source), system), []).append((pairing, baseline))
+    for place, system, row in _read_by_turns(list(sources.items())):
+        for pairing, baseline in takers.get((place, system), ()):
+            pairing.add(row, baseline=baseline)
+    for contest, pairing in pairings:
+        contest.found = pairing.finish()
+
+
+def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, Any]]:
+    """Read all runs a row at a time, so that rows in the same order meet at once and none waits for long."""
+    reading = [(place, source.read_rows()) for place, source in sources]
+    while reading:
+        for each in [*reading]:
+            found = next(each[1], None)
+            if found is None:
+                reading.remove(each)
+            else:
+                yield each[0], *found
+
+
+def _judge(contests: Sequence[Contest], margin: float, fixed_groups: bool) -> None:
+    """Judge the headline as one family, and each dataset as one of its own."""
+    headlines = [Contrast(each.name, each.difference(), _clean(each), each.control) for each in contests]
+    for contest, verdict in zip(contests, judge_family(headlines, margin=margin, fixed_groups=fixed_groups)):
+        contest.verdict = verdict
+    members = [
+        (each, tag, Contrast(each.name, each.find_difference(pairs), _clean_dataset(each, pairs), each.control))
+        for each in contests
+        for tag, pairs in each.list_datasets().items()
+    ]
+    verdicts = judge_family([contrast for _, _, contrast in members], margin=margin, fixed_groups=fixed_groups)
+    for (contest, tag, _), verdict in zip(members, verdicts):
+        contest.by_dataset[tag] = verdict
+
+
+def _clean_dataset(contest: Contest, pairs: DatasetPairs) -> Difference | None:
+    return contest.find_difference(pairs, without_errors=True) if contest.is_paired(pairs) else None
+
+
+def _clean(contest: Contest) -> Difference | None:
+    """Give the difference without pairs in which either side failed; None where nothing is paired."""
+    if not all(map(contest.is_paired, contest.list_datasets().values())):
+        return None
+    return contest.difference(without_errors=True)

@@ -1,0 +1,243 @@
+"""One system on one example: the call, its time, and what it returned in one agreed form.
+
+Whatever goes wrong becomes an `Outcome` with an error: a failing example is data, not the end of a run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from context_bench.core.judgement import OURS_TO_SAY
+from context_bench.core.threads import call_in_thread
+from context_bench.core.tracebacks import list_frames
+from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
+from context_bench.errors import BadOutput, SystemFailure, describe
+from context_bench.refs import check_awaitable
+from context_bench.systems.prompts import Echo, has_open_turns, in_one, with_context
+from context_bench.traits import can_answer_turns, can_await_turns, is_endpoint, system_traits
+from context_bench.types import Example, System
+from context_bench.wire.usage import read_usage
+
+__all__ = ["Caller", "Outcome", "call_several", "is_endpoint"]
+
+_MOMENT = 0.001
+"""Seconds for which systems of this process are called before somebody looks at what they returned."""
+
+_OURS = frozenset(
+    {
+        "waited",
+        "upstream",
+        "upstream_tokens",
+        "sent_tokens",
+        "cost_usd",
+        "cost_is_estimate",
+        "judge_cost_usd",
+        "billed_usage",
+        "embedding_usage",
+        "embedding_cost_usd",
+        "timed_out_attempts",
+        "timed_out_cost_usd",
+        "turn_usage",
+        "card_threshold",
+        "group",
+        "weight",
+        "weight_field",
+    }
+    | {"downstream_tokens", "untouched", "prompt_savings", "upstream_calls", "extra_upstream_calls", "injected_tools"}
+    | {"failed_upstream_calls", "earlier_upstream_calls", "exchanges_without_call", "unmatched_calls"}
+    | {"proxy_overhead", "first_token_overhead", "upstream_seconds", "claimed_tokens_saved", "billed_prompt_tokens"}
+    | {"prefix_stability", "first_message_changed", "rewritten_history", "sent_tokens", "written_tokens", "alone"}
+    | {"lost_upstream_calls", "lost_upstream_tokens", "least_upstream_tokens", "most_upstream_tokens"}
+    | {"answered", "cached_answer", "answer_unknown", "answered_without_call", "saved_by_repeating", "changed_settings"}
+    | {"counted_usage", "least_usage", "most_usage", "untouched_at_best", "most_extra_upstream_calls"}
+    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd"}
+)
+"""Row metadata that only our own systems and the engine may set; a system under test cannot claim it."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of a call: the processed dict, or an error.
+
+    `latency` leaves out what our own client waited. `returns` is "context" when the system put out what a
+    model would be sent next, "response" when it answered. `known` says that it was stored by an earlier run, `cause`
+    is the exception behind `error`.
+    """
+
+    processed: Example = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    latency: float = 0.0
+    error: str | None = None
+    returns: str = "response"
+    started: float = 0.0
+    ended: float = 0.0
+    known: bool = False
+    cause: BaseException | None = None
+
+
+class Caller:
+    """Calls one system. What cannot change within a run is asked of the system once.
+
+    Args:
+        system: What is called.
+        threads: For a system that is not asynchronous.
+        clock: Tells seconds.
+
+    Attributes:
+        works_elsewhere: Whether its work is done by a server that it waits for: what we do meanwhile does not compete
+            with it.
+    """
+
+    def __init__(self, system: Any, threads: Executor, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._system, self._threads, self._clock = system, threads, clock
+        self.works_elsewhere = is_endpoint(system)
+        self._own = system_traits(system).own_client
+        self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)
+
+    async def call(self, example: Example) -> Outcome:
+        """Call the system on a copy of the example; never raises for what the system does."""
+        if not self.works_elsewhere:
+            outcome: Outcome = await call_in_thread(self._threads, self.call_here, example)
+            return outcome
+        system, outcome = self._system, Outcome()
+        try:
+            given = _copy_for_system(example)
+            outcome.started = self._clock()
+            if self._answers_turns and "turns" in given and has_open_turns(given):
+                made = system.aprocess_conversation(given["turns"])
+                raw = in_one(await check_awaitable(made, system, "aprocess_conversation"))
+            else:
+                raw = await check_awaitable(system.aprocess(given), system, "aprocess")
+            outcome.ended = self._clock()
+            _take(raw, system, self._own, example, outcome)
+        # The one boundary: whatever a system raises is that row's error.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            self._fail(outcome, error)
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
+        return outcome
+
+    def call_here(self, example: Example) -> Outcome:
+        """Call a system that is not asynchronous, in this thread."""
+        system, outcome = self._system, Outcome()
+        try:
+            given = _copy_for_system(example)
+            outcome.started = self._clock()
+            try:
+                if self._answers_turns and "turns" in given and has_open_turns(given):
+                    raw = in_one(system.process_conversation(given["turns"]))
+                else:
+                    raw = system.process(given)
+            finally:
+                outcome.ended = self._clock()
+            _take(raw, system, self._own, example, outcome)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
+            self._fail(outcome, error)
+        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
+        return outcome
+
+    def _fail(self, outcome: Outcome, error: BaseException) -> None:
+        """Write an exception into the outcome: its text, its times, and what the exception carries."""
+        outcome.ended = outcome.ended or self._clock()
+        outcome.started = outcome.started or outcome.ended
+        outcome.error, outcome.cause = describe(error), error
+        if isinstance(error, SystemFailure):
+            outcome.metadata.update(error.metadata)
+        if frames := list_frames(error):
+            outcome.metadata["traceback"] = frames
+        if self._own and getattr(error, "tapped", None):
+            outcome.processed = {"tapped": error.tapped}  # type: ignore[attr-defined]
+
+
+def call_several(calls: Sequence[tuple[Caller, Example]], outcomes: list[Outcome], seconds: float = _MOMENT) -> None:
+    """Make as many of the calls as fit into that time, at least one, and append their outcomes."""
+    end = time.perf_counter() + seconds
+    for caller, example in calls:
+        outcomes.append(caller.call_here(example))
+        if time.perf_counter() > end:
+            break
+
+
+def _copy_for_system(example: Example) -> Example:
+    given = copy_example(example)
+    given.pop("response", None)  # a response that comes back is the system's, not one that the data carried
+    return given
+
+
+def _read_waited(metadata: Mapping[str, Any]) -> float:
+    """Read the seconds that our own client waited before it sent a request; 0 where none are told."""
+    seconds = metadata.get("waited")
+    return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
+
+
+def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcome) -> None:
+    """Put what a system returned into the outcome, in the agreed form; BadOutput says what is wrong with it."""
+    processed = _read_dict(raw, system)
+    if "documents" in processed:
+        processed = _resolve_documents(processed, system, example)
+    _check_texts(processed, system)
+    metadata = processed.pop("metadata", None)
+    if not own:
+        for key in OURS_TO_SAY:
+            processed.pop(key, None)
+    outcome.returns = "response" if processed.get("context") is None else "context"
+    outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
+    if processed.get("response") is None:
+        processed["response"] = processed["context"]
+    elif outcome.returns == "context":
+        outcome.metadata["answered"] = True  # the answer may be as empty as the context
+    outcome.processed = processed
+
+
+def _read_dict(raw: Any, system: System) -> Example:
+    """Return what a system returned as a new dict; a text becomes `{"context": text}`."""
+    if isinstance(raw, str):
+        raw = {"context": raw}
+    elif isinstance(raw, Echo):
+        raw = raw.answer()
+    if type(raw) is not dict and not isinstance(raw, Mapping):
+        if inspect.iscoroutine(raw):
+            raw.close()  # else Python warns, at some later moment, that nobody awaited it
+        given = "None" if raw is None else f"a {type(raw).__name__}"
+        raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
+    if deep := find_deep_fields(raw):
+        problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
+        raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
+    return dict(raw)
+
+
+def _resolve_documents(processed: Example, system: System, example: Example) -> Example:
+    """Return what a system returned, with the context that its `documents` make, if it has any."""
+    documents = processed.get("documents")
+    if documents is None:
+        return processed
+    if not _are_documents(documents):
+        raise BadOutput(f"{system.name}: 'documents' must be a list of objects with 'id' and 'text'")
+    return with_context(processed, example)
+
+
+def _check_texts(processed: Example, system: System) -> None:
+    """Refuse what holds neither an answer nor a context, or holds something else in their place."""
+    context, response = processed.get("context"), processed.get("response")
+    if context is None and response is None:
+        raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
+    for key, value in (("context", context), ("response", response)):
+        if value is not None and not isinstance(value, str):
+            raise BadOutput(f"{system.name}: {key!r} must be a text (got a {type(value).__name__})")
+
+
+def _read_metadata(metadata: Any, processed: Example, own: bool) -> dict[str, Any]:
+    """Return the metadata of an answer, without the fields that only the engine may set."""
+    given = metadata if isinstance(metadata, Mapping) else {}
+    said = {key: value for key, value in given.items() if own or key not in _OURS}
+    return {**read_usage(processed["api_usage"]), **said} if not own and "api_usage" in processed else said
+
+
+def _are_documents(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)

@@ -1,0 +1,278 @@
+"""A job, and the row that it becomes.
+
+A job is one system on one example. Its row has the scores of the answer, its tokens by our own count, its cost, and the
+facts of its call.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from context_bench.core.call import Outcome, is_endpoint
+from context_bench.core.estimates import measure_request
+from context_bench.core.judgement import Judgement, is_unread
+from context_bench.core.wiring import Wiring
+from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
+from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
+from context_bench.results import EvalRow
+from context_bench.store.keys import Keys
+from context_bench.systems.prompts import merge
+from context_bench.text.golds import turn_responses
+from context_bench.traffic.exchanges import read_exchanges
+from context_bench.traffic.row_facts import count_request, measure_row
+from context_bench.traits import find_model, system_traits
+from context_bench.types import Example, System
+from context_bench.utils.tokens import LONG_TEXT, Tokenizer, count_prompt, read_token_count
+
+__all__ = ["Item", "Job", "RowMaker", "count_characters"]
+
+_COSTS = frozenset(COSTS)
+
+
+class Item:
+    """An example, with what is worked out of it once for all systems.
+
+    Attributes:
+        kept: Its id in the store.
+        wiring: Which evaluators judge it, once that was looked up.
+        counted: Whether it was counted for its dataset.
+        tokens: Those of its prompt, once they are counted; `counting` is at it meanwhile, if it is long.
+        is_long: Whether its texts are so long that counting them is worth a thread.
+        fault: Why it cannot be sent or written down as it is. `example` then holds what is left without the fields in
+            question.
+    """
+
+    __slots__ = ("counted", "counting", "digests", "example", "fault", "is_long", "kept", "tag", "tokens", "wiring")
+
+    def __init__(self, example: Example, tag: str | None = None) -> None:
+        self.counted = False
+        deep = find_deep_fields(example)
+        self.fault = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep" if deep else None
+        self.example = {key: value for key, value in example.items() if key not in deep} if deep else example
+        self.tag = str(example.get("dataset") or "") if tag is None else tag
+        self.tokens: int | None = None
+        self.counting: Future[None] | None = None
+        self.is_long = count_characters(self.example) >= LONG_TEXT
+        self.kept: int | None = None
+        self.digests: tuple[bytes, bytes] | None = None
+        self.wiring: Wiring | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """One system on one example; `order` is its place in the result."""
+
+    order: int
+    system: System
+    item: Item
+    repeat: int = 0
+    keys: Keys | None = None
+
+
+def count_characters(example: Example) -> int:
+    """Count the characters of the context and of a conversation, which are all that may be long."""
+    size, context, turns = 0, example.get("context"), example.get("turns")
+    if isinstance(context, str):
+        size = len(context)
+    if turns and isinstance(turns, list):
+        size += sum([len(turn["content"]) for turn in turns if isinstance(turn.get("content"), str)])
+    return size
+
+
+class RowMaker:
+    """Makes rows.
+
+    Args:
+        count: Counts tokens.
+        text_fields: The fields that count as the prompt; None for the usual ones.
+        prices: For the cost of a request.
+        find_threshold: The threshold that the card of a dataset tag recommends, if it does.
+        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
+        repeats: Whether examples are answered several times: the answers to one are then not independent.
+    """
+
+    def __init__(
+        self,
+        count: Tokenizer,
+        text_fields: Sequence[str] | None,
+        prices: Prices | None,
+        find_threshold: Callable[[str], float | None] = lambda _: None,
+        find_cluster_field: Callable[[str], str | None] = lambda _: "group",
+        repeats: bool = False,
+    ) -> None:
+        self._count, self._text_fields, self._prices = count, text_fields, prices
+        self._find_threshold = cache(find_threshold)
+        self._find_cluster_field, self._repeats = cache(find_cluster_field), repeats
+        self._warns = prices is not None and prices is not load_shipped_prices()
+        self._price_of: dict[str, Price | None] = {}
+        self._unpriced: set[str] = set()
+        self._ignored: set[str] = set()
+
+    def row(self, job: Job, outcome: Outcome, judgement: Judgement) -> EvalRow:
+        """Make the row of a job from its outcome and its scores."""
+        example, processed = job.item.example, outcome.processed
+        metadata = {**outcome.metadata, **judgement.details}
+        if "meta" in example:
+            metadata |= _read_aggregation_fields(example["meta"])
+        if "memory" in example:
+            metadata |= _read_question_facts(example)
+        self.set_cluster(job, metadata)
+        unread = is_unread(processed, outcome.metadata)
+        threshold = None if unread else self._find_threshold(job.item.tag)
+        if threshold is not None:
+            metadata["card_threshold"] = threshold
+        if "ignored_usage" in metadata:
+            self._warn_ignored_usage(job)
+        if "tapped" in processed and outcome.returns == "response":
+            seen = read_exchanges(processed["tapped"])
+            metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
+        upstream = metadata.pop("upstream_tokens", None)
+        if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
+            upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
+        output_tokens = response_tokens = 0
+        response = processed.get("response", "")
+        if outcome.error is None:
+            metadata["output"] = outcome.returns
+            if outcome.returns == "context":
+                passed_on = merge(example, processed)
+                if all(passed_on.get(key) == value for key, value in example.items()):
+                    metadata["unchanged"] = True
+                output_tokens = count_prompt(passed_on, self._count, self._text_fields)
+                response_tokens = self._count(response)
+            else:
+                several = "turn_responses" in processed or "responses" in processed
+                replies = (turn_responses(processed) if several else None) or (response,)
+                output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
+        metadata["response_tokens"] = response_tokens
+        upstream_tokens = upstream if isinstance(upstream, int) else None
+        self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
+        return EvalRow(
+            system=job.system.name,
+            example_id=example["id"],
+            scores=judgement.scores,
+            input_tokens=self.count_input(job.item),
+            output_tokens=output_tokens,
+            metadata=metadata,
+            latency=outcome.latency,
+            dataset=job.item.tag,
+            response=response,
+            error=outcome.error,
+            repeat=job.repeat,
+            unscored=judgement.unscored,
+            upstream_tokens=upstream_tokens,
+        )
+
+    def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
+        """Set `cluster`: the document or conversation that examples share, or a repeated example by itself.
+
+        The latter is `["example", id]`, so that a group may have the name of an example.
+        """
+        example = job.item.example
+        meta = example.get("meta")
+        cluster = meta.get(self._find_cluster_field(job.item.tag)) if isinstance(meta, Mapping) else None
+        metadata.pop("cluster", None)
+        if isinstance(cluster, str | int):
+            metadata["cluster"] = cluster
+        elif cluster is None and self._repeats:
+            metadata["cluster"] = ["example", example["id"]]
+
+    def _reader_tokens(self, job: Job, processed: Mapping[str, Any]) -> tuple[int | None, int | None]:
+        """Count the tokens that the reader was sent, and those that it would be sent for the unchanged example."""
+        list_requests = system_traits(job.system).list_requests
+        if list_requests is None:  # a stored answer of a system that has no reader any more
+            return None, None
+        replies = turn_responses(processed) or (processed.get("response", ""),)
+        passed_on, sent = (
+            sum(count_request(body, self._count) for body in list_requests(each, replies))
+            for each in (merge(job.item.example, processed), job.item.example)
+        )
+        return passed_on, sent
+
+    def count_input(self, item: Item) -> int:
+        """Count the prompt of an example, once for all systems."""
+        if item.tokens is None:
+            history = _read_question_facts(item.example).get("history_tokens", 0) if "memory" in item.example else 0
+            item.tokens = count_prompt(item.example, self._count, self._text_fields) + history
+        return item.tokens
+
+    def _warn_ignored_usage(self, job: Job) -> None:
+        """Say once for each system that its server tells numbers that cannot be."""
+        if job.system.name not in self._ignored:
+            self._ignored.add(job.system.name)
+            message = (
+                f"{job.system.name!r} tells token usage that cannot be, which is ignored (`ignored_usage` in its rows)"
+            )
+            warnings.warn(message, stacklevel=2)
+
+    def price(self, job: Job, metadata: dict[str, Any], upstream_tokens: int | None, *, failed: bool = False) -> bool:
+        """Set the cost of a row by the prices of this run, also where an earlier run had others.
+
+        What failed has cost what its usage says, if that is known.
+
+        Returns:
+            Whether anything is other than it was.
+        """
+        if self._prices is None:
+            return False
+        name = job.system.name
+        if name not in self._price_of:
+            self._price_of[name] = self._prices.of(find_model(job.system))
+        costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
+        if "timed_out_attempts" in metadata:
+            costs |= self._bound_timed_out(job, metadata)
+        # A note of the summary says why rows with these fields have no cost.
+        explained = failed or not metadata.keys().isdisjoint({"saved_by_repeating", "most_usage"})
+        if self._warns and not explained and "cost_usd" not in costs and is_endpoint(job.system):
+            self._warn_of_missing_usage(job)
+        if not costs and _COSTS.isdisjoint(metadata):
+            return False
+        if costs.items() <= metadata.items() and not any(key in metadata for key in COSTS if key not in costs):
+            return False
+        for key in COSTS:
+            metadata.pop(key, None)
+        metadata |= costs
+        return True
+
+    def _bound_timed_out(self, job: Job, metadata: Mapping[str, Any]) -> dict[str, float]:
+        """Return the most that attempts without an answer may cost; nothing where no bound is known.
+
+        The prompt is as long as the server said of a later attempt, or by our own count where that is more.
+        """
+        price = self._price_of[job.system.name]
+        size = measure_request(job.system, job.item.example, self._count)
+        if price is None or size.reply is None:
+            return {}
+        prompt = max(size.prompt, read_token_count(metadata.get("prompt_tokens")) or 0)
+        return {"timed_out_cost_usd": metadata["timed_out_attempts"] * price.dollars(prompt, size.reply)}
+
+    def _warn_of_missing_usage(self, job: Job) -> None:
+        """Say once for each system whose model has a price that its server reports no usage."""
+        name = job.system.name
+        if name not in self._unpriced and self._price_of[name] is not None:
+            self._unpriced.add(name)
+            warnings.warn(f"{name!r} tells no token usage, so what it costs is not known", stacklevel=2)
+
+
+def _read_aggregation_fields(meta: Any) -> dict[str, Any]:
+    """Return group, weight and weight_field, for official scores that are not a mean over rows."""
+    if not isinstance(meta, Mapping):
+        return {}
+    standing = {key: meta[key] for key in ("group", "weight", "weight_field") if key in meta}
+    if not isinstance(standing.get("weight", 1), int | float):
+        del standing["weight"]
+    return standing
+
+
+def _read_question_facts(example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the type of a question to a memory, the tokens of its history, and how many turns are its evidence."""
+    about, meta = example["memory"], example.get("meta")
+    tokens = read_token_count(about.get("history_tokens")) if isinstance(about, Mapping) else None
+    if tokens is None or not isinstance(meta, Mapping):
+        return {}
+    named = {str(each) for each in about.get("evidence_ids") or ()}
+    return {"question_type": str(meta.get("type") or ""), "history_tokens": tokens, "evidence_count": len(named)}

@@ -1,0 +1,286 @@
+"""The plan of a run: `Settings` are the arguments as they were given, `plan_run` checks them and builds every part."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench._version import __version__
+from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.core.examples import count_examples, read_examples
+from context_bench.core.run import Plan
+from context_bench.core.schedule import Engine, count_workers
+from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.datasets.joined import count_fields
+from context_bench.datasets.open import gather_datasets
+from context_bench.datasets.sample import name_sample
+from context_bench.errors import UsageError
+from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
+from context_bench.metrics.load import adapt_metrics
+from context_bench.monitors.limits import Limits
+from context_bench.monitors.looks import LookOrder, order_for_looks
+from context_bench.monitors.progress import Progress
+from context_bench.pricing import Prices, check_prices, describe_prices
+from context_bench.ray.ray_engine import find_engine
+from context_bench.stats import DEFAULT_MARGIN, least_n
+from context_bench.store.fingerprints import fingerprint_of
+from context_bench.summary import describe_metric
+from context_bench.systems.adapt import adapt, add_twin, build_systems
+from context_bench.systems.bounds import reads_no_context
+from context_bench.tallies import check_metric_members
+from context_bench.text.wording import count_things
+from context_bench.traits import (
+    can_start,
+    dataset_traits,
+    find_score_field,
+    find_threshold,
+    never_wins,
+    sends_elsewhere,
+    system_traits,
+)
+from context_bench.types import Example, Metric, System
+from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
+
+__all__ = ["Settings", "plan_run"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `evaluate` that say what is run, as they were given; its docstring says what each means."""
+
+    systems: Any
+    dataset: Any
+    evaluators: Sequence[Any] | Scorer | None = None
+    metrics: Sequence[Any] | None = None
+    max_examples: int | None = None
+    progress: bool = True
+    text_fields: Sequence[str] | None = None
+    max_workers: int | None = None
+    tokenizer: str | Tokenizer | None = None
+    repeats: int = 1
+    keep_rows: bool = True
+    cache_tag: str | None = None
+    limits: Limits | None = None
+    prices: Prices | None = None
+    config: Mapping[str, Any] | None = None
+    score_field: str | None = None
+    threshold: float | None = None
+    keep_reasoning: bool = False
+    preflight: bool = True
+    debug: bool = False
+    baseline: str | None = None
+    margin: float | None = None
+    aa: bool = False
+    stop_when_decided: bool = False
+    fixed_groups: bool = False
+    seed: int = 0
+    engine: str | Engine = "local"
+
+
+def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
+    """Check the settings and return the plan, what the record of the run says of it, and the examples.
+
+    Raises:
+        UsageError: Something cannot be right.
+        DataError: A dataset that can check itself found an example that cannot be used.
+    """
+    engine = find_engine(settings.engine)
+    engine.check(settings.systems, debug=settings.debug)
+    systems = _build_systems(settings.systems)
+    examples, datasets = gather_datasets(settings.dataset, settings.max_examples)
+    scorer = _make_scorer(settings)
+    choose_baseline([each.name for each in systems], settings.baseline)
+    if settings.threshold is not None:
+        check_threshold(settings.threshold, scorer, settings.score_field or "score")
+    metrics = settings.metrics
+    if metrics is None:
+        metrics = _default_metrics(systems, scorer, datasets, settings.threshold, settings.repeats)
+    metrics = _check_metrics(metrics, keep_rows=settings.keep_rows)
+    plan = _make_plan(settings, systems, scorer, metrics, examples)
+    if settings.progress:
+        _warn_too_few(plan)
+    plan.engine = engine
+    scorer.settle(count_fields(examples))
+    source = read_examples(examples, settings.max_examples, scorer.see)
+    if settings.stop_when_decided:
+        plan.order = _draw_order(plan, source, settings.seed)
+        source = iter(plan.order.examples)
+    return plan, _describe_run(settings, plan), source
+
+
+def _warn_too_few(plan: Plan) -> None:
+    """Say before anything is sent that the run cannot show any system equivalent to the baseline."""
+    count, margin = plan.expected, plan.margin
+    baseline, competing = plan.list_competing()
+    if not count or margin is None or baseline is None or not competing:
+        return
+    examples, least = count // plan.repeats, least_n(margin)
+    if examples < least:
+        sys.stderr.write(
+            f"context-bench: {count_things(examples, 'example')} cannot show any system equivalent "
+            f"within ±{margin:g}: that takes at least {least:,}\n"
+        )
+
+
+def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
+    """Put all examples in the order of the looks, if there is anything to decide."""
+    baseline, competing = plan.list_competing()
+    if baseline is None or not competing:
+        raise UsageError(
+            "--stop-when-decided (stop_when_decided) must have a baseline and a system that is held against it, "
+            "other than controls: add a --system"
+        )
+    return order_for_looks(source, seed, plan.scorer.find_cluster_field)
+
+
+def _make_scorer(settings: Settings) -> Scorer:
+    given = settings.evaluators
+    if isinstance(given, Scorer):
+        return given
+    return Scorer(given, score_field=settings.score_field or "score", keep_reasoning=settings.keep_reasoning)
+
+
+def _tell_doing(systems: Iterable[System]) -> str:
+    """Say what systems are at that take long for a row; those that share the work say it once."""
+    told = (system_traits(each).tell_doing for each in systems)
+    return ", ".join(dict.fromkeys(doing for tell in told if tell is not None and (doing := tell())))
+
+
+def _make_plan(
+    settings: Settings, systems: list[System], scorer: Scorer, metrics: Sequence[Metric], examples: Any
+) -> Plan:
+    """Put the parts together, with the baseline's twin among the systems where one is asked for."""
+    systems, twin = add_twin(systems, settings.baseline) if settings.aa else (systems, None)
+    limits = settings.limits or Limits()
+    prices = check_prices([*systems, *scorer.chosen], settings.prices, needed=limits.max_cost is not None)
+    expected = count_examples(examples, settings.max_examples, settings.progress)
+    rows = None if expected is None else expected * settings.repeats
+    return Plan(
+        systems=systems,
+        scorer=scorer,
+        metrics=metrics,
+        score_field=settings.score_field or next(filter(None, map(find_score_field, metrics)), "score"),
+        count=get_tokenizer(settings.tokenizer),
+        text_fields=settings.text_fields,
+        repeats=settings.repeats,
+        max_workers=settings.max_workers,
+        keep_rows=settings.keep_rows,
+        limits=limits.fresh(),
+        prices=prices,
+        progress=Progress(
+            None if rows is None else rows * len(systems), settings.progress, doing=lambda: _tell_doing(systems)
+        ),
+        expected=rows,
+        preflight=settings.preflight,
+        debug=settings.debug,
+        name_samples=lambda counts: _name_samples(examples, settings.max_examples, counts),
+        baseline=settings.baseline,
+        margin=check_margin(DEFAULT_MARGIN if settings.margin is None else settings.margin),
+        fixed_groups=settings.fixed_groups,
+        controls=[each.name for each in systems if never_wins(each)],
+        twin=None if twin is None else twin.name,
+    )
+
+
+def _describe_run(settings: Settings, plan: Plan) -> dict[str, Any]:
+    """Describe a run for its record; what the caller wants recorded comes last."""
+    return {
+        **_describe_plan(plan),
+        "max_examples": settings.max_examples,
+        "tokenizer": _name_tokenizer(settings.tokenizer),
+        "cache_tag": settings.cache_tag,
+        "threshold": next((found for each in plan.metrics if (found := find_threshold(each)) is not None), None),
+        "threshold_given": settings.threshold is not None,
+        "keep_reasoning": plan.scorer.keep_reasoning,
+        **(settings.config or {}),
+    }
+
+
+def _describe_plan(plan: Plan) -> dict[str, Any]:
+    """Describe what was planned."""
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "systems": {system.name: fingerprint_of(system) for system in plan.systems},
+        "sends_elsewhere": [each.name for each in plan.systems if sends_elsewhere(each)],
+        "metrics": [describe_metric(metric) for metric in plan.metrics],
+        "score_field": plan.score_field,
+        "engine": plan.engine.name,
+        "max_workers": plan.max_workers,
+        "workers": {system.name: count_workers(system, plan.max_workers) for system in plan.systems},
+        "repeats": plan.repeats,
+        "baseline": plan.list_competing()[0],
+        "twin": plan.twin,
+        "margin": plan.margin,
+        "fixed_groups": plan.fixed_groups,
+        "controls": list(plan.controls),
+        "floors": [each.name for each in plan.systems if reads_no_context(each)],
+        "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
+        **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
+    }
+
+
+def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """Say how the examples of each dataset were chosen: `all`, `first`, `random` or `stratified`."""
+    cut = name_sample("first", sum(counts.values()), max_examples)
+    name = dataset_traits(examples).name_samples
+    told = {} if name is None else name(counts)
+    return {tag: cut if (how := told.get(tag, "all")) == "all" else how for tag in counts}
+
+
+def _build_systems(given: Any) -> list[System]:
+    """Make systems of what the caller gave, each with a name of its own."""
+    listed = given if isinstance(given, list | tuple) else [given]
+    members = [
+        system for each in listed for system in (build_systems(each) if isinstance(each, str) else [adapt(each)])
+    ]
+    if not members:
+        raise UsageError("no system to measure: pass at least one")
+    seen: set[str] = set()
+    for system in members:
+        if system.name in seen:
+            raise UsageError(f"two systems are called {system.name!r}: give each a name of its own")
+        seen.add(system.name)
+    return members
+
+
+def _default_metrics(
+    systems: Sequence[System], scorer: Scorer, datasets: int, threshold: float | None, repeats: int
+) -> Sequence[Metric]:
+    """Choose the metrics of a run whose caller chose none."""
+    traits = [system_traits(each) for each in systems]
+    known = [each.sees_upstream for each in traits]
+    threshold = DEFAULT_THRESHOLD if threshold is None else threshold
+    metrics = default_metrics(
+        scorer.score_field,
+        threshold,
+        datasets=datasets,
+        systems=len(systems),
+        tapped=any(known),
+        controls=[system.name for system, own in zip(systems, traits) if not own.competes],
+        cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
+        judged=scorer.has_judge,
+        repeats=repeats,
+    )
+    # These say nothing where no card recommends a threshold, and where nothing is known of tokens that are paid for.
+    return [*metrics, CardPassRate(scorer.score_field), DollarCost(threshold, scorer.score_field), BilledRatio()]
+
+
+def _check_metrics(given: Any, *, keep_rows: bool) -> list[Metric]:
+    """Build those that are named; refuse what is not a metric, or cannot work in this run."""
+    metrics = adapt_metrics(given)
+    for metric in metrics:
+        check_metric_members(metric)
+        if not keep_rows and not can_start(metric):
+            raise UsageError(f"metric {metric.name!r} needs all rows at once: use keep_rows=True, or give it start()")
+    return metrics
+
+
+def _name_tokenizer(tokenizer: str | Tokenizer | None) -> str | None:
+    """Name what token counts depend on: an encoding, or a callable by its source; None when that cannot be told."""
+    if tokenizer is None:
+        tokenizer = current_tokenizer()
+    return tokenizer if isinstance(tokenizer, str) else fingerprint_of(tokenizer)

@@ -1,0 +1,387 @@
+"""The one scheduler: reads examples lazily, and keeps every lane busy within its bound.
+
+A lane is a queue with so many slots. Each endpoint has a lane of its own; systems in this process share
+one, so that with one slot they run one at a time and their latency means something. Lanes stay within
+a few examples of each other: systems are interleaved, and memory does not grow with the dataset.
+
+An engine says where systems and slow evaluators run: in this process, or on a cluster. Order, interleaving, limits and
+the store stay with the process that started the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
+
+from context_bench.core.call import Caller, Outcome, call_several, is_endpoint
+from context_bench.core.row import Item, Job
+from context_bench.core.threads import Threads, call_in_thread
+from context_bench.monitors.preflight import Preflight
+from context_bench.systems.bounds import Passthrough
+from context_bench.traits import system_traits
+from context_bench.types import Example, System
+
+__all__ = [
+    "Engine",
+    "Feed",
+    "Lane",
+    "LocalEngine",
+    "Placement",
+    "SystemCaller",
+    "build_lanes",
+    "count_workers",
+    "run_examples",
+    "run_lanes",
+]
+
+
+_STRIDE = 16
+"""Examples that are read and looked up together: most of what that saves is saved with as many."""
+
+MAX_QUOTA = 64
+"""The most jobs of systems in this process that are done at a time."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """Systems that share slots.
+
+    Attributes:
+        here: Whether their work is done in this process. Their jobs then come to a slot several at a time; `quota` is
+            how many, as long as they are done quickly, and `max_quota` the most.
+    """
+
+    slots: int
+    systems: list[tuple[int, System]] = field(default_factory=list)
+    here: bool = False
+    quota: int = 1
+    max_quota: int = MAX_QUOTA
+    position: int = 0
+    pending: deque[Job] = field(default_factory=deque)
+
+
+class Feed:
+    """Hands each example to every lane once, and reads no further than the slowest lane allows.
+
+    Args:
+        source: The examples.
+        width: Jobs for each example, over all lanes and repeats.
+        ahead: How many examples a fast lane may be ahead of a slow one, give or take those that are read together.
+        screen: Takes jobs and gives back those that are left to do; a few come at once, which costs less.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[Example],
+        lanes: list[Lane],
+        width: int,
+        repeats: int,
+        ahead: int,
+        screen: Callable[[list[Job]], list[Job]] = lambda jobs: jobs,
+    ) -> None:
+        self._source, self._lanes, self._screen = source, lanes, screen
+        self._width, self._repeats, self._ahead = width, repeats, ahead
+        self._usual = self._stride = max(1, min(_STRIDE, ahead // 8))
+        self._held: deque[Item] = deque()
+        self._first = 0
+        self._ended = self._stopped = False
+        self._moved = asyncio.Event()
+        self.error: BaseException | None = None
+
+    def stop(self) -> None:
+        """Hand out nothing more; what was handed out goes on."""
+        self._ended = self._stopped = True
+        self._held.clear()
+        for lane in self._lanes:
+            lane.pending.clear()
+        self._moved.set()
+
+    def drop(self, system: System) -> None:
+        """Hand out no more jobs of one system; a lane that has no other holds nobody up from now on."""
+        for lane in self._lanes:
+            lane.systems = [(place, each) for place, each in lane.systems if each is not system]
+            lane.pending = deque(job for job in lane.pending if job.system is not system)
+        self._lanes = [lane for lane in self._lanes if lane.systems]
+        if self._lanes:
+            self._forget_finished()
+        self._moved.set()
+
+    async def next(self, lane: Lane) -> Job | None:
+        """Return the next job of a lane, waiting for it if need be; None when there are no more."""
+        while (job := self.next_at_once(lane)) is None:
+            if not lane.systems:
+                return None
+            if self._must_wait(lane):
+                self._moved.clear()
+                await self._moved.wait()
+            elif self._ended and lane.position - self._first >= len(self._held):
+                return None
+            else:
+                await asyncio.sleep(0)  # nothing was left to do of those; others want to be heard too
+        return job
+
+    def next_at_once(self, lane: Lane) -> Job | None:
+        """Return the next job of a lane if there is one now, else None."""
+        if not lane.pending and lane.systems and not self._must_wait(lane):
+            self._fill(lane)
+        return lane.pending.popleft() if lane.pending else None
+
+    def take_more(self, lane: Lane, count: int) -> list[Job]:
+        """Take up to so many more jobs that are there already."""
+        pending = lane.pending
+        return [pending.popleft() for _ in range(min(count, len(pending)))]
+
+    def give_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        """Put back jobs that were not done, to be the next ones; unless nothing more is to be handed out."""
+        kept = {id(system) for _, system in lane.systems}
+        if not self._stopped:
+            lane.pending.extendleft(job for job in reversed(jobs) if id(job.system) in kept)
+
+    def _must_wait(self, lane: Lane) -> bool:
+        return lane.position - self._first >= self._ahead and not self._ended
+
+    def _fill(self, lane: Lane) -> None:
+        """Add the jobs of the next few examples to a lane."""
+        index = lane.position - self._first
+        stride = max(self._stride, lane.quota // (len(lane.systems) * self._repeats))
+        if index >= len(self._held) and not self._ended:
+            self._read(stride)
+        items = list(islice(self._held, index, index + stride))
+        if not items:
+            return
+        jobs: list[Job] = []
+        for position, item in enumerate(items, lane.position):
+            base = position * self._width
+            for repeat in range(self._repeats):
+                jobs += [
+                    Job(base + place * self._repeats + repeat, system, item, repeat) for place, system in lane.systems
+                ]
+        lane.position += len(items)
+        left = self._screen(jobs)
+        self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
+        if not self._stopped:  # what is known may have been the reason to stop, or to drop a system
+            kept = {id(system) for _, system in lane.systems}
+            lane.pending.extend(job for job in left if id(job.system) in kept)
+        if self._lanes:
+            self._forget_finished()
+
+    def _read(self, wanted: int) -> None:
+        items = []
+        try:
+            for example in islice(self._source, wanted):
+                items.append(Item(example))  # noqa: PERF401 - those before one that fails are good
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - input that fails ends the input, not what was done before
+            self.error = error
+        self._held.extend(items)
+        if len(items) < wanted:
+            self._ended = True
+            self._moved.set()
+
+    def _forget_finished(self) -> None:
+        """Drop the examples that all lanes have handed out."""
+        slowest = min([lane.position for lane in self._lanes])
+        if slowest > self._first:
+            for _ in range(min(slowest - self._first, len(self._held))):
+                self._held.popleft()
+            self._first = slowest
+            self._moved.set()
+
+
+async def run_lanes(
+    feed: Feed,
+    lanes: list[Lane],
+    work: Callable[[Job], Awaitable[object]],
+    work_here: Callable[[list[Job]], Awaitable[list[Job]]] | None = None,
+    preflight: Preflight | None = None,
+) -> None:
+    """Work through the feed with all slots of all lanes; the first error of `work` itself ends the run.
+
+    Args:
+        feed: Has the jobs.
+        lanes: Where they are done.
+        work: Does one job.
+        work_here: Does jobs of systems in this process, and returns those that are left; None does them one by one.
+        preflight: Does the first jobs of systems that are not known to work yet.
+    """
+
+    tasks: set[asyncio.Future[None]] = set()
+    failures: list[BaseException] = []
+    over = asyncio.Event()
+
+    def start(lane: Lane, number: int) -> None:
+        task = asyncio.ensure_future(slot(lane, number))
+        tasks.add(task)
+        task.add_done_callback(end)
+
+    def end(task: asyncio.Future[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            failures.append(error)
+        if failures or not tasks:
+            over.set()
+
+    async def slot(lane: Lane, number: int) -> None:
+        has_next = number < lane.slots
+        while (job := feed.next_at_once(lane) or await feed.next(lane)) is not None:
+            if has_next:  # a slot is opened when the one before it has work: a thousand for six examples cost nothing
+                has_next = False
+                start(lane, number + 1)
+            if not lane.here or work_here is None:
+                if preflight is None or job.system.name not in preflight.undecided or await preflight.lets(job):
+                    await work(job)
+                continue
+            jobs = [job, *feed.take_more(lane, lane.quota - 1)]
+            left = await work_here(jobs)
+            if left:
+                feed.give_back(lane, left)
+                lane.quota = max(1, len(jobs) - len(left))
+            elif len(jobs) == lane.quota:
+                lane.quota = min(2 * lane.quota, lane.max_quota)
+
+    try:
+        for lane in lanes:
+            start(lane, 1)
+        await over.wait()
+        if failures:
+            raise failures[0]
+    finally:
+        left = list(tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+async def run_examples(examples: Iterator[Example], slots: int, work: Callable[[Job], Awaitable[object]]) -> None:
+    """Work on each example once, `slots` of them at a time; for work that asks no system.
+
+    Raises what `examples` raised, after the work on those before it.
+    """
+    lane = Lane(slots, [(0, Passthrough())])  # stands for the system, and is never called
+    feed = Feed(examples, [lane], 1, 1, 2 * slots + 2)
+    await run_lanes(feed, [lane], work)
+    if feed.error is not None:
+        raise feed.error
+
+
+class SystemCaller(Protocol):
+    """Calls one system on one example; `works_elsewhere` says that our own work does not compete with it."""
+
+    works_elsewhere: bool
+
+    async def call(self, example: Example) -> Outcome: ...
+
+
+class Placement(Protocol):
+    """The places of one run, from its start to its end.
+
+    Attributes:
+        lanes: The queues of the run, each with so many slots.
+        max_judging: Answers that may wait for slow evaluators while their systems go on.
+    """
+
+    lanes: list[Lane]
+    max_judging: int
+
+    def make_caller(self, system: System) -> SystemCaller:
+        """Return what calls a system."""
+
+    async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+        """Call systems of lanes that are `here`: at least the first call, and as many more as make sense at a time."""
+
+    def open_scoring(self) -> Executor:
+        """Return what runs slow evaluators; the run shuts it down."""
+
+    def choose_local(self, parts: Sequence[Any]) -> list[Any]:
+        """Return the parts that are prepared and finished in this process."""
+
+    async def close(self) -> None:
+        """End what was opened for the run."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A way to place runs; `name` stands in the `config` of a result, and in no cache key."""
+
+    name: str
+
+    def check(self, systems: Any, *, debug: bool) -> None:
+        """Refuse what cannot be run in this way, before anything is built or sent.
+
+        Raises:
+            UsageError: One sentence says what, and what to do instead.
+        """
+
+    async def open(self, systems: Sequence[System], parts: Sequence[Any], max_workers: int | None) -> Placement:
+        """Open the places of a run: of its systems, and of the evaluators that are known beforehand."""
+
+
+class LocalEngine:
+    """Does everything in this process: endpoints on its event loop, other systems and slow evaluators in threads."""
+
+    name = "local"
+
+    def check(self, systems: Any, *, debug: bool) -> None:
+        """Refuse nothing."""
+
+    async def open(self, systems: Sequence[System], parts: Sequence[Any], max_workers: int | None) -> Placement:  # noqa: ARG002
+        """Open the places of a run."""
+        return _LocalPlacement(build_lanes(systems, max_workers))
+
+
+class _LocalPlacement:
+    def __init__(self, lanes: list[Lane]) -> None:
+        self.lanes = lanes
+        self.max_judging = 8 * _count_cores()
+        self._threads = Threads(max(lane.slots for lane in lanes), "context-bench-system")
+        self._callers: dict[int, Caller] = {}
+
+    def make_caller(self, system: System) -> Caller:
+        caller = self._callers.get(id(system))
+        if caller is None:
+            caller = self._callers[id(system)] = Caller(system, self._threads)
+        return caller
+
+    async def call_several(self, calls: Sequence[tuple[System, Example]], outcomes: list[Outcome]) -> None:
+        """Call them in a thread: to hand one call over takes longer than many a system, so several share that."""
+        prepared = [(self.make_caller(system), example) for system, example in calls]
+        await call_in_thread(self._threads, call_several, prepared, outcomes)
+
+    def open_scoring(self) -> Executor:
+        return Threads(_count_cores(), "context-bench-score")
+
+    def choose_local(self, parts: Sequence[Any]) -> list[Any]:
+        return list(parts)
+
+    async def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+
+def count_workers(system: System, max_workers: int | None) -> int:
+    """Count the examples that a system may have in flight; work on this machine has one lane, its own or shared."""
+    traits = system_traits(system)
+    own = traits.max_workers if is_endpoint(system) and not traits.takes_turns else None
+    return max_workers or own or 1
+
+
+def build_lanes(systems: Sequence[System], max_workers: int | None) -> list[Lane]:
+    """Build one lane for each endpoint, and one for all systems whose work is done on this machine."""
+    lanes: list[Lane] = []
+    here = Lane(max_workers or 1)
+    for place, system in enumerate(systems):
+        traits = system_traits(system)
+        if is_endpoint(system) and not traits.takes_turns:
+            lanes.append(Lane(count_workers(system, max_workers), [(place, system)]))
+        else:
+            here.systems.append((place, system))
+    here.here = not any(is_endpoint(system) for _, system in here.systems)
+    return [*lanes, here] if here.systems else lanes
+
+
+def _count_cores() -> int:
+    return os.cpu_count() or 1

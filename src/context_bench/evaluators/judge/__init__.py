@@ -1,1 +1,0 @@
-"""The prompt of a judge, and how its reply is read."""

@@ -1,1 +1,0 @@
-"""Reads which label a reply gives: entailment, contradiction or neutral."""

@@ -1,1 +1,0 @@
-"""The tool calls of a reply, and how their arguments are compared."""

@@ -1,0 +1,175 @@
+"""The cost of a memory (to write, until it can be searched, to keep, and to ask), and the mean score by question type.
+
+Every number comes from the rows: each carries what writing its conversation took, which counts once for each
+conversation, and what its own question took.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, ClassVar
+
+from context_bench.metrics.quality import MeanTally
+from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.results import EvalRow
+from context_bench.stats import Interval
+from context_bench.traits import MetricTraits
+
+_UNCOUNTED = "no tap counted its calls: it was made outside of the run, or takes no base_url"
+_SPENT = ("calls", "prompt_tokens", "completion_tokens", "embed_calls", "embed_tokens", "usd")
+
+
+@dataclass(frozen=True)
+class MemoryCosts(RunningMetric):
+    """Calls, tokens, dollars and seconds of writing for 1,000 turns, background work included; and of asking.
+
+    `ingest_calls`, `ingest_tokens`, `ingest_embed_calls`, `ingest_embed_tokens`, `ingest_usd` and `ingest_seconds` are
+    for 1,000 turns. `searchable_seconds` is from the first turn of a conversation until turns of it
+    that were asked for came back, `disk_bytes` and `memories` what is kept of one. `found_per_question` is how many
+    things it retrieved for one. `query_calls`, `query_tokens`, `query_usd` and
+    `query_seconds_median` are for one question, without the reader, whose share is `answer_tokens`.
+    """
+
+    name = "memory-costs"
+
+    def __context_bench_traits__(self) -> MetricTraits:
+        return MetricTraits(bound=CostTally.add_late)
+
+    def start(self) -> CostTally:
+        return CostTally()
+
+
+class CostTally:
+    """Keeps what each conversation took, and the times of the questions."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, Mapping[str, Any]] = {}
+        self._seconds: list[float] = []
+        self._asked: list[Mapping[str, Any] | None] = []
+        self._answer_tokens: list[int] = []
+        self._found: list[int] = []
+        self._unmeasured: dict[str, str] = {}
+
+    def add(self, row: EvalRow) -> None:
+        facts = row.metadata.get("memory")
+        if not isinstance(facts, Mapping):
+            return
+        if facts.get("ingest"):
+            self._written.setdefault(str(row.metadata.get("group")), facts["ingest"])
+        query = facts.get("query")
+        if isinstance(query, Mapping) and row.error is None:
+            self._seconds.append(float(query.get("seconds", 0.0)))
+            self._asked.append(query.get("spent"))
+            if "found" in query:
+                self._found.append(int(query["found"]))
+            if row.upstream_tokens is not None:
+                self._answer_tokens.append(row.upstream_tokens + int(row.metadata.get("response_tokens") or 0))
+
+    def result(self) -> dict[str, float]:
+        return self._compute({})
+
+    def add_late(self, report: Mapping[str, Any]) -> dict[str, float]:
+        """Return the numbers with the calls that came after a memory counted as written: they are charged to it."""
+        late = (report.get("memory") or {}).get("late") if isinstance(report.get("memory"), Mapping) else None
+        if not late:
+            return {}
+        return {**self._compute(late), "late_calls": float(late["calls"] + late["embed_calls"])}
+
+    def unmeasured(self) -> dict[str, str]:
+        return self._unmeasured
+
+    def _compute(self, late: Mapping[str, Any]) -> dict[str, float]:
+        written = list(self._written.values())
+        values: dict[str, float] = {}
+        self._unmeasured = {}
+        turns = sum(int(each.get("turns", 0)) for each in written)
+        if turns:
+            values |= self._measure_writing(written, turns / 1000, late)
+        if self._seconds:
+            values |= {f"query_{key}": value for key, value in self._measure_spent(self._asked, "query").items()}
+            values["query_seconds_median"] = median(self._seconds)
+        if self._found:
+            values["found_per_question"] = sum(self._found) / len(self._found)
+        if self._answer_tokens:
+            values["answer_tokens"] = sum(self._answer_tokens) / len(self._answer_tokens)
+        return values
+
+    def _measure_writing(
+        self, written: list[Mapping[str, Any]], thousands: float, late: Mapping[str, Any]
+    ) -> dict[str, float]:
+        phases = [each.get(phase) for each in written for phase in ("spent", "background")]
+        sums = self._measure_spent([*phases, *([late] if late else [])], "ingest")
+        # A mean over the phases, made a sum again, and then a share of the turns.
+        scale = (len(phases) + bool(late)) / thousands
+        values = {f"ingest_{key}": value * scale for key, value in sums.items()}
+        values["ingest_seconds"] = math.fsum(float(each["seconds"]) for each in written) / thousands
+        values["ingest_turns"] = thousands * 1000
+        for key, why in (("searchable_seconds", "unsearchable"), ("disk_bytes", ""), ("memories", "unlisted")):
+            known = [float(each[key]) for each in written if each.get(key) is not None]
+            reason = next((str(each[why]) for each in written if each.get(why)), "")
+            if reason:
+                self._unmeasured[key] = reason
+            if known or reason:
+                values[key] = math.nan if reason else math.fsum(known) / len(known)
+        return values
+
+    def _measure_spent(self, spent: list[Any], prefix: str) -> dict[str, float]:
+        """Average what was spent; NaN, with the reason, where it was not counted."""
+        keys = ("calls", "tokens", "embed_calls", "embed_tokens", "usd")
+        if not all(isinstance(each, Mapping) for each in spent):
+            self._unmeasured |= {f"{prefix}_{key}": _UNCOUNTED for key in keys}
+            return dict.fromkeys(keys, math.nan)
+        sums = {key: math.fsum(each.get(key) or 0 for each in spent) / len(spent) for key in _SPENT}
+        usd = sums["usd"]
+        if any(each.get("usd") is None for each in spent):
+            model = next((each["unpriced"] for each in spent if each.get("unpriced")), "a model that was asked")
+            self._unmeasured[f"{prefix}_usd"] = f"no price for {model}; give one in a file of --prices"
+            usd = math.nan
+        tokens = sums["prompt_tokens"] + sums["completion_tokens"]
+        return {
+            "calls": sums["calls"],
+            "tokens": tokens,
+            "embed_calls": sums["embed_calls"],
+            "embed_tokens": sums["embed_tokens"],
+            "usd": usd,
+        }
+
+
+@dataclass(frozen=True)
+class ByType(RunningMetric):
+    """Mean of a score for each type of question, as `type:<name>`, with intervals by conversation."""
+
+    score_field: str = "score"
+    name = "by-type"
+    columns: ClassVar[dict[str, str]] = {}
+    """None: it has a table of its own."""
+
+    def start(self) -> TypeTally:
+        return TypeTally(self.score_field)
+
+
+class TypeTally:
+    """Keeps one mean for each type."""
+
+    def __init__(self, score_field: str) -> None:
+        self._field = score_field
+        self._means: dict[str, MeanTally] = {}
+
+    def add(self, row: EvalRow) -> None:
+        kind = str(row.metadata.get("question_type") or "")
+        if kind:
+            if kind not in self._means:
+                self._means[kind] = MeanTally(self._field)
+            self._means[kind].add(row)
+
+    def result(self) -> dict[str, float]:
+        return {f"type:{kind}": self._means[kind].result()["mean_score"] for kind in sorted(self._means)}
+
+    def intervals(self) -> dict[str, Interval]:
+        return {f"type:{kind}": mean.spread.interval() for kind, mean in self._means.items() if mean.count}
+
+    def unmeasured(self) -> dict[str, str]:
+        return {f"type:{kind}": why for kind, mean in self._means.items() for why in mean.unmeasured().values()}

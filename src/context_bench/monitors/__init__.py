@@ -1,0 +1,1 @@
+"""What watches a run and may stop it: limits, the budget, the first request, interim looks, progress."""

@@ -1,0 +1,227 @@
+"""Interim looks: each system stops as soon as its verdict is settled, by five looks over prefixes of a random order.
+
+Competing systems stop one by one. The baseline and the controls go on as long as one of those does: their answers are
+what it is compared with. The order of the examples is random, by seed, and fixed before the run.
+
+Each dataset is put in an order of its own by drawing its clusters (a document, a conversation; an example that shares
+nothing is one by itself), and cut into as many parts as there are looks, at the end of a cluster. A look then has the
+same parts of all datasets, so that none of them is judged by the others. The draw depends on the seed and on ids alone:
+a run that is resumed takes the same looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from context_bench.compare.comparison import is_unread_row, read_group
+from context_bench.errors import UsageError
+from context_bench.results import EvalRow
+from context_bench.stats import AnsweredExample, Looks, ScoredRow, average_answers
+from context_bench.types import Example
+
+__all__ = ["LOOKS", "Decisions", "LookOrder", "order_for_looks"]
+
+
+LOOKS = 5
+
+
+@dataclass(frozen=True)
+class LookOrder:
+    """Examples in the order in which they are run, and how many of them each look has."""
+
+    examples: list[Example]
+    sizes: list[int]
+    seed: int
+
+    def describe(self) -> dict[str, Any]:
+        """Describe it as JSON can hold it."""
+        return {"planned": len(self.examples), "sizes": self.sizes, "seed": self.seed}
+
+
+def order_for_looks(
+    examples: Iterable[Example], seed: int, find_cluster_field: Callable[[str], str | None] = lambda _: "group"
+) -> LookOrder:
+    """Read all examples and put them in their order.
+
+    Args:
+        examples: All that are planned.
+        seed: For the draw.
+        find_cluster_field: The field of `meta` that names what the examples of a dataset tag share.
+
+    Raises:
+        UsageError: There are fewer examples than looks.
+    """
+    datasets: dict[str, dict[tuple[str, str], list[Example]]] = {}
+    for example in examples:
+        tag = str(example.get("dataset") or "")
+        cluster = _find_cluster(example, find_cluster_field(tag))
+        datasets.setdefault(tag, {}).setdefault(cluster, []).append(example)
+    planned = sum(len(group) for clusters in datasets.values() for group in clusters.values())
+    if planned < LOOKS:
+        raise UsageError(
+            f"--stop-when-decided takes {LOOKS} looks, and there must be at least as many examples (got {planned})"
+        )
+    placed: list[tuple[int, float, str, int, Example]] = []
+    for tag, clusters in datasets.items():
+        ordered = sorted(clusters.items(), key=lambda item: _draw(seed, tag, *item[0]))
+        placed += _place([group for _, group in ordered], tag)
+    placed.sort(key=lambda item: item[:4])
+    sizes = [sum(item[0] <= look for item in placed) for look in range(1, LOOKS + 1)]
+    return LookOrder([item[-1] for item in placed], sizes, seed)
+
+
+def _find_cluster(example: Example, field: str | None) -> tuple[str, str]:
+    """Find what an example shares with others, as rows do; else it is one by itself."""
+    meta = example.get("meta")
+    cluster = meta.get(field) if isinstance(meta, Mapping) else None
+    if isinstance(cluster, str | int):
+        return "cluster", str(cluster)
+    return type(example["id"]).__name__, str(example["id"])
+
+
+def _place(groups: list[list[Example]], tag: str) -> list[tuple[int, float, str, int, Example]]:
+    """Give each example of a dataset its look, and how far in the dataset it comes: datasets are mixed by that."""
+    total = sum(map(len, groups))
+    placed, before = [], 0
+    for group in groups:
+        # the first look by whose end the cluster has begun: it then holds at least its part of the dataset
+        look = before * LOOKS // total + 1
+        placed += [(look, (before + place) / total, tag, before + place, each) for place, each in enumerate(group)]
+        before += len(group)
+    return placed
+
+
+def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
+    text = f"{seed}\0{tag}\0{kind}\0{name}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=16).digest()
+
+
+Answer = ScoredRow | AnsweredExample
+
+
+class Decisions:
+    """Takes rows as they come, and says which systems need no more of them.
+
+    Args:
+        order: The examples as they are run.
+        competing: The systems that are judged.
+        baseline: What they are held against.
+        read: Reads the number that is compared off a row.
+        margin: A difference within it does not matter.
+        repeats: How often each example is answered.
+        fixed_groups: Whether the documents or conversations of the run are all that matter.
+        keep_apart: Whether contexts that no model has read are not held against answers.
+        stop: Called with the name of a system that is settled.
+        stop_all: Called when nothing is left to be judged.
+    """
+
+    def __init__(
+        self,
+        order: LookOrder,
+        competing: Sequence[str],
+        baseline: str,
+        read: Callable[[EvalRow], float | None],
+        *,
+        margin: float,
+        repeats: int = 1,
+        fixed_groups: bool = False,
+        keep_apart: bool = True,
+        stop: Callable[[str], None],
+        stop_all: Callable[[], None],
+    ) -> None:
+        self._order, self.baseline, self._read, self._repeats = order, baseline, read, repeats
+        self._stop, self._stop_all, self._keep_apart = stop, stop_all, keep_apart
+        planned = len(order.examples)
+        self._looks = {
+            name: Looks(
+                *(planned, LOOKS, margin),
+                comparisons=len(competing),
+                sizes=order.sizes,
+                name=name,
+                fixed_groups=fixed_groups,
+            )
+            for name in competing
+        }
+        self._baseline: dict[int, Answer] = {}
+        self._waiting: dict[str, dict[int, Answer]] = {name: {} for name in competing}
+        self._answers: dict[tuple[str, int], list[ScoredRow]] = {}
+        self._unread: dict[str, bool] = {}
+        self._closed: set[str] = set()
+        self._over = self._needed_all = False
+
+    def take(self, place: int, row: EvalRow) -> None:
+        """Take the row of the example at a place of the order."""
+        name = row.system
+        if self._over or name in self._closed or (name != self.baseline and name not in self._looks):
+            return
+        if row.error is None:
+            self._unread[name] = is_unread_row(row)
+        answers = self._answers.setdefault((name, place), [])
+        answers.append(self._make(row))
+        if len(answers) < self._repeats:
+            return
+        answer = average_answers(self._answers.pop((name, place)))
+        if name == self.baseline:
+            self._baseline[place] = answer
+            for other, waiting in self._waiting.items():
+                if place in waiting:
+                    self._pair(other, place, waiting.pop(place), answer)
+        elif place in self._baseline:
+            self._pair(name, place, answer, self._baseline[place])
+        else:
+            self._waiting[name][place] = answer
+
+    def _make(self, row: EvalRow) -> ScoredRow:
+        return ScoredRow(str(row.example_id), row.dataset, self._read(row), read_group(row), row.error is not None)
+
+    def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
+        looks, first, second = self._looks[name], own.value, baseline.value
+        unlike = (
+            self._keep_apart and len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
+        )
+        if first is None or second is None or unlike:  # a context and an answer have no score in common
+            looks.skip(place)
+        else:
+            group = own.group if own.group is not None else baseline.group
+            failed = own.error or baseline.error
+            looks.add(place, first, second, group, dataset=own.dataset, failed=failed)
+        if looks.settled:
+            self.close(name)
+
+    def close(self, name: str) -> None:
+        """Take no more of a system: it is settled, or it does not work."""
+        if name not in self._looks or name in self._closed:
+            return
+        self._closed.add(name)
+        self._waiting[name].clear()
+        if self._looks[name].examples == len(self._order.examples):
+            self._needed_all = True  # the baseline and the controls are then to have all of them too
+        else:
+            self._stop(name)
+        if len(self._closed) == len(self._looks):
+            self._over = True
+            if not self._needed_all:
+                self._stop_all()
+
+    def describe(self, rows: Mapping[str, int], failed: Collection[str] = ()) -> dict[str, Any]:
+        """Describe the looks at the end of a run, as JSON can hold it.
+
+        Args:
+            rows: Examples that were run of each system.
+            failed: Systems that were stopped because they do not work.
+        """
+        systems = {}
+        for name, looks in self._looks.items():
+            verdict = looks.finish()
+            systems[name] = {
+                "look": looks.look,
+                "examples": looks.examples,
+                "not_run": max(0, len(self._order.examples) - rows.get(name, 0)),
+                "settled": name in self._closed and name not in failed,
+                "verdict": verdict.to_dict(),
+            }
+        others = {name: max(0, len(self._order.examples) - n) for name, n in rows.items() if name not in self._looks}
+        return {**self._order.describe(), "looks": LOOKS, "systems": systems, "not_run": others}

@@ -1,0 +1,244 @@
+"""The conclusion of a run: who is as good as the baseline and for how much less, who is worse, what is undecided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from context_bench.caveats import NO_CONTEXT
+from context_bench.compare.comparison import ONLY_ZEROS, Comparison
+from context_bench.compare.curves.knobs import join_settings
+from context_bench.output.columns import is_answered_by_script
+from context_bench.output.layout import dollars, percent
+from context_bench.output.verdict_table import explain_too_few
+from context_bench.results import EvalResult
+from context_bench.stats import THESE_GROUPS, Verdict
+from context_bench.text.wording import list_names
+
+__all__ = ["conclude", "describe_alone"]
+
+_MOST_NAMES = 6
+_THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
+_SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
+_ALL = "the examples"
+_LEAST = -0.0005
+"""A share that is written as 0.0%, though it is below 0."""
+
+
+def conclude(result: EvalResult) -> str:
+    """Say in a few sentences what follows for a choice; empty where there is no verdict on a system to choose.
+
+    Floors, ceilings and controls are left out: they cannot be chosen. What a system saves is told only where its
+    quality was shown not to be worse.
+    """
+    comparison = result.comparison
+    verdicts = [] if comparison is None else [each for each in comparison.verdicts if not each.control]
+    unneeded = "" if comparison is None else comparison.context_unneeded
+    if comparison is None or not verdicts:
+        return unneeded and f"{unneeded[0].upper()}{unneeded[1:]}."
+    if _has_only_errors(result, comparison.baseline):
+        return f"{comparison.baseline} failed on every example, and cannot tell how good another is."
+    failed = [each.name for each in verdicts if _has_only_errors(result, each.name)]
+    verdicts = [each for each in verdicts if each.name not in failed]
+    zeros = [each.name for each in verdicts if each.reason == ONLY_ZEROS]
+    verdicts = [each for each in verdicts if each.name not in zeros]
+    good = [each for each in verdicts if each.not_worse]
+    worse = {each.name: _set_errors_apart(each) for each in verdicts if each.word == "worse"}
+    undecided = [each for each in verdicts if each.word == "undecided"]
+    sentences = [_recommend(result, good, comparison)] if verdicts or not zeros else []
+    here = [f"{each.name} is {each.reason}." for each in undecided if each.scope == THESE_GROUPS]
+    sentences = [*([] if here and not good else sentences), *here]
+    if result.settings.fixed_groups and any(each.scope == THESE_GROUPS for each in good):
+        sentences.append("This holds for these conversations or documents alone (--fixed-groups).")
+    undecided = [each for each in undecided if each.scope != THESE_GROUPS]
+    if unneeded:
+        better = {each.name: _set_errors_apart(each) for each in good}
+        sentences, undecided = [f"{unneeded[0].upper()}{unneeded[1:]}."], []
+        sentences += [f"Better: {_list_systems(better)}."] if better else []
+    if zeros:
+        names = list_names(join_settings(zeros))
+        sentences.append(f"Nothing can be said of {names}: every score is 0, of {comparison.baseline} too.")
+    sentences += [f"Worse: {_list_systems(worse)}."] if worse else []
+    sentences += [_list_undecided(result, undecided)] if undecided else []
+    stopped = [name for name in failed if name in result.settings.stopped_systems]
+    failed = [name for name in failed if name not in stopped]
+    sentences += [f"Failed on every example: {list_names(join_settings(failed))}."] if failed else []
+    sentences += [f"Stopped, as the first request failed: {list_names(join_settings(stopped))}."] if stopped else []
+    harmed, kept = _tell_evidence(result, [*(each.name for each in verdicts), *zeros])
+    sentences = [*sentences, *harmed] if is_answered_by_script(result) else [*harmed, *sentences]
+    sentences += kept
+    if result.settings.read_by_script:
+        sentences.append("A script read, not a model: recall and probes tell more than these words.")
+    return " ".join(sentences)
+
+
+def describe_alone(result: EvalResult) -> str:
+    """Say of the one system of a run what it lost and saved, and that there is no verdict; empty without a tap.
+
+    A saving is told beside what was lost, as nothing says that the answers are as good.
+    """
+    if result.comparison is not None or len(result.systems) != 1:
+        return ""
+    (name,) = result.systems
+    harmed, kept = _tell_evidence(result, [name])
+    lost = " ".join([*harmed, *kept])
+    words, share = _find_saving(result, name)
+    if not lost or not words:
+        return ""
+    return f"{lost} {name}: {_write_saving(words, share)}. No verdict without a baseline: --controls adds one."
+
+
+def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Say in what share of the examples systems lost the evidence, where that was looked at; apart, who lost none.
+
+    Where a model answered, its answers come first: a reader may do without the words that a system dropped.
+    """
+    found = {name: fate for name in names if (fate := _describe_fate(result, name)) is not None}
+    harmed = {name: fate for name, fate in found.items() if fate}
+    unharmed = [name for name in found if name not in harmed]
+    asides = {name: "" if (seen := _count_looked_at(result, name)) == _ALL else f" (in {seen})" for name in unharmed}
+    kept = [f"No evidence lost: {_list_systems(asides)}."] if unharmed else []
+    told = [_count_right(result, name, fate) for name, fate in harmed.items()]
+    return [f"{'; '.join(told)}."] if told else [], kept
+
+
+def _describe_fate(result: EvalResult, name: str) -> str | None:
+    """Describe what a system did to the evidence; empty where all of it is there word for word, None if not known."""
+    values = result.summary.get(name, {})
+    lost, dropped = 1 - values.get("evidence_survival", math.nan), values.get("evidence_recoverable", 0.0)
+    if math.isnan(lost):
+        return None
+    seen = _count_looked_at(result, name)
+    if lost > 0:
+        reworded = " (reworded evidence counts as lost)" if values.get("evidence_rewritten") else ""
+        return f"evidence was lost in {percent(lost)} of {seen}{reworded}"
+    return f"words of the evidence were dropped in {percent(dropped)} of {seen}" if dropped else ""
+
+
+def _count_right(result: EvalResult, name: str, fate: str) -> str:
+    """Count the right answers before what became of their evidence; only the latter where no model answered."""
+    values = result.summary[name]
+    rows = values.get("evidence_rows", math.nan)
+    right = rows * (1 - values.get("lost_by_system", 0.0) - values.get("failed_anyway", 0.0))
+    if math.isnan(right) or is_answered_by_script(result):
+        return f"{name}: {fate}"
+    return f"{name} is right in {right:,.0f} of {rows:,.0f}{', although' if round(right) == rows else ';'} {fate}"
+
+
+def _count_looked_at(result: EvalResult, name: str) -> str:
+    """Say in how many examples it is known whether the evidence reached the model, where it is not all."""
+    values = result.summary.get(name, {})
+    seen, every = values.get("evidence_rows", math.nan), values.get("num_examples", math.nan)
+    return f"the {seen:,.0f} of {every:,.0f} examples where that is known" if seen < every else _ALL
+
+
+def _has_only_errors(result: EvalResult, name: str) -> bool:
+    values = result.summary.get(name, {})
+    return 0 < values.get("num_errors", 0) == values.get("num_examples")
+
+
+def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparison) -> str:
+    """Name the systems that are at least as good as the baseline, the one that saves most first."""
+    baseline = comparison.baseline
+    if not good:
+        working = [each for each in comparison.verdicts if not _has_only_errors(result, each.name)]
+        few = explain_too_few(working, comparison.margin)
+        return f"{few}." if few else f"No system is shown to be as good as {baseline}."
+    good = sorted(good, key=lambda verdict: _find_saving(result, verdict.name)[1], reverse=True)
+    told: list[str] = []
+    for verdict in good[:_MOST_NAMES]:
+        compared = f"{verdict.word} {_THAN[verdict.word]} {baseline}" if not told else verdict.word
+        compared += _set_errors_apart(verdict)
+        if worse := _find_worse_datasets(result, verdict.name):
+            compared += f" over all datasets, but worse on {list_names(worse)}"
+        told.append(f"{verdict.name} is {compared}{_tell_savings(result, verdict.name, baseline)}")
+    if len(good) > _MOST_NAMES:
+        told.append(f"{len(good) - _MOST_NAMES:,} more are in the table")
+    return f"{'; '.join(told)}."
+
+
+def _set_errors_apart(verdict: Verdict) -> str:
+    """Say what the word is without the pairs in which a side failed, where that is another."""
+    return f" ({verdict.word_without_errors} without errors)" if verdict.errors_disagree else ""
+
+
+def _find_worse_datasets(result: EvalResult, name: str) -> list[str]:
+    """Find the datasets on which a system is worse, whatever it is over all of them."""
+    by_dataset = {} if result.comparison is None else result.comparison.by_dataset
+    return [tag for tag, found in by_dataset.items() for each in found if (each.name, each.word) == (name, "worse")]
+
+
+def _find_saving(result: EvalResult, name: str) -> tuple[str, float]:
+    """Find the share of tokens that a system saves, with the words for it: what a tap or reader saw comes first."""
+    values, notes = result.summary.get(name, {}), result.notes.get(name, {})
+    for key, words in _SAVINGS.items():
+        if math.isfinite(values.get(key, math.nan)) and not notes.get(key, "").startswith(NO_CONTEXT):
+            return words, values[key]
+    return "", -math.inf
+
+
+def _write_saving(what: str, share: float) -> str:
+    """Write a share of tokens as saved, or as added."""
+    return f"{percent(abs(share))} of {what} saved" if share > _LEAST else f"{percent(-share)} added to {what}"
+
+
+def _tell_savings(result: EvalResult, name: str, baseline: str) -> str:
+    """Tell what a system saves, and apart from it what it takes more of."""
+    words, share = _find_saving(result, name)
+    others, theirs = _find_saving(result, baseline)
+    nothing = percent(0.0)
+    than = f" instead of {percent(theirs)}" if others == words and percent(theirs) != nothing else ""
+    gains = [f"{_write_saving(words, share)}{than}"] if words and share > _LEAST else []
+    gains = gains if than or percent(share) != nothing else []
+    losses = [_write_saving(words, share)] if words and share <= _LEAST else []
+    bill, change = _compare_bills(result, name, baseline)
+    if bill:
+        (losses if change > 0 else gains).append(bill)
+    gained = f", with {' and '.join(gains)}" if gains else ""
+    return gained + (f", but with {' and '.join(losses)}" if losses else "")
+
+
+def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, float]:
+    """Compare the dollars of a system with those of the baseline; also by how many dollars they are more.
+
+    Where costs are not known of the same examples, those that are known of both count, as in `saved_per_1k_usd`.
+    """
+    own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
+    if not (math.isfinite(own) and math.isfinite(base)) or own == base == 0:
+        return "", 0.0
+    saving = None if result.comparison is None else result.comparison.savings.get(name)
+    change = own - base
+    unsure = ""
+    if saving is not None and saving.per_1k.known:
+        unsure = "" if saving.per_1k.low > 0 or saving.per_1k.high < 0 else " (a difference that may be chance)"
+        if not math.isclose(-saving.per_1k.value, change, rel_tol=1e-6, abs_tol=1e-9):
+            change = -saving.per_1k.value
+            less = f"{dollars(abs(change))} {'more' if change > 0 else 'less'} for 1,000 examples"
+            return f"{less}, by the {saving.pairs:,} whose cost is known of both{unsure}", change
+    if dollars(own) == dollars(base):
+        return f"the same {dollars(own)} for 1,000 examples", 0.0
+    return f"{dollars(own)} instead of {dollars(base)} for 1,000 examples{unsure}", change
+
+
+def _list_undecided(result: EvalResult, verdicts: Sequence[Verdict]) -> str:
+    needed = sorted({each.needed_n for each in verdicts if each.needed_n})
+    equal = [each.needed_n_if_equal for each in verdicts if each.needed_n_if_equal]
+    sizes = " to ".join(f"{number:,}" for number in dict.fromkeys((needed[0], needed[-1]))) if needed else ""
+    sizes += " (if the difference stays as it is)" + (f", {max(equal):,} if there is none" if equal else "")
+    reasons = {each.reason for each in verdicts}
+    decided = f" ({reasons.pop()})" if len(reasons) == 1 and not needed else ""
+    if needed:
+        unsure = "" if any(each.promised for each in verdicts) else "; no number is promised"
+        decided = f"; it takes at least {sizes}{unsure}"
+    worse = {each.name: _find_worse_datasets(result, each.name) for each in verdicts}
+    aside = {name: f" (worse on {list_names(tags)})" if tags else "" for name, tags in worse.items()}
+    return f"Undecided: {_list_systems(aside)}{decided}."
+
+
+def _list_systems(asides: Mapping[str, str]) -> str:
+    """List systems, each with what is said of it beside its name; the settings of a sweep share a name."""
+    shown: list[str] = []
+    for aside in dict.fromkeys(asides.values()):
+        own = [name for name, each in asides.items() if each == aside]
+        shown += [f"{name}{aside}" for name in join_settings(own)]
+    return list_names(shown)

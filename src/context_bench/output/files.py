@@ -1,0 +1,124 @@
+"""Write a result as JSON or CSV, and build the reporter that `--output` names."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from context_bench.errors import UsageError
+from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
+from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_numbers
+from context_bench.types import Reporter
+
+__all__ = ["CsvReporter", "FunctionReporter", "JsonReporter", "adapt_reporter", "build_reporter"]
+
+
+class JsonReporter:
+    """Write the JSON that `EvalResult.from_json` reads back."""
+
+    name = "json"
+
+    def render(self, result: EvalResult) -> str:
+        """Render the document, with a line end."""
+        return result.to_json() + "\n"
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+"""A text that is a number is no formula that could do anything."""
+
+
+class CsvReporter:
+    """The fields of a row in their order, then each score as `score:<name>`, then the numbers of `metadata`.
+
+    Nested values are JSON. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+
+    name = "csv"
+
+    def render(self, result: EvalResult) -> str:
+        """Render a header and a line for each row."""
+        keys = sorted({key for row in result.rows for key in row.scores})
+        numbers = sorted({key for row in result.rows for key in metadata_numbers(row)})
+        plain = [name for name in ROW_FIELDS if name != "scores"]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow([*plain, *(f"score:{key}" for key in keys), *(f"metadata:{key}" for key in numbers)])
+        for row in result.rows:
+            values = [_cell(getattr(row, name)) for name in plain]
+            # A reader takes a bare carriage return for the end of a record, and the writer does not quote it.
+            bare = any(isinstance(value, str) and "\r" in value for value in values)
+            own = metadata_numbers(row)
+            more = [*(row.scores.get(key, "") for key in keys), *(own.get(key, "") for key in numbers)]
+            (quoting if bare else writer).writerow([*values, *more])
+        return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dump_json(value)
+    if isinstance(value, str):  # a lone surrogate cannot be written as UTF-8, and readers stop at a NUL
+        text = value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+        return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+    return "" if value is None else value
+
+
+class FunctionReporter:
+    """A plain function as a reporter: it gets the result and returns the text."""
+
+    def __init__(self, function: Callable[[EvalResult], str]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+
+    def render(self, result: EvalResult) -> str:
+        """Call the function."""
+        return self.function(result)
+
+
+def build_reporter(text: str, width: int | None = None, store: str | None = None, *, color: bool = False) -> Reporter:
+    """Build the reporter that a reference names.
+
+    One that takes a `width` gets that of the terminal, one that takes `color` whether it shows colours, and one that
+    takes a `store` the folder of the run's store.
+
+    Raises:
+        UsageError: Nothing has that name, or it is not a reporter.
+    """
+    refs = parse("reporter", text)
+    if len(refs) > 1:
+        raise UsageError(f"{text!r} stands for {len(refs)} reporters: a report is written by one")
+    found = resolve("reporter", refs[0])
+    if isinstance(found, type):
+        return adapt_reporter(
+            call_with(found, _add_known(found, refs[0], {"width": width, "store": store, "color": color}))
+        )
+    if refs[0].parameters or refs[0].argument:
+        raise UsageError(f"{text!r}: this reporter is made already and takes no parameters")
+    return adapt_reporter(found)
+
+
+def _add_known(kind: type, ref: Ref, known: Mapping[str, Any]) -> Ref:
+    """Add what is known of where the report goes and comes from, as far as the constructor takes it."""
+    try:
+        takes = set(inspect.signature(kind).parameters)
+    except (TypeError, ValueError):
+        takes = set()
+    given = {name: value for name, value in known.items() if name in takes}
+    return Ref(ref.text, ref.target, ref.argument, {**given, **ref.parameters})
+
+
+def adapt_reporter(reporter: Any) -> Reporter:
+    """Accept a reporter as it is, or a function of a result; anything else is an error that says what is missing."""
+    if isinstance(reporter, Reporter) and not isinstance(reporter, type):
+        check_plain(reporter, "render")
+        return reporter
+    if callable(reporter):
+        check_plain(reporter, "__call__")
+        check_arguments(reporter, 1, "a reporter must take one argument, the result")
+        return FunctionReporter(reporter)
+    raise UsageError(f"{type(reporter).__name__} is not a reporter: pass an object with .name and .render(result)")

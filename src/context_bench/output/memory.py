@@ -1,0 +1,402 @@
+"""Tables and notes of a run of memory systems: who leads, what was found, what it cost, what to beware of."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from context_bench.memory.findings import (
+    READ_PRICE,
+    WRITE_PRICE,
+    Repayment,
+    find_empty_stores,
+    find_repayments,
+    list_findings,
+    price_right_answer,
+)
+from context_bench.output.fitting import fit_columns, fit_grid
+from context_bench.output.layout import dollars, markdown_width, percent, score, seconds, tokens
+from context_bench.output.number_cells import HEADLINES, find_best, write_cell
+from context_bench.results import EvalResult, EvalRow
+
+__all__ = [
+    "CLAIMED",
+    "Grid",
+    "HistoryLengths",
+    "describe_memory",
+    "is_claimed",
+    "is_read_by_script",
+    "list_leading_grids",
+    "list_memory_grids",
+    "list_memory_notes",
+    "list_outcomes",
+    "list_rankings",
+]
+
+
+Column = tuple[str, str, Callable[[float], str]]
+"""Title, key of the summary, and how its value is written."""
+
+CLAIMED = "retrieval_recall_claimed"
+
+Cells = dict[tuple[str, int], "array[float]"]
+"""Numbers by system, and by which of the lengths of history they belong to."""
+
+
+class Grid(NamedTuple):
+    """A table as texts: its lines, titles first.
+
+    Where not all fit, the columns that are named give way in this order; without names it is continued below. One that
+    may turn has a column for each system then.
+    """
+
+    lines: list[list[str]]
+    gives_way: list[str] | None = None
+    may_turn: bool = False
+
+    def fit(self, width: int | None) -> str:
+        """Lay it out for a terminal."""
+        if self.gives_way is not None:
+            return fit_columns(self.lines, width, self.gives_way)
+        turned = self.may_turn and width is not None and markdown_width(self.lines) > width
+        return fit_grid([list(column) for column in zip(*self.lines)] if turned else self.lines, width)
+
+
+def _write_bytes(value: float) -> str:
+    return f"{value / 1024:,.0f} kB"
+
+
+_COSTS: tuple[Column, ...] = (
+    ("turns", "ingest_turns", tokens),
+    ("calls / 1k turns", "ingest_calls", "{:,.1f}".format),
+    ("tokens / 1k turns", "ingest_tokens", tokens),
+    ("embedded / 1k turns", "ingest_embed_tokens", tokens),
+    ("$ / 1k turns", "ingest_usd", dollars),
+    ("time / 1k turns", "ingest_seconds", seconds),
+    ("searchable after", "searchable_seconds", seconds),
+    ("disk", "disk_bytes", _write_bytes),
+    ("memories", "memories", tokens),
+    ("calls / question", "query_calls", "{:,.1f}".format),
+    ("tokens / question", "query_tokens", tokens),
+    ("embedded / question", "query_embed_tokens", tokens),
+    ("$ / question", "query_usd", dollars),
+    ("time / question", "query_seconds_median", seconds),
+)
+_RETRIEVAL: tuple[Column, ...] = (
+    ("recall", "retrieval_recall", score),
+    ("claimed", CLAIMED, score),
+    ("recall@10", "retrieval_recall_at_10", score),
+    ("nDCG", "retrieval_ndcg", score),
+    ("precision", "retrieval_precision", score),
+)
+"""`claimed` is shown where a system names turns that it does not show."""
+_OFFICIAL: dict[str, tuple[Column, ...]] = {
+    "LoCoMo": (
+        ("F1, categories 1 to 4", "locomo_f1", score),
+        ("without known wrong golds", "locomo_f1_clean", score),
+        ("category 5 refused", "locomo_refusal", percent),
+        ("all five, official", "locomo_official", score),
+    ),
+    "LongMemEval": tuple(
+        (f"{level} {title}@{depth}", f"longmemeval_{level}_{key}_at_{depth}", score)
+        for level in ("turn", "session")
+        for title, key in (("recall all", "recall_all"), ("nDCG", "ndcg_any"))
+        for depth in (5, 10)
+    ),
+}
+_STORE: tuple[Column, ...] = (("forgotten", "store_forget", percent), ("secrets", "store_secret", percent))
+_LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
+
+
+def describe_memory(result: EvalResult, name: str) -> dict[str, Any]:
+    """Return what a run noted about the memory behind a line of its result."""
+    report = result.settings.reports.get(name) or {}
+    return report.get("memory") or {}
+
+
+def is_read_by_script(result: EvalResult) -> bool:
+    """Whether a script answered from what was retrieved, and not a model; where none was to be read, nobody did."""
+    read = any(describe_memory(result, name).get("answers") == "reader" for name in result.summary)
+    return read and result.settings.read_by_script
+
+
+def is_claimed(values: Mapping[str, float]) -> bool:
+    """Whether a system names turns that it does not show: its recall is then somewhere between the two."""
+    return score(values.get(CLAIMED, 0.0)) > score(values.get("retrieval_recall", 0.0))
+
+
+def list_leading_grids(result: EvalResult) -> list[Grid]:
+    """List what comes before the scores where a script reads: they say less than what was retrieved."""
+    return _list_found(result) if is_read_by_script(result) else []
+
+
+def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]:
+    """List the tables that only memory systems have, after the scores."""
+    by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
+    grids = [
+        _lay_out(result, "score by type", by_type, result.summary),
+        *(_lay_out(result, title, columns, result.summary) for title, columns in _OFFICIAL.items()),
+        *([] if is_read_by_script(result) else _list_found(result)),
+        _lay_out(result, "answers to probes", _list_answer_columns(result), result.summary),
+        _lay_out(result, "not left in the store", _STORE, _choose_one_each(result), _name_system),
+        _lay_out_costs(result),
+        _lay_out_repayments(result),
+        _lay_out_lengths(result, lengths),
+    ]
+    return [grid for grid in grids if grid]
+
+
+def _list_found(result: EvalResult) -> list[Grid]:
+    """List what was retrieved, and the probes of it."""
+    probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
+    if not is_read_by_script(result) and _list_keys(result, "abstention"):
+        probes.append(("abstention", "abstention", percent))
+    grids = [_lay_out_retrieval(result), _lay_out(result, "probes passed", probes, result.summary)]
+    return [grid for grid in grids if grid]
+
+
+def _lay_out_retrieval(result: EvalResult) -> Grid | None:
+    """Lay out recall with its interval, and the best of those that compete."""
+    keys = {key for _, key, _ in _RETRIEVAL if any(key in values for values in result.summary.values())}
+    keys -= set() if any(map(is_claimed, result.summary.values())) else {CLAIMED}
+    shown = [column for column in _RETRIEVAL if column[1] in keys]
+    names = [name for name, values in result.summary.items() if any(key in values for _, key, _ in shown)]
+    if not names:
+        return None
+    best = {key: find_best(result, key, show, names) for _, key, show in shown}
+    lines = [["retrieved", *(title for title, _, _ in shown)]]
+    for name in names:
+        cells = (
+            write_cell(result, name, key, show, best=name in best[key], limits=key in HEADLINES)
+            for _, key, show in shown
+        )
+        lines.append([name, *cells])
+    return Grid(lines, [title for title, _, _ in reversed(shown)])
+
+
+def _list_answer_columns(result: EvalResult) -> list[Column]:
+    """List the probes of answers; of a script that reads, its answers tell nothing that the retrieved text does not."""
+    if is_read_by_script(result):
+        return []
+    return [
+        (key.removeprefix("answer_"), key, percent) for key in _list_keys(result, "answer_") if key != "answer_tokens"
+    ]
+
+
+def _list_keys(result: EvalResult, prefix: str) -> list[str]:
+    return sorted({key for values in result.summary.values() for key in values if key.startswith(prefix)})
+
+
+def _lay_out(
+    result: EvalResult,
+    title: str,
+    columns: Sequence[Column],
+    names: Iterable[str],
+    describe: Callable[[EvalResult, str], str] = lambda _, name: name,
+) -> Grid | None:
+    """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
+    values = {name: result.summary[name] for name in names}
+    shown = [column for column in columns if any(column[1] in each for each in values.values())]
+    lines = [
+        [describe(result, name), *(_write(each.get(key), show) for _, key, show in shown)]
+        for name, each in values.items()
+        if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
+        or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
+    ]
+    return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
+
+
+def _write(value: float | None, show: Callable[[float], str]) -> str:
+    if value is None:
+        return "–"
+    return "not measured" if math.isnan(value) else show(value)
+
+
+def _choose_one_each(result: EvalResult) -> list[str]:
+    """Choose one line for each memory system: what it took to write does not depend on how it is asked."""
+    chosen: dict[str, str] = {}
+    for name in result.summary:
+        chosen.setdefault(_name_system(result, name), name)
+    return list(chosen.values())
+
+
+def _name_system(result: EvalResult, name: str) -> str:
+    return str(describe_memory(result, name).get("system") or name)
+
+
+def _lay_out_costs(result: EvalResult) -> Grid | None:
+    """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
+    names = _choose_one_each(result)
+    shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
+    lines = [["costs of memory", "ingested by", "dates", *(title for title, _, _ in shown)]]
+    for name in names:
+        about, values = describe_memory(result, name), result.summary[name]
+        how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
+        lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
+    return Grid(lines, may_turn=True) if shown else None
+
+
+def _lay_out_repayments(result: EvalResult) -> Grid | None:
+    found = find_repayments(result)
+    if not found or result.comparison is None:
+        return None
+    baseline = result.comparison.baseline
+    prices = {name: price_right_answer(result, name) for name in (baseline, *found)}
+    spent = not all(map(math.isnan, prices.values()))
+    lines = [["questions to repay", "warm cache", "cold", *(["$ / right answer"] if spent else [])]]
+    if spent:
+        lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
+    for name, each in found.items():
+        lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
+    return Grid(lines, ["$ / right answer"])
+
+
+def _write_price(value: float) -> str:
+    if math.isinf(value):
+        return "none right"
+    return "not measured" if math.isnan(value) else dollars(value)
+
+
+def _write_repayment(each: Repayment) -> list[str]:
+    if each.reason:
+        return [each.reason, "–"]
+    return ["never" if math.isinf(value) else f"{math.ceil(value):,}" for value in (each.warm, each.cold)]
+
+
+class HistoryLengths:
+    """Gathers how long questions took, and what was kept on disk, by system and length of the history."""
+
+    def __init__(self, rows: Iterable[EvalRow] = ()) -> None:
+        self.times: Cells = {}
+        self.sizes: Cells = {}
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: EvalRow) -> None:
+        """Add a row, if it is one of a memory system."""
+        facts, length = row.metadata.get("memory"), row.metadata.get("history_tokens")
+        if row.error is not None or not isinstance(facts, dict) or not isinstance(length, int):
+            return
+        place = row.system, sum(length > each for each in _LENGTHS)
+        self.times.setdefault(place, array("d")).append(float(facts["query"]["seconds"]))
+        if (facts.get("ingest") or {}).get("disk_bytes") is not None:
+            self.sizes.setdefault(place, array("d")).append(float(facts["ingest"]["disk_bytes"]))
+
+
+def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None:
+    """Lay out the time of a question, and what is kept on disk, against the length of the history."""
+    names = _choose_one_each(result)
+    places = sorted({place for name, place in lengths.times if name in names})
+    if len(places) < 2:
+        return None
+    titles = [f"up to {_LENGTHS[place]:,}" if place < len(_LENGTHS) else f"above {_LENGTHS[-1]:,}" for place in places]
+    lines = [["time / question, by tokens of history", *titles]]
+    for name in names:
+        lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
+        if any((name, place) in lengths.sizes for place in places):
+            kept = _write_medians(name, places, lengths.sizes, _write_bytes)
+            lines.append([f"{_name_system(result, name)}, on disk", *kept])
+    return Grid(lines)
+
+
+def _write_medians(name: str, places: Sequence[int], known: Cells, show: Callable[[float], str]) -> list[str]:
+    return [show(median(known[name, place])) if (name, place) in known else "–" for place in places]
+
+
+_QUALITY = ("type:", "abstention")
+_OWN_TABLES = (*_QUALITY, "ingest_", "query_", "store_", "searchable_", "memories")
+"""How the numbers begin that stand in tables of memory alone."""
+
+
+def list_outcomes(result: EvalResult) -> list[str]:
+    """Say who stored nothing, who leads, and what was found out about each, before all tables."""
+    return [*dict.fromkeys(find_empty_stores(result).values()), *list_rankings(result), *list_findings(result)]
+
+
+def list_memory_notes(result: EvalResult) -> list[str]:
+    """Say how the memory systems were compared, and what was not measured."""
+    about, lines = result.settings.memory, []
+    granularity = list(about.get("granularity") or ())
+    beside = " (a published table has turn beside it: --granularity session,turn)" if granularity == ["session"] else ""
+    if is_read_by_script(result):
+        lines.append(
+            "read by a script, not a model: scores tell what it could find in the retrieved text; retrieval and probes "
+            "come first, and abstention is not measured."
+        )
+    lines.append(
+        f"ingested by {' and '.join(granularity)}{beside}; the reader got what was retrieved in the order "
+        "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
+    )
+    if any("retrieval_recall" in values for values in result.summary.values()):
+        lines.append(
+            "recall: share of the turns with the answer whose text was returned and fits whole into the budget."
+        )
+    if any(map(is_claimed, result.summary.values())):
+        lines.append(
+            "claimed: share of these turns that were named (ids), whether their text was returned or not; facts in a "
+            "memory's own words count as claimed, and its recall lies between the two."
+        )
+    if any("probe_forget" in values for values in result.summary.values()):
+        lines.append("probes: who finds nothing passes forget, leak and secret; fact and forget_neighbour tell.")
+    if any("ingest_calls" in values for values in result.summary.values()):
+        lines.append("costs: background work until it was quiet is in them; what no tap counted is not measured.")
+    lines += _explain_repayment(result)
+    lines += _explain_unmeasured(result)
+    return lines
+
+
+def list_rankings(result: EvalResult) -> list[str]:
+    """Rank the systems at each budget, the best first: by recall where a script reads, else by score.
+
+    Controls are not ranked, nor is a system that was not measured. What is claimed and not shown earns no rank.
+    """
+    key, what = ("retrieval_recall", "recall") if is_read_by_script(result) else ("mean_score", "score")
+    budgets: dict[int, list[tuple[float, str]]] = {}
+    for name, values in result.summary.items():
+        about = describe_memory(result, name)
+        budget, value = about.get("budget"), values.get(key, math.nan)
+        if isinstance(budget, int) and not about.get("is_control") and not math.isnan(value):
+            shown = score(value)
+            if key == "retrieval_recall" and is_claimed(values):
+                shown = f"at least {shown} (claims {score(values[CLAIMED])})"
+            budgets.setdefault(budget, []).append((value, f"{about.get('system')} {shown}"))
+    sentences = []
+    for budget, known in sorted(budgets.items(), key=lambda each: each[0]):
+        if len(known) > 1:
+            written = ", ".join(text for _, text in sorted(known, key=lambda each: -each[0]))
+            sentences.append(f"ranked by {what} at {budget:,} tokens: {written}.")
+    return sentences
+
+
+def _explain_repayment(result: EvalResult) -> list[str]:
+    found = find_repayments(result)
+    if not found:
+        return []
+    units = {each.unit for each in found.values() if each.unit}
+    said = ["questions to repay: about one conversation, against sending its whole history each time"]
+    if "dollars" in units:
+        said.append("in dollars, at the reader's own prices for its cache")
+    if "tokens" in units:
+        said.append(
+            f"in tokens where something has no price: all cost the same, {READ_PRICE:g} of it read from a warm cache, "
+            f"{WRITE_PRICE:g} written to a cold one"
+        )
+    priced = "$ / right answer: writing, asking and reading together, for each answer that passed."
+    return [f"{'; '.join(said)}.", priced]
+
+
+def _explain_unmeasured(result: EvalResult) -> list[str]:
+    """Say why numbers of these tables are not measured: a line for each reason."""
+    reasons: dict[str, dict[str, None]] = {}
+    for name, notes in result.notes.items():
+        for key, note in notes.items():
+            values = result.summary[name]
+            if math.isnan(values.get("mean_score", 0.0)) and key.startswith(_QUALITY):
+                continue  # it is said of the system as a whole
+            if key.startswith(_OWN_TABLES) and math.isnan(values.get(key, 0.0)):
+                title = key.partition(":")[2] or key.replace("_", " ")
+                reasons.setdefault(note.removeprefix("not measured: "), {})[title] = None
+    return [f"not measured: {', '.join(titles)}: {reason}." for reason, titles in reasons.items()]

@@ -1,0 +1,161 @@
+"""Notes beneath the table of systems: what the score is, what each mark means, how verdicts are made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from context_bench.datasets.catalog import Card, card_for
+from context_bench.output.columns import choose_columns, list_tables
+from context_bench.output.extra_tables import upstream_notes
+from context_bench.output.number_cells import BEST, find_best
+from context_bench.output.plots.quality_cost import choose_cost
+from context_bench.output.verdict_table import explain_verdicts
+from context_bench.results import EvalResult
+from context_bench.text.wording import count_things
+
+__all__ = ["list_notes"]
+
+_MARK = "*"
+
+
+def list_notes(result: EvalResult) -> list[str]:
+    """List the notes of a run, a sentence or two each."""
+    notes = [_stop_note(result), _score_note(result), _macro_note(result)]
+    if result.settings.gold and _is_unscored(result):
+        if not any(result.settings.gold.values()):
+            notes.append("no gold answers: tokens and time only.")
+        elif set(result.summary) == set(result.settings.unread):
+            notes.append("no score fits a context alone: tokens and time only; --reader URL has a model answer.")
+    if any("upstream_cost_of_pass" in values for values in result.summary.values()):
+        notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
+    notes += [_explain_repeats(result), *_explain_marks(result)]
+    notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
+    notes += upstream_notes(result)
+    notes += explain_verdicts(result)
+    return [note for note in notes if note]
+
+
+def _explain_marks(result: EvalResult) -> list[str]:
+    """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
+    titles = {key: title for title, key, _ in choose_columns(result)}
+    # where nothing is priced there is no column, and these say why
+    titles = {"cost_per_1k_usd": "dollars", "embedding_cost_usd": "embedding $", **titles}
+    titles["timed_out_cost_usd"] = "timed out"
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for name, notes in result.notes.items():
+        for key, note in notes.items():
+            title = "score" if key.startswith("dataset:") else titles.get(key.partition("@")[0])
+            if title is not None:
+                keys, names = found.setdefault(note, ({}, {}))
+                keys[title] = names[name] = None
+    every = len(result.summary)
+    return [
+        f"{_MARK} {', '.join(keys)}{'' if len(names) == every else f' of {_some(list(names))}'}: {note}."
+        for note, (keys, names) in found.items()
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _is_unscored(result: EvalResult) -> bool:
+    return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
+
+
+def _stop_note(result: EvalResult) -> str:
+    """Say that the run did not come to its end, so that the numbers are those of a part."""
+    why = result.settings.stopped
+    return f"stopped early: {why}; the numbers are those of the rows that were done by then." if why else ""
+
+
+def _score_note(result: EvalResult) -> str:
+    field = result.settings.score_field
+    if field != "score":
+        return f"score = {field}."
+    own = [name for name in result.summary if name not in result.settings.unread]
+    answers = _name_scores(result, "primary") if own else ""
+    contexts = _name_scores(result, "context_primary")
+    if answers and contexts:
+        return f"score = {answers}; of contexts that no model has read {contexts}."
+    return f"score = {answers or contexts}." if answers or contexts else ""
+
+
+def _name_scores(result: EvalResult, key: str) -> str:
+    """Name the score of answers, or of contexts that no model has read: for each dataset where they differ."""
+    primaries, names = result.config.get(key) or {}, {}
+    for tag in result.settings.datasets:
+        card = card_for(tag)
+        if tag in primaries or (card is not None and key == "primary"):  # else nothing of it was scored
+            names[tag] = _name_score(primaries.get(tag), card)
+    if len(set(names.values())) == 1:
+        return next(iter(names.values()))
+    return ", ".join(f"{primary} for {tag}" for tag, primary in names.items())
+
+
+def _macro_note(result: EvalResult) -> str:
+    """Say what the macro score averages."""
+    if not any("macro_score" in values for values in result.summary.values()):
+        return ""
+    primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
+    unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
+    return f"macro score = mean over the datasets{unlike}."
+
+
+def _explain_best(result: EvalResult) -> str:
+    """Say what the star means, where there is one."""
+    tables, columns = list_tables(result), choose_columns(result)
+    if not any(find_best(result, key, show, names) for _, names in tables for _, key, show in columns):
+        return ""
+    aside = " that compete" if result.settings.controls else ""
+    decided = "; whether a difference is real, the verdict says" if result.comparison is not None else ""
+    return f"{BEST} best value of its column among the systems{aside}{decided}."
+
+
+def _explain_front(result: EvalResult) -> str:
+    """Say what the front is, and by which cost."""
+    cost = choose_cost(result)
+    if cost is None or not any("pareto_front" in values for values in result.summary.values()):
+        return ""
+    failed = any(values.get("num_errors") for values in result.summary.values())
+    charged = " A failure costs what the dearest system paid for that example." if failed else ""
+    return (
+        "Pareto: off = another system is shown better in score or cost, and not shown worse in the other (paired 95% "
+        f"intervals). Cost: {cost.title}.{charged}"
+    )
+
+
+def _tell_workers(result: EvalResult) -> str:
+    """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
+    workers = result.settings.workers
+    if not workers or not any("latency_median" in values for values in result.summary.values()):
+        return ""
+    workers = {
+        name: n for name, n in workers.items() if not math.isnan(result.summary[name].get("latency_median", 0.0))
+    }
+    systems: dict[int, list[str]] = {}
+    for name, count in workers.items():
+        systems.setdefault(count, []).append(name)
+    parts = [
+        f"{count_things(count, 'worker')}{f' ({_some(names)})' if len(systems) > 1 else ''}"
+        for count, names in systems.items()
+    ]
+    return f"latency was measured with {', '.join(parts)}." if parts else ""
+
+
+def _explain_repeats(result: EvalResult) -> str:
+    """Say what the numbers of repeats mean."""
+    if not any("pass_at_k" in values for values in result.summary.values()):
+        return ""
+    answers = result.settings.repeats
+    return (
+        f"pass@k: at least one of {answers} answers to an example passes; pass^k: all do; flips: of two answers one "
+        "passes; repeat variance: share of the spread of scores that lies between answers to one example."
+    )
+
+
+def _name_score(primary: str | None, card: Card | None) -> str:
+    if card and primary in (None, card.primary):
+        return card.primary + (" (stand-in)" if card.stand_in else "")
+    return str(primary)

@@ -1,0 +1,122 @@
+"""The examples of a report, packed: columns that are loaded at once, and details in blocks that are loaded when opened.
+
+Everything is JSON, compressed. A block that grows over its share of the page is made again with less of each context,
+so that a page has a bounded size for each row, whatever the contexts are; what was cut says so. Rows wait in temporary
+files until the page is written, so that many of them take no more memory than few.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from context_bench.output.page.examples import Stretch, cut_details, describe_row
+from context_bench.output.page.row_index import RowIndex
+from context_bench.output.page.row_values import OUTCOMES, PLACES, RowValues, Source, clean_name, read_values
+from context_bench.results import dump_json
+
+__all__ = ["ExamplePack", "pack_json"]
+
+BLOCK = 100
+"""Rows whose details are loaded together, at most."""
+_WAITING = 4_000_000
+"""Characters of contexts and responses that wait for their block at most, but for one row."""
+_PART = 2_000
+"""Rows whose columns are packed together."""
+_PAGE, _MOST, _LEAST = 20_000_000, 1_300, 200
+"""Bytes of all details together, and the most and the least of them that a row may take."""
+_ROOMS = ((24_000, 8_000), (8_000, 4_000), (3_000, 1_500), (1_000, 600), (300, 250), (100, 100), (0, 40))
+"""Characters for the context of a row, and for each other text of it: the first that fit are taken."""
+
+
+def pack_json(value: Any) -> str:
+    """Write a value as JSON, compressed and as text that HTML leaves alone; the same value gives the same text."""
+    return base64.b64encode(gzip.compress(dump_json(value).encode(), 6, mtime=0)).decode("ascii")
+
+
+class ExamplePack:
+    """Takes rows in, one after another, and gives what the page embeds.
+
+    Args:
+        rows: About how many there will be: the more, the less room each has.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._share = max(_LEAST, min(_MOST, _PAGE // max(1, rows)))
+        self._room = 0
+        self._rows = 0
+        self._runs: list[str] = []
+        self._index = RowIndex()
+        self._blocks = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self._starts: list[int] = []
+        self._size = 0
+        self._values: list[RowValues] = []
+        self._waiting: list[tuple[dict[str, Any], list[Stretch]]] = []
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __enter__(self) -> ExamplePack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._index.close()
+        self._blocks.close()
+
+    def begin_run(self, name: str, baseline: str | None) -> None:
+        """Begin a run: the rows that follow are its own."""
+        self._runs.append(clean_name(name))
+        self._index.set_baseline(len(self._runs), None if baseline is None else clean_name(baseline))
+
+    def add(self, source: Source, score: float | None, threshold: float) -> None:
+        """Take in one row of the run that was begun last; a score of at least `threshold` is right."""
+        run = len(self._runs)
+        self._values.append(read_values(run << PLACES | self._rows, run, source, score, threshold))
+        self._rows += 1
+        details, stretches = describe_row(source)
+        self._waiting.append((details, stretches))
+        self._size += len(source.row.response) + sum(len(text) for _, pieces in stretches for _, text, _ in pieces)
+        if len(self._waiting) >= BLOCK or self._size >= _WAITING:
+            self._close_block()
+
+    def _close_block(self) -> None:
+        self._index.add(self._values)
+        most = self._share * len(self._waiting)
+        for level in range(max(0, self._room - 1), len(_ROOMS)):
+            room, length = _ROOMS[level]
+            packed = pack_json([cut_details(details, stretches, room, length) for details, stretches in self._waiting])
+            self._room = level
+            if len(packed) <= most:
+                break
+        self._blocks.write(packed.encode("ascii") + b"\n")
+        self._starts.append(self._rows - len(self._waiting))
+        self._waiting, self._values, self._size = [], [], 0
+
+    def close(self) -> None:
+        """Pack what is left: all rows were added."""
+        if self._waiting:
+            self._close_block()
+        self._index.find_flips()
+
+    def pack_index(self) -> str:
+        """Pack what the page's script has to know first; `starts` has the first row of each block."""
+        names = {**self._index.list_names(range(1, len(self._runs) + 1)), "run": self._runs, "outcome": OUTCOMES}
+        return pack_json({"rows": self._rows, "starts": self._starts, "names": names})
+
+    def pack_columns(self) -> Iterator[str]:
+        """Pack the columns of all rows, part by part; the run of a row is its place among the runs."""
+        for part in self._index.read_parts(_PART):
+            yield pack_json(_number_runs(part))
+
+    def read_blocks(self) -> Iterator[str]:
+        """Read the blocks of details, in order."""
+        self._blocks.seek(0)
+        for line in self._blocks:
+            yield line.decode("ascii").rstrip()
+
+
+def _number_runs(part: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    return {**part, "run": [number - 1 for number in part["run"]]}

@@ -1,0 +1,294 @@
+"""The examples of a page: the list, the dialog that shows one, and its context before and after.
+
+Contexts are cut to what a page can carry: evidence stays, long stretches fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from context_bench.output.page.axes import section
+from context_bench.output.page.elements import Markup, clean_text, element
+from context_bench.output.page.row_values import EVIDENCE, OUTCOMES, Source
+from context_bench.results import dump_json
+from context_bench.text.evidence_state import list_shown_turns
+from context_bench.text.golds import evidence_texts, gold_answers
+from context_bench.traffic.passed_on import compare_passed_on
+from context_bench.traffic.text_diff import Segment, mark_evidence
+
+__all__ = [
+    "Piece",
+    "Stretch",
+    "compare_context",
+    "cut_details",
+    "describe_row",
+    "examples_section",
+    "one_example",
+    "shorten",
+]
+
+
+Piece = tuple[str, str, bool]
+"""Kind (`k`ept, `d`ropped, `a`dded), text, and whether it is evidence."""
+
+Stretch = tuple[str, list[Piece]]
+"""A title and the pieces beneath it."""
+
+_LONGEST = 4_000_000
+"""Characters of both sides above which they are not compared: it would take minutes."""
+_LONGEST_EVIDENCE = 1_000
+_MOST_PARTS = 40
+
+
+def compare_context(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[Stretch]:
+    """Compare the context of an example with what a system made of it, part by part."""
+    if isinstance(example.get("memory"), Mapping):
+        return list(_show_retrieved(example, processed or {}))
+    context = example.get("context")
+    after = (processed or {}).get("context")
+    if isinstance(context, str) and len(context) + len(after if isinstance(after, str) else "") > _LONGEST:
+        return [
+            (f"too long to compare ({len(context):,} characters); it begins with", [("k", context[:20_000], False)])
+        ]
+    evidence = evidence_texts(example)
+    stretches: list[Stretch] = []
+    for passed_on in compare_passed_on(example, processed):
+        if not passed_on.parts:
+            stretches.append((passed_on.title, []))
+        for part in islice(passed_on.parts, _MOST_PARTS):
+            title = ", ".join(filter(None, (passed_on.title, part.title)))
+            stretches.append((title, list(_to_pieces(mark_evidence(part.segments, evidence)))))
+    if isinstance(context, str) and context and not any(pieces for _, pieces in stretches):
+        kept = mark_evidence([Segment("kept", context, context)], evidence)
+        stretches.append(("context as it was given", list(_to_pieces(kept))))
+    return stretches
+
+
+def _show_retrieved(example: Mapping[str, Any], processed: Mapping[str, Any]) -> Iterator[Stretch]:
+    """Show what a memory found for a question, and what the reader got of it; the evidence is marked in both."""
+    wanted = [str(each) for each in example["memory"].get("evidence_ids") or ()]
+    found = processed.get("retrieved")
+    items = [([str(each) for each in item.get("ids") or ()], str(item.get("text") or "")) for item in found or ()]
+    known = {each for ids, _ in items for each in ids}
+    shown = set[str]().union(*list_shown_turns(found or (), example, processed))
+    states = [
+        f"turn {each}: {'retrieved' if each in shown else 'claimed, not shown' if each in known else 'missing'}\n"
+        for each in wanted
+    ]
+    if found is None:
+        states = [f"turn {each}: not known, the system does not say what it retrieved\n" for each in wanted]
+    yield "evidence", [("k", "".join(states) or "none is named", False)]
+    if found is not None:
+        pieces = [
+            ("k", f"{rank}. {', '.join(ids)}: {' '.join(text.split())}\n", bool(set(ids) & set(wanted)))
+            for rank, (ids, text) in enumerate(items, 1)
+        ]
+        yield f"retrieved, {len(items):,}", pieces or [("k", "nothing", False)]
+    context = processed.get("context")
+    if isinstance(context, str):
+        evidence = [text for ids, text in items if set(ids) & set(wanted)]
+        kept = mark_evidence([Segment("kept", context, context)], evidence)
+        yield "what the reader got", list(_to_pieces(kept))
+
+
+def _to_pieces(segments: Iterable[Segment]) -> Iterable[Piece]:
+    for segment in segments:
+        if segment.kind == "kept":
+            yield "k", segment.text, segment.evidence
+        else:
+            if segment.text:
+                yield "d", segment.text, segment.evidence
+            if segment.new:
+                yield "a", segment.new, segment.evidence
+
+
+def shorten(stretches: Iterable[Stretch], room: int) -> list[tuple[str, list[tuple[str, str, int]]]]:
+    """Cut pieces so that all of them have about `room` characters; what is left out is a piece of kind `f`, a number.
+
+    Evidence is kept as long as there is room; other stretches keep their two ends.
+    """
+    stretches = list(stretches)
+    pieces = sum(len(each) for _, each in stretches)
+    whole = sum(len(text) for _, each in stretches for _, text, _ in each) <= room
+    edge = max(16, room // (2 * pieces)) if pieces else 0
+    left, found = room, []
+    for title, each in stretches:
+        shown: list[tuple[str, str, int]] = []
+        hidden = 0
+        for kind, text, evidence in each:
+            most = len(text) if whole else min(len(text), _LONGEST_EVIDENCE) if evidence else 2 * edge
+            if left <= 0 and not whole:
+                hidden += len(text)
+                continue
+            left -= min(len(text), most)
+            if len(text) <= most:
+                shown.append((kind, clean_text(text), int(evidence)))
+                continue
+            cut = most // 2
+            shown.append((kind, clean_text(text[:cut]), int(evidence)))
+            shown.append(("f", str(len(text) - 2 * cut), 0))
+            shown.append((kind, clean_text(text[len(text) - cut :]), int(evidence)))
+        if hidden:
+            shown.append(("f", str(hidden), 0))
+        found.append((clean_text(title), shown))
+    return found
+
+
+_FACTS = (
+    *("output", "sent_tokens", "response_tokens", "written_tokens", "upstream_calls", "extra_upstream_calls"),
+    *(
+        "lost_upstream_calls",
+        "failed_upstream_calls",
+        "untouched",
+        "answered_without_call",
+        "cached_answer",
+        "prompt_savings",
+    ),
+    *("claimed_tokens_saved", "billed_prompt_tokens", "proxy_overhead", "first_token_overhead", "injected_tools"),
+    *("answer_unknown", "prefix_stability", "first_message_changed", "rewritten_history", "not_applied"),
+)
+
+
+def describe_row(source: Source) -> tuple[dict[str, Any], list[Stretch]]:
+    """Describe a row, and compare its context before and after."""
+    row, example = source.row, source.example
+    same = source.processed is not None and bool(row.response) and row.response == source.processed.get("context")
+    details = {
+        "prompt": [] if example is None else list(_list_prompt(example)),
+        "gold": None if example is None else [" + ".join(gold) for gold in gold_answers(example)],
+        "response": "" if same else row.response,
+        "same": same,
+        "scores": row.scores,
+        "unscored": row.unscored,
+        "error": row.error,
+        "traceback": "\n".join(map(str, row.metadata.get("traceback", ()))),
+        "facts": {key: row.metadata[key] for key in _FACTS if key in row.metadata},
+        "reasons": {
+            str(name): " ".join(str(value["rationale"]).split())
+            for name, value in row.metadata.items()
+            if isinstance(value, dict) and value.get("rationale")
+        },
+        "upstream": row.upstream_tokens,
+    }
+    return details, [] if example is None else compare_context(example, source.processed)
+
+
+def _list_prompt(example: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in ("prompt", "question"):
+        if example.get(key):
+            yield key, str(example[key])
+    choices = example.get("choices")
+    if choices:
+        yield "choices", "\n".join(map(str, choices)) if isinstance(choices, list | tuple) else str(choices)
+    for turn in example.get("turns") or ():
+        if isinstance(turn, Mapping):
+            content = turn.get("content")
+            yield str(turn.get("role")), content if isinstance(content, str) else dump_json(content)
+    if example.get("tools"):
+        yield "tools", dump_json(example["tools"], indent=True)
+
+
+def cut_details(details: Mapping[str, Any], stretches: list[Stretch], room: int, length: int) -> dict[str, Any]:
+    """Cut the context of a row to `room` characters, and each other text of it to `length`."""
+    shown = {key: _cut(value, length) for key, value in details.items()}
+    return {**shown, "context": shorten(stretches, room)}
+
+
+def _cut(value: Any, length: int) -> Any:
+    """Cut the texts in a value; each says how much of it is missing."""
+    if isinstance(value, str):
+        if len(value) <= length:
+            return clean_text(value)
+        return f"{clean_text(value[:length])} … ({len(value) - length:,} more characters)"
+    if isinstance(value, Mapping):
+        return {_cut(str(key), 80): _cut(item, length) for key, item in list(value.items())[:60]}
+    if isinstance(value, list | tuple):
+        return [_cut(item, length) for item in value[: max(4, length // 20)]]
+    return value
+
+
+def _select(name: str, title: str, *options: tuple[str, str]) -> Markup:
+    choices = [element("option", {"value": value}, text) for value, text in (("", "all"), *options)]
+    return element("label", {"class": "pick"}, title, element("select", {"id": f"by-{name}"}, *choices))
+
+
+def examples_section(rows: int | None) -> Markup:
+    """Make the list; `rows` is None where it is not known yet how many there are."""
+    if rows == 0:
+        return section("examples", "Examples", element("p", {"class": "missing"}, "The rows were not kept."))
+    pick = [
+        _select("run", "run"),
+        _select("system", "system"),
+        _select("dataset", "dataset"),
+        _select("outcome", "outcome", *((str(number), name) for number, name in enumerate(OUTCOMES))),
+        _select(
+            "evidence",
+            "evidence",
+            *((str(number), state) for number, state in enumerate(EVIDENCE)),
+            ("null", "not measured"),
+        ),
+        _select("flip", "against the baseline", ("-1", "right became wrong"), ("1", "wrong became right")),
+        _select("error", "error kind"),
+    ]
+    limits = [
+        element(
+            "label",
+            {"class": "pick"},
+            f"score {side}",
+            element("input", {"id": f"score-{side.replace(' ', '-')}", "type": "number", "step": "any"}),
+        )
+        for side in ("from", "to")
+    ]
+    search = element(
+        "label",
+        {"class": "search"},
+        element("span", {"class": "sr"}, "Search"),
+        element("input", {"id": "search", "type": "search", "placeholder": "Search ids, questions, answers  ( / )"}),
+    )
+    return section(
+        "examples",
+        "Examples",
+        element("noscript", None, element("p", {"class": "missing"}, "The list of examples needs JavaScript.")),
+        element("form", {"class": "picks", "id": "picks", "role": "search"}, search, *pick, *limits),
+        element(
+            "div",
+            {"class": "bar"},
+            element("p", {"id": "found", "role": "status"}, "" if rows is None else f"{rows:,} rows"),
+            element("button", {"type": "button", "id": "before"}, "Previous"),
+            element("button", {"type": "button", "id": "after"}, "Next"),
+            element("button", {"type": "button", "id": "reset"}, "Show all"),
+        ),
+        element(
+            "div",
+            {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": "Table: examples"},
+            element(
+                "table",
+                {"class": "list", "id": "list"},
+                element("thead", None, element("tr", {"id": "heads"})),
+                element("tbody", {"id": "rows"}),
+            ),
+        ),
+        element(
+            "p",
+            {"class": "about"},
+            "Keys: / searches, j and k (or the arrows) move, Enter opens, n and p turn pages, Esc closes.",
+        ),
+    )
+
+
+def one_example() -> Markup:
+    """Make the dialog of one example."""
+    buttons = [
+        element("button", {"type": "button", "id": "earlier", "aria-label": "Previous example"}, "←"),
+        element("button", {"type": "button", "id": "later", "aria-label": "Next example"}, "→"),
+        element("button", {"type": "button", "id": "copy"}, "Copy link"),
+        element("button", {"type": "button", "id": "close"}, "Close"),
+    ]
+    return element(
+        "dialog",
+        {"id": "one", "aria-labelledby": "one-title"},
+        element("div", {"class": "top"}, element("h2", {"id": "one-title", "tabindex": -1}), *buttons),
+        element("div", {"id": "one-body"}),
+    )

@@ -1,0 +1,248 @@
+"""The rows of runs as columns that can be filtered, sorted and searched, in a temporary file of SQLite.
+
+A page that is written and a viewer that is served both list their examples from it. However many rows there are, little
+of it is in memory; the file goes with the connection.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from context_bench.output.page.row_values import OUTCOMES, RowQuery, RowValues
+
+__all__ = ["NAMED", "Found", "RowIndex"]
+
+NAMED = ("system", "dataset", "error")
+"""Columns that hold the number of a name, as few names stand in many rows."""
+
+_MOST_NAMES = 2_000
+"""Names of a kind that are told apart; later ones share the last."""
+_CACHE = 8_000
+"""Kilobytes of the file that SQLite keeps in memory."""
+_SLICE = 20_000
+"""Rows whose change against the baseline is found by one statement."""
+
+_TABLE = """
+CREATE TABLE rows (
+    id INTEGER PRIMARY KEY, run INTEGER, system INTEGER, dataset INTEGER, name TEXT, natural TEXT, repeat INTEGER,
+    score REAL, outcome INTEGER, evidence INTEGER, flip INTEGER, error INTEGER, input INTEGER, output INTEGER,
+    latency REAL, question TEXT, response TEXT, base INTEGER);
+CREATE INDEX bases ON rows (run, dataset, name, repeat) WHERE base = 1;
+CREATE INDEX names ON rows (run, name);
+CREATE INDEX pending ON rows (id) WHERE flip IS NULL;
+CREATE INDEX flipped ON rows (run) WHERE flip != 0
+"""
+_COLUMNS = (
+    *("id", "run", "system", "dataset", "name", "repeat", "score", "outcome", "evidence", "flip", "error"),
+    *("input", "output", "latency", "question", "response"),
+)
+_RIGHT, _UNSCORED = OUTCOMES.index("right"), OUTCOMES.index("unscored")
+_FIND_FLIPS = f"""
+UPDATE rows SET flip = coalesce((
+    SELECT CASE WHEN base.outcome = {_UNSCORED} THEN 0 ELSE (rows.outcome = {_RIGHT}) - (base.outcome = {_RIGHT}) END
+    FROM rows AS base WHERE base.base = 1 AND base.run = rows.run AND base.dataset = rows.dataset
+    AND base.name = rows.name AND base.repeat = rows.repeat), {{otherwise}})
+WHERE flip IS NULL AND id >= ? AND id < ?
+"""
+
+
+class Found(NamedTuple):
+    """One page of the rows that a query found, and how many it found in all."""
+
+    rows: list[dict[str, Any]]
+    total: int
+
+
+class RowIndex:
+    """Takes rows in and answers queries, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
+            self._database.execute(f"PRAGMA {setting}")
+        for statement in _TABLE.split(";"):
+            self._database.execute(statement)
+        self._database.create_function("fold", 1, _fold, deterministic=True)
+        self._names: dict[str, dict[str, int]] = {kind: {} for kind in NAMED}
+        self._baselines: dict[int, str] = {}
+        self._totals: dict[int, int] = {}
+        self._used: dict[int, dict[str, set[int]]] = {}
+        self._with_evidence: set[int] = set()
+
+    def close(self) -> None:
+        """Close it; its file goes."""
+        with self._lock:
+            self._database.close()
+
+    def set_baseline(self, run: int, name: str | None) -> None:
+        """Name the system of a run that the others are held against, before its rows are added."""
+        if name is not None:
+            self._baselines[run] = name
+
+    def add(self, rows: Iterable[RowValues]) -> None:
+        """Take rows of one run in; one that is there already stays as it is."""
+        with self._lock:
+            given = list(rows)
+            if not given:
+                return
+            made = [self._to_columns(row) for row in given]
+            self._with_evidence.update(row.run for row in given if row.evidence is not None)
+            marks = ",".join("?" * len(made[0]))
+            self._database.execute("BEGIN")
+            done = self._database.executemany(f"INSERT OR IGNORE INTO rows VALUES ({marks})", made).rowcount
+            self._totals[given[0].run] = self._totals.get(given[0].run, 0) + done
+            self._database.execute(
+                _FIND_FLIPS.format(otherwise="NULL"), (min(row[0] for row in made), max(row[0] for row in made) + 1)
+            )
+            self._database.execute("COMMIT")
+
+    def _to_columns(self, row: RowValues) -> tuple[Any, ...]:
+        baseline = self._baselines.get(row.run)
+        is_base = row.system == baseline
+        compared = baseline is not None and not is_base and row.outcome != _UNSCORED
+        system, dataset = self._number(row.run, "system", row.system), self._number(row.run, "dataset", row.dataset)
+        error = None if row.error is None else self._number(row.run, "error", row.error)
+        return (
+            *(row.id, row.run, system, dataset, row.name, row.natural, row.repeat, row.score, row.outcome),
+            *(row.evidence, None if compared else 0, error, row.input, row.output),
+            *(row.latency, row.question, row.response, int(is_base)),
+        )
+
+    def _number(self, run: int, kind: str, name: str) -> int:
+        known = self._names[kind]
+        if name not in known and len(known) >= _MOST_NAMES:
+            name = "(others)"
+        number = known.setdefault(name, len(known))
+        self._used.setdefault(run, {each: set() for each in NAMED})[kind].add(number)
+        return number
+
+    def find_flips(self) -> None:
+        """Find what changed against the baseline where its row came later; the lock is given back in between."""
+        while True:
+            with self._lock:
+                (first,) = self._database.execute("SELECT min(id) FROM rows WHERE flip IS NULL").fetchone()
+                if first is None:
+                    return
+                query = "SELECT max(id) FROM (SELECT id FROM rows WHERE flip IS NULL ORDER BY id LIMIT ?)"
+                (last,) = self._database.execute(query, (_SLICE,)).fetchone()
+                self._database.execute(_FIND_FLIPS.format(otherwise="0"), (first, last + 1))
+
+    def list_names(self, runs: Iterable[int]) -> dict[str, dict[int, str]]:
+        """List the names of each kind that rows of these runs have, by their numbers."""
+        with self._lock:
+            used: dict[str, set[int]] = {kind: set() for kind in NAMED}
+            for run in runs:
+                for kind, numbers in self._used.get(run, {}).items():
+                    used[kind] |= numbers
+            return {
+                kind: {number: name for name, number in known.items() if number in used[kind]}
+                for kind, known in self._names.items()
+            }
+
+    def count(self, runs: Iterable[int]) -> int:
+        """Count the rows of runs."""
+        return sum(self._totals.get(run, 0) for run in runs)
+
+    def list_ids(self, first: int, last: int) -> set[int]:
+        """List the ids that are there, from one up to another."""
+        with self._lock:
+            found = self._database.execute("SELECT id FROM rows WHERE id >= ? AND id < ?", (first, last))
+            return {identity for (identity,) in found}
+
+    def has_evidence(self, runs: Iterable[int]) -> bool:
+        """Whether it was measured of any row of these runs what became of its evidence."""
+        return not self._with_evidence.isdisjoint(runs)
+
+    def has_flips(self, runs: Iterable[int]) -> bool:
+        """Whether any row of these runs is right or wrong where the baseline is not."""
+        query = "SELECT 1 FROM rows WHERE flip != 0 AND run = ? LIMIT 1"
+        with self._lock:
+            return any(self._database.execute(query, (run,)).fetchone() for run in runs)
+
+    def remove(self, run: int) -> None:
+        """Forget the rows of a run."""
+        with self._lock:
+            self._database.execute("DELETE FROM rows WHERE run = ?", (run,))
+            self._totals.pop(run, None)
+            self._used.pop(run, None)
+            self._baselines.pop(run, None)
+
+    def find(self, query: RowQuery, offset: int, limit: int) -> Found:
+        """Find the rows that a query asks for, a page of them."""
+        with self._lock:
+            where, values = query.write_condition(self._names)
+            order = query.write_order(self._names)
+            if query.is_plain:
+                total = self.count(query.runs)
+            else:
+                (total,) = self._database.execute(f"SELECT count(*) FROM rows WHERE {where}", values).fetchone()
+            if not limit:
+                return Found([], total)
+            statement = f"SELECT {', '.join(_COLUMNS)} FROM rows WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?"
+            rows = self._database.execute(statement, (*values, limit, offset)).fetchall()
+        return Found([dict(zip(_COLUMNS, row)) for row in rows], total)
+
+    def find_place(self, query: RowQuery, row: int) -> int | None:
+        """Find the place of a row, named by its id, among those that a query finds in their own order."""
+        with self._lock:
+            where, values = query.write_condition(self._names)
+            found = self._database.execute(f"SELECT 1 FROM rows WHERE id = ? AND {where}", (row, *values)).fetchone()
+            if found is None:
+                return None
+            statement = f"SELECT count(*) FROM rows WHERE id < ? AND {where}"
+            (place,) = self._database.execute(statement, (row, *values)).fetchone()
+            return int(place)
+
+    def locate(self, run: int, system: str, dataset: str, name: str, repeat: int) -> int | None:
+        """Find the id of the row with these names."""
+        numbers = self._names["system"].get(system), self._names["dataset"].get(dataset)
+        with self._lock:
+            found = self._database.execute(
+                "SELECT id FROM rows WHERE run = ? AND name = ? AND system = ? AND dataset = ? AND repeat = ?",
+                (run, name, *numbers, repeat),
+            ).fetchone()
+        return None if found is None else int(found[0])
+
+    def sum_up(self, run: int) -> dict[str, dict[str, float]]:
+        """Sum the rows of a run up by system: what can be said before it has ended. An error counts as a score of 0."""
+        counted = "sum(outcome != 3)"
+        statement = (
+            "SELECT system, count(*), sum(outcome = 2), sum(outcome = 3), "
+            f"sum(CASE outcome WHEN 2 THEN 0 ELSE score END) * 1.0 / {counted}, "
+            f"sum(outcome = 0) * 1.0 / {counted} FROM rows WHERE run = ? GROUP BY system"
+        )
+        keys = ("num_examples", "num_errors", "num_unscored", "mean_score", "pass_rate")
+        with self._lock:
+            names = list(self._names["system"])
+            found = self._database.execute(statement, (run,)).fetchall()
+        nan = float("nan")
+        return {
+            names[system]: {key: nan if value is None else float(value) for key, value in zip(keys, values)}
+            for system, *values in found
+        }
+
+    def read_parts(self, size: int) -> Iterator[Mapping[str, list[Any]]]:
+        """Read all rows in order as columns, `size` rows at a time; `question` has numbers of the part's own texts."""
+        last = -1
+        while True:
+            with self._lock:
+                statement = f"SELECT {', '.join(_COLUMNS)} FROM rows WHERE id > ? ORDER BY id LIMIT ?"
+                rows = self._database.execute(statement, (last, size)).fetchall()
+            if not rows:
+                return
+            last = rows[-1][0]
+            columns: dict[str, list[Any]] = {
+                name: list(values) for name, values in zip(_COLUMNS[1:], list(zip(*rows))[1:])
+            }
+            questions = dict.fromkeys(columns["question"])
+            numbers = {text: number for number, text in enumerate(questions)}
+            columns["question"] = [numbers[text] for text in columns["question"]]
+            yield {**columns, "questions": list(questions)}
+
+
+def _fold(text: str | None) -> str:
+    return (text or "").lower()

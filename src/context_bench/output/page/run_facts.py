@@ -1,0 +1,155 @@
+"""Facts of one run that its summary does not hold, gathered in one pass over its rows: times, needles, failures."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from context_bench.compare.curves import Curve, find_sweeps
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.output.page.row_values import Source, name_error_kind
+from context_bench.output.plots.needles import Cells, NeedleGrid
+from context_bench.results import EvalResult, EvalRow
+
+if TYPE_CHECKING:
+    from context_bench.output.memory import HistoryLengths
+
+__all__ = ["Failure", "RunFacts"]
+
+_MOST_FAILURES = 500
+"""Kinds of failures that are told apart; later ones are counted together."""
+_MOST_SWEPT = 100_000
+"""Rows of which a curve is drawn at most: it needs all of them at once."""
+_SWEPT = ("output", "cluster")
+"""Keys that a curve reads in the metadata of a row."""
+
+
+@dataclass
+class Failure:
+    """Errors of one kind, or rows without a score for one reason."""
+
+    count: dict[str, int]
+    message: str
+    example: EvalRow
+
+
+@dataclass
+class RunFacts:
+    """Facts of one run.
+
+    Attributes:
+        result: The run itself.
+        name: Its id, or what the page calls it.
+        created: When it was made; empty where that is not known.
+        latencies: Seconds of each row without an error, by system.
+        overheads: Seconds that a proxy added, by system.
+        errors: By kind.
+        unscored: By evaluator and reason.
+        seen: Rows that were read.
+        has_evidence: Whether any example names the passages that an answer needs; None where examples are not known.
+        state: A sentence on a run that has not ended; empty for one that has.
+        unread: A sentence on rows that are still being read; empty where all were.
+        lengths: Times of questions to memory systems by the length of the history; None before the first.
+        sweep_rows: What curves are drawn from, kept of runs that have any; None where there are too many.
+    """
+
+    result: EvalResult
+    name: str
+    created: str = ""
+    latencies: dict[str, array[float]] = field(default_factory=dict)
+    overheads: dict[str, array[float]] = field(default_factory=dict)
+    errors: dict[str, Failure] = field(default_factory=dict)
+    unscored: dict[str, Failure] = field(default_factory=dict)
+    seen: int = 0
+    has_evidence: bool | None = None
+    state: str = ""
+    unread: str = ""
+    lengths: HistoryLengths | None = None
+    sweep_rows: list[EvalRow] | None = field(default_factory=list)
+    _sweeps: bool = False
+
+    @property
+    def has_sweep(self) -> bool:
+        """Whether a system was run with several settings of a knob."""
+        return bool(find_sweeps(self.result.summary))
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is a run of memory systems."""
+        return bool(self.result.settings.memory)
+
+    def draw_curves(self) -> list[Curve]:
+        """Draw the curves of the run, from the rows that were added."""
+        rows = self.result.rows or self.sweep_rows or []
+        return EvalResult(rows, self.result.summary, config=self.result.config).curves()
+
+    def __post_init__(self) -> None:
+        self._needles = NeedleGrid(self.score_field)
+
+    @property
+    def cells(self) -> Cells:
+        """Sum of scores and number of rows by system, length and depth, for examples that have both."""
+        return self._needles.cells
+
+    @property
+    def score_field(self) -> str:
+        """Name the score that counts."""
+        return self.result.settings.score_field
+
+    @property
+    def threshold(self) -> float:
+        """Return the lowest score that passes."""
+        return float(self.result.settings.threshold or DEFAULT_THRESHOLD)
+
+    @property
+    def baseline(self) -> str | None:
+        """Name the system that the others are held against."""
+        comparison = self.result.comparison
+        named = comparison.baseline if comparison is not None else self.result.settings.baseline
+        return named if named in self.result.summary else None
+
+    def read_score(self, row: EvalRow) -> float | None:
+        """Read the score that counts off a row."""
+        return row.scores.get(self.score_field)
+
+    def add(self, source: Source) -> None:
+        """Take in one row."""
+        row = source.row
+        if not self.seen:
+            self._sweeps = self.has_sweep and not self.result.rows
+        self.seen += 1
+        if self._sweeps:
+            self._keep_for_curve(row)
+        if source.example is not None:
+            self.has_evidence = bool(self.has_evidence or source.example.get("evidence"))
+        if row.error is not None:
+            _count(self.errors, name_error_kind(row.error), row.error, row)
+        else:
+            self.latencies.setdefault(row.system, array("d")).append(row.latency)
+        overhead = row.metadata.get("proxy_overhead")
+        if isinstance(overhead, int | float):
+            self.overheads.setdefault(row.system, array("d")).append(overhead)
+        for evaluator, reason in row.unscored.items():
+            _count(self.unscored, f"{evaluator}: {reason}"[:200], reason, row)
+        self._needles.add(row, source.example)
+        if self.is_memory:
+            from context_bench.output.memory import HistoryLengths
+
+            self.lengths = self.lengths or HistoryLengths()
+            self.lengths.add(row)
+
+    def _keep_for_curve(self, row: EvalRow) -> None:
+        if self.sweep_rows is None or len(self.sweep_rows) >= _MOST_SWEPT:
+            self.sweep_rows = None
+            return
+        kept = {key: row.metadata[key] for key in _SWEPT if key in row.metadata}
+        scores = {key: value for key, value in row.scores.items() if key == self.score_field}
+        self.sweep_rows.append(replace(row, scores=scores, metadata=kept, response="", unscored={}))
+
+
+def _count(found: dict[str, Failure], kind: str, message: str, row: EvalRow) -> None:
+    if kind not in found and len(found) >= _MOST_FAILURES:
+        kind = "others"
+    failure = found.setdefault(kind, Failure({}, message, row))
+    failure.count[row.system] = failure.count.get(row.system, 0) + 1

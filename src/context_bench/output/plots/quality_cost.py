@@ -1,0 +1,168 @@
+"""Quality against cost as data: what is drawn on the page, in files, in notebooks and in a terminal alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from context_bench.compare.comparison import are_unlike
+from context_bench.compare.front import COST_KEYS
+from context_bench.stats import TOO_FEW, Interval
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalResult
+
+__all__ = ["Cost", "QualityCost", "choose_cost", "choose_quality", "find_front", "find_limits", "read_quality_cost"]
+
+_DOLLARS = ("cost of 1,000 examples, in dollars", "usd")
+_READ = ("tokens that the model reads, for each example", "tokens")
+_WIDE = 30
+"""Costs that differ by more than this factor are drawn by powers of ten."""
+
+
+class Cost(NamedTuple):
+    """The cost that quality is held against: by system, its title, and its unit (`usd` or `tokens`)."""
+
+    values: dict[str, float]
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class QualityCost:
+    """Systems by quality and cost.
+
+    Attributes:
+        key: The number of the summary that stands for quality.
+        cost: The cost of each system.
+        points: Cost and quality by system, for those that have both.
+        front: The systems on the Pareto front, the cheapest first; controls do not compete.
+        controls: Systems that are drawn and do not compete: floors, ceilings, controls.
+        missing: Systems that lack one of the two.
+        needs_no_context: A floor, which reads no context, is as good as the baseline: nobody is on the front.
+    """
+
+    key: str
+    cost: Cost
+    points: dict[str, tuple[float, float]]
+    front: list[str]
+    controls: list[str]
+    missing: list[str]
+    needs_no_context: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether costs differ so much that they are drawn by powers of ten."""
+        costs = [cost for cost, _ in self.points.values()]
+        return max(costs) > _WIDE * min(costs)
+
+    def trace_front(self, low: float, high: float) -> list[tuple[float, float]]:
+        """Trace the front as steps, cost and quality of each corner, through the systems on it that no point beats.
+
+        There is none where fewer than two systems compete.
+
+        Args:
+            low: The quality that it rises from.
+            high: The cost that it ends at.
+        """
+        steps = find_front({name: self.points[name] for name in self.front})
+        if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat
+            return []
+        first, last = self.points[steps[0]], self.points[steps[-1]]
+        corners = [(first[0], low), first]
+        for before, after in pairwise(steps):
+            corners += [(self.points[after][0], self.points[before][1]), self.points[after]]
+        return [*corners, (high, last[1])]
+
+
+def choose_quality(result: EvalResult) -> str:
+    """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
+    return "macro_score" if any("macro_score" in values for values in result.summary.values()) else "mean_score"
+
+
+def choose_cost(result: EvalResult) -> Cost | None:
+    """Choose the cost that the front goes by; of a run without one, the cost that most systems have.
+
+    That is dollars, else tokens that the model reads, else tokens for each pass.
+    """
+    for key, (title, unit) in zip(COST_KEYS, (_DOLLARS, _READ, ("tokens returned, for each example", "tokens"))):
+        if values := _read_key(result, key):
+            failed = any(own.get("num_errors") for own in result.summary.values())
+            return Cost(values, f"{title}, failures included" if failed else title, unit)
+    returns = result.settings.returns
+    read: dict[str, float] = {}
+    for name, values in result.summary.items():
+        if math.isfinite(values.get("mean_upstream_tokens", math.nan)):
+            read[name] = values["mean_upstream_tokens"]
+        elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
+            read[name] = values["mean_output_tokens"]
+    ways = (
+        Cost(_read_key(result, "cost_per_1k_usd"), *_DOLLARS),
+        Cost(read, *_READ),
+        Cost(_read_key(result, "cost_of_pass"), "tokens for each example that passed", "tokens"),
+    )
+    most = max(len(way.values) for way in ways)
+    return next((way for way in ways if way.values and len(way.values) == most), None)
+
+
+def _read_key(result: EvalResult, key: str) -> dict[str, float]:
+    return {
+        name: values[key]
+        for name, values in result.summary.items()
+        if key in values and math.isfinite(values[key]) and values[key] > 0
+    }
+
+
+def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
+    """Find the systems whose point no other beats: by rising cost, each with more quality than all cheaper ones.
+
+    Systems at the same point do not beat each other.
+    """
+    front: list[str] = []
+    for name, (cost, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        last = points[front[-1]] if front else (0.0, -math.inf)
+        if quality > last[1] or (cost, quality) == last:
+            front.append(name)
+    return front
+
+
+def read_quality_cost(result: EvalResult) -> QualityCost | None:
+    """Read quality and cost off a result; None where no system has both."""
+    cost, key = choose_cost(result), choose_quality(result)
+    summary = result.summary
+    if cost is None:
+        return None
+    points = {
+        name: (cost.values[name], summary[name][key])
+        for name in summary
+        if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
+    }
+    compared = result.settings.baseline or ""
+    points = {name: at for name, at in points.items() if not are_unlike(result.config, name, compared)}
+    if not points:
+        return None
+    controls = set(result.settings.controls)
+    competing = {name: at for name, at in points.items() if name not in controls}
+    front = find_front(competing)
+    if any("pareto_front" in values for values in summary.values()):
+        front = sorted((name for name in competing if summary[name].get("pareto_front")), key=lambda name: points[name])
+    unneeded = result.comparison is not None and bool(result.comparison.context_unneeded)
+    front = [] if unneeded else front
+    return QualityCost(
+        key=key,
+        cost=cost,
+        points=points,
+        front=front,
+        controls=[name for name in points if name in controls],
+        missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
+        needs_no_context=unneeded,
+    )
+
+
+def find_limits(interval: Interval | None) -> tuple[float, float] | None:
+    """Find the limits that can be drawn of an interval; None where there are none, or too few examples."""
+    if interval is None or not interval.known or interval.mark == TOO_FEW:
+        return None
+    return interval.low, interval.high

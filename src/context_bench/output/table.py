@@ -1,0 +1,237 @@
+"""The result as a Markdown table that lines up in a terminal.
+
+Columns for what the run computed, more tables for the single datasets, and notes for every number that is not what it
+seems. A number with a note is marked with an asterisk; one that was not measured says so. With a width, no line is
+longer: columns give way by importance, and a line names them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from context_bench.compare.plans.lock import describe_lock
+from context_bench.errors import printable
+from context_bench.output.columns import (
+    LESS_THAN_THE_TAP,
+    Column,
+    all_metered,
+    choose_columns,
+    list_tables,
+    own_columns,
+)
+from context_bench.output.conclusion import conclude, describe_alone
+from context_bench.output.extra_tables import curve_tables, evidence, meters
+from context_bench.output.fitting import fit_columns, fit_grid, wrap
+from context_bench.output.layout import escape_note, markdown_width, percent, score, seconds, tokens
+from context_bench.output.notes import list_notes
+from context_bench.output.number_cells import HEADLINES, find_best, write_cell
+from context_bench.output.verdict_table import verdict_table
+from context_bench.results import EvalResult
+
+__all__ = ["TableReporter", "color_table"]
+
+
+_BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
+_WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
+_PARTS = re.compile(
+    r"(?P<best>★[^ |]+)"
+    r"|(?P<limits>\[[^]|]*\]|± [^ |]+|\(too few\))"
+    r"|(?<![\w-])(?P<word>better|equivalent|not worse|worse|undecided)(?= *(?:\(|\||;))"
+)
+
+
+def color_table(text: str) -> str:
+    """Colour the lines of Markdown tables: titles and best values bold, intervals dim, verdicts by their word.
+
+    Names, which stand in the first column, stay as they are.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("| "):
+            continue
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        if line.startswith(("| ---", "| :-")):
+            lines[number] = f"{_DIM}{line}{_END}"
+        elif below.startswith("| ---"):
+            lines[number] = f"{_BOLD}{line}{_END}"
+        else:
+            end = _find_first_cell_end(line)
+            lines[number] = line[:end] + _PARTS.sub(_paint, line[end:])
+    return "\n".join(lines)
+
+
+def _find_first_cell_end(line: str) -> int:
+    found = re.search(r"(?<!\\) \|", line[2:])
+    return found.end() + 2 if found else len(line)
+
+
+def _paint(found: re.Match[str]) -> str:
+    colour = _BOLD if found["best"] else _DIM if found["limits"] else _WORDS[found["word"]]
+    return f"{colour}{found[0]}{_END}"
+
+
+_BY_IMPORTANCE = (
+    "macro_score",
+    "mean_score",
+    "num_errors",
+    "num_unscored",
+    "evidence_survival",
+    "mean_score:judge_score",
+    "prompt_savings",
+    "compression_ratio",
+    "pass_rate",
+    "official_score",
+    "num_examples",
+    "upstream_cost_of_pass",
+    "cost_of_pass",
+    "cost_of_pass_usd",
+    "saved_per_1k_usd",
+    "pass_at_k",
+    "pass_all_k",
+    "repeat_flips",
+    "pareto_front",
+    "pareto_rank",
+    "retention",
+    "latency_median",
+    "proxy_overhead_median",
+    "latency_p95",
+    "cost_per_1k_usd",
+    "first_token_overhead_median",
+    "untouched_share",
+    "card_pass_rate",
+    "embedding_cost_usd",
+    "judge_cost_usd",
+    "repeat_variance_share",
+)
+"""Which columns are left out last where not all fit; a column that is not named here goes first."""
+_NEEDS = {"p95": "latency p50"}
+"""A title that is short because another one stands before it."""
+_BY_DATASET: tuple[Column, ...] = (
+    ("compression by dataset", "compression_ratio", percent),
+    ("savings by dataset", "prompt_savings", percent),
+    ("evidence survived, by dataset", "evidence_survival", percent),
+    ("model tokens / pass, by dataset", "upstream_cost_of_pass", tokens),
+    ("overhead p50 by dataset", "proxy_overhead_median", seconds),
+)
+
+
+class TableReporter:
+    """One line for each system.
+
+    Args:
+        width: Columns of the terminal that it is for; None leaves nothing out.
+        color: Whether the terminal shows colours.
+    """
+
+    name = "table"
+
+    def __init__(self, width: int | None = None, color: bool = False) -> None:
+        self._width, self._color = width, color
+
+    def render(self, result: EvalResult) -> str:
+        """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
+        parts = [
+            *self._memory(result, lead=True),
+            *self._systems(result),
+            *self._memory(result),
+            verdict_table(result, self._width),
+            meters(result, self._width),
+            evidence(result, self._width),
+            *self._datasets(result),
+            *curve_tables(result, self._width),
+            wrap(escape_note(describe_lock(result.config)), self._width),
+            self._notes(result),
+            wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
+        ]
+        text = "\n\n".join(part for part in parts if part) + "\n"
+        return color_table(text) if self._color else text
+
+    def list_headline(self, result: EvalResult) -> list[list[str]]:
+        """List the cells of the table of systems with all intervals, titles first."""
+        return _list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
+
+    def _systems(self, result: EvalResult) -> list[str]:
+        """Lay out the systems, in a table for each kind of score."""
+        columns = choose_columns(result)
+        return [self._lay_out(result, title, names, columns) for title, names in list_tables(result)]
+
+    def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
+        """Lay out what only a run of memory systems has."""
+        if not result.settings.memory:
+            return []
+        from context_bench.output.memory import (
+            HistoryLengths,
+            list_leading_grids,
+            list_memory_grids,
+            list_memory_notes,
+            list_outcomes,
+        )
+
+        grids = list_leading_grids(result) if lead else list_memory_grids(result, HistoryLengths(result.rows))
+        notes = list_outcomes(result) if lead else list_memory_notes(result)
+        tables = [grid.fit(self._width) for grid in grids]
+        text = "\n".join(wrap(printable(note), self._width) for note in notes)
+        return [text, *tables] if lead else [*tables, text]
+
+    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:
+        """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
+        lines = _list_lines(result, title, names, columns, HEADLINES)
+        left_out = []
+        if self._width is not None and markdown_width(lines) > self._width:
+            first = next((key for _, key, _ in columns if key in HEADLINES), "")
+            shorter = _list_lines(result, title, names, columns, {first})
+            left_out = ["other intervals"] if shorter != lines else []
+            lines = shorter
+        return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS, left_out)
+
+    def _datasets(self, result: EvalResult) -> list[str]:
+        scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
+        kinds = list_tables(result) if len(scores) > 1 else []
+        titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
+        tables = [_lines_by_dataset(result, title, scores, score, kind[1]) for title, kind in zip(titles, kinds)]
+        own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
+        for title, key, show in (*_BY_DATASET, *own):
+            keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
+            shown = key not in LESS_THAN_THE_TAP or not all_metered(result)
+            if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
+                tables += [_lines_by_dataset(result, title, keys, show, result.summary)] if len(keys) > 1 else []
+        return [fit_grid(lines, self._width) for lines in tables]
+
+    def _notes(self, result: EvalResult) -> str:
+        return "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result))
+
+
+def _list_lines(
+    result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column], limits: Collection[str]
+) -> list[list[str]]:
+    """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""
+    best = {key: find_best(result, key, show, names) for _, key, show in columns}
+    return [[title, *(column for column, _, _ in columns)]] + [
+        [
+            name,
+            *(
+                write_cell(result, name, key, show, best=name in best[key], limits=key in limits)
+                for _, key, show in columns
+            ),
+        ]
+        for name in names
+    ]
+
+
+def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
+    """Order the titles, the least important first."""
+    ranks = {key: rank for rank, key in enumerate(_BY_IMPORTANCE)}
+    ordered = sorted(columns, key=lambda column: ranks.get(column[1], len(ranks)))
+    return [title for title, _, _ in reversed(ordered)]
+
+
+def _lines_by_dataset(
+    result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str], names: Collection[str]
+) -> list[list[str]]:
+    tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
+    lines = [[title, *tags]]
+    best = {key: find_best(result, key, show, names) for key in keys}
+    lines += [[name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)] for name in names]
+    return lines

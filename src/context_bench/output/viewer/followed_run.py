@@ -1,0 +1,233 @@
+"""One run that somebody looks at: its rows are read once, in short pieces, also while more of them are written."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from context_bench.compare.comparison import choose_baseline
+from context_bench.config import RunSettings
+from context_bench.errors import ContextBenchError, StoreError, UsageError
+from context_bench.output.page.row_index import RowIndex
+from context_bench.output.page.row_values import clean_name, read_values, to_source, write_time
+from context_bench.output.page.run_facts import RunFacts
+from context_bench.output.viewer.live_store import LiveStore
+from context_bench.results import EvalResult
+from context_bench.store import RunInfo
+from context_bench.store.records import places_of
+from context_bench.store.run_records import RunRecord, restore_result
+
+__all__ = ["FollowedRun", "Follower"]
+
+
+_PIECE = 200
+"""Rows that are read at once: nobody else can read meanwhile."""
+_LOOKED_AT = 2_000
+"""Ids among which new ones are looked for at once."""
+
+
+class FollowedRun:
+    """A run whose rows go into an index, and whose facts are gathered.
+
+    Args:
+        info: The run.
+        checksum: Of what is known of it.
+        index: That its rows go into.
+    """
+
+    def __init__(self, info: RunInfo, checksum: int, index: RowIndex) -> None:
+        self._index = index
+        self.info, self.checksum = info, checksum
+        self.under_way = self.complete = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.facts = RunFacts(_make_result(self.info), self.info.id, write_time(self.info))
+        self._next = self._missing = places_of(self.info.number)[0]
+        self._baseline = self.facts.baseline or _choose_baseline(self.info.settings)
+        self._index.remove(self.info.number)
+        self._index.set_baseline(self.info.number, None if self._baseline is None else clean_name(self._baseline))
+
+    @property
+    def version(self) -> str:
+        """Change whenever there is something new to show."""
+        return f"{self.info.number}.{self.checksum & 0xFFFFFFFF:x}.{self.facts.seen}.{int(self.complete)}"
+
+    def update(self, info: RunInfo, checksum: int, *, under_way: bool) -> None:
+        """Take over what is known of the run now."""
+        self.under_way = under_way
+        if checksum == self.checksum:
+            return
+        self.info, self.checksum, self.complete = info, checksum, False
+        result = _make_result(info)
+        baseline = RunFacts(result, info.id).baseline
+        if info.summary and baseline != self._baseline:
+            self._begin()  # what changed against the baseline has to be found again
+        else:
+            self.facts.result = result
+
+    def read_on(self, store: LiveStore) -> bool:
+        """Read the next piece of rows; False when there is none for now.
+
+        Rows are written in another order than their ids: each pass looks for new ones from the first that is missing.
+        """
+        was_under_way = self.under_way
+        end = places_of(self.info.number)[1]
+        with store.open() as reader:
+            ids = reader.list_rows(self._next, end, _LOOKED_AT)
+            if not ids:
+                self._next = self._missing
+                if not was_under_way and not self.complete:
+                    self._index.find_flips()
+                    self.complete = True
+                return False
+            known = self._index.list_ids(ids[0], ids[-1] + 1)
+            new = [identity for identity in ids if identity not in known]
+            found = reader.read_records(new[:_PIECE])
+        self._add(found)
+        self._next = new[_PIECE] if len(new) > _PIECE else ids[-1] + 1
+        for identity in ids:
+            if identity == self._missing and identity < self._next:
+                self._missing += 1
+        return True
+
+    def _add(self, found: Sequence[tuple[int, RunRecord]]) -> None:
+        facts, values = self.facts, []
+        for identity, record in found:
+            source = to_source(record)
+            facts.add(source)
+            score = facts.read_score(record.row)
+            values.append(read_values(identity, self.info.number, source, score, facts.threshold))
+        self._index.add(values)
+
+    def describe(self, expected: int) -> RunFacts:
+        """Return the facts as they are now, with what has to be said of a run that has not ended, or not been read."""
+        facts = self.facts
+        seen = f"{facts.seen:,} rows"
+        if not self.info.summary:
+            self.facts.result = _make_result(self.info, self._index.sum_up(self.info.number))
+            ended = "is under way" if self.under_way else f"did not come to its end ({self.info.status})"
+            facts.state = f"The run {ended}: {seen} so far; there are no intervals and no verdicts before its end."
+        else:
+            facts.state = ""
+        read = f"Being read: {facts.seen:,} of {expected:,} rows so far."
+        facts.unread = "" if self.complete or self.under_way else read
+        return facts
+
+
+def _make_result(info: RunInfo, summary: Mapping[str, dict[str, float]] | None = None) -> EvalResult:
+    if info.summary:
+        return restore_result(info, [])
+    systems = [name for name in info.settings.systems if summary is None or name in summary]
+    numbers = {name: dict((summary or {}).get(name, {})) for name in systems}
+    return EvalResult([], {**numbers, **(summary or {})}, config=dict(info.config))
+
+
+def _choose_baseline(settings: RunSettings) -> str | None:
+    systems = list(settings.systems)
+    wanted = settings.baseline
+    if len(systems) < 2:
+        return None
+    return choose_baseline(systems, wanted if wanted in systems else None, settings.controls)
+
+
+_PAUSE = 1.0
+"""Seconds between two looks at a run that is under way."""
+_WATCHED = 15.0
+"""Seconds for which a run is followed after somebody asked for it; a page that is open asks every two."""
+_REST = 0.2
+"""The share of its time for which the thread leaves the processor to requests, and to a run."""
+
+
+class Follower:
+    """The runs that are followed, and the index of their rows.
+
+    Args:
+        store: That they are in.
+
+    Attributes:
+        lock: Held while the facts of a run change: whoever reads them holds it too.
+    """
+
+    def __init__(self, store: LiveStore) -> None:
+        self.store = store
+        self.index = RowIndex()
+        self._runs: dict[int, FollowedRun] = {}
+        self._asked: dict[int, float] = {}
+        self._generation = store.generation
+        self.lock = threading.RLock()
+        self._wake, self._ended = threading.Event(), False
+        self._failure: StoreError | None = None
+        self._thread = threading.Thread(target=self._work, name="context-bench-view", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and forget everything."""
+        self._ended = True
+        self._wake.set()
+        self._thread.join()
+        self.index.close()
+
+    def follow(self, names: Sequence[str]) -> list[FollowedRun]:
+        """Follow runs by their ids from now on.
+
+        Raises:
+            UsageError: There is no such run.
+            StoreError: The store, or the index of its rows, cannot be used.
+        """
+        if self._failure is not None:
+            raise self._failure
+        known = {run.id: (run, checksum) for run, checksum in self.store.list_runs()}
+        for name in names:
+            if name not in known:
+                raise UsageError(f"there is no run {name!r} in {self.store.directory}")
+        with self.lock:
+            self._forget_other_store()
+            found = [self._take(*known[name]) for name in dict.fromkeys(names)]
+        self._wake.set()
+        return found
+
+    def _forget_other_store(self) -> None:
+        if self.store.generation != self._generation:
+            self._generation = self.store.generation
+            for number in self._runs:
+                self.index.remove(number)
+            self._runs = {}
+
+    def _take(self, info: RunInfo, checksum: int) -> FollowedRun:
+        self._asked[info.number] = time.monotonic()
+        followed = self._runs.get(info.number)
+        if followed is None:
+            followed = self._runs[info.number] = FollowedRun(info, checksum, self.index)
+        followed.update(info, checksum, under_way=self.store.is_under_way(info))
+        return followed
+
+    def _work(self) -> None:
+        while not self._ended:
+            began = time.monotonic()
+            try:
+                more = self._read_on()
+            except ContextBenchError:  # whoever asks next is told; it may be there again later
+                more = False
+            except sqlite3.Error as error:
+                self._failure = StoreError(f"the index of rows, a temporary file, cannot be written ({error})")
+                return
+            took = time.monotonic() - began
+            self._wake.clear()
+            self._wake.wait(min(_PAUSE, took * _REST) if more else _PAUSE)
+
+    def _read_on(self) -> bool:
+        """Read a piece of each run that is looked at; whether there is more."""
+        more = False
+        with self.lock:
+            watched = [
+                run
+                for number, run in self._runs.items()
+                if not run.complete and time.monotonic() - self._asked[number] < _WATCHED
+            ]
+        for run in watched:
+            with self.lock:
+                more = run.read_on(self.store) or more
+        return more

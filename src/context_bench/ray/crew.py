@@ -1,0 +1,318 @@
+"""Workers of one kind: made as nodes have room for them, given work, and replaced when they die.
+
+A worker that dies loses only what it was at: that is done again elsewhere. Calls that a worker was at when it died,
+while its node did not, are repeated one by one; the one that kills a second worker is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from context_bench.core.call import Outcome
+from context_bench.errors import ContextBenchError, UsageError
+from context_bench.ray.cluster import RayCluster
+from context_bench.ray.ray_worker import Call, Timed, Worker
+from context_bench.ray.shipping import Parcel, ParcelQueue, Parts, WorkerLost, pack_calls
+
+MAX_DEATHS = 2
+"""A call that has killed so many workers is not tried again."""
+
+_HANDS = 2
+"""Tasks that a worker has at once: it is at one, and has the next one ready."""
+
+_LOOK_AGAIN = 1.0
+"""Seconds between two looks at the nodes that there are."""
+
+_PATIENCE = 30.0
+"""Seconds after which a run says that it waits for its first worker."""
+
+_MAX_FAILED_STARTS = 3
+
+
+class Poisoned(Exception):
+    """A call has killed its worker twice."""
+
+
+class Refused(Exception):
+    """No worker can do such a call."""
+
+
+class _Member:
+    """One worker, what it holds, and what it is at."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self.node = ""
+        self.loading: dict[int, asyncio.Future[str | None]] = {}
+        self.refusals: dict[int, str] = {}
+        self.at: deque[list[Parcel]] = deque()
+        self.over = self.lost = False
+
+    def fits(self, parcel: Parcel) -> bool:
+        return not self.refusals or self.refusals.keys().isdisjoint(parcel.keys)
+
+    def find_unmade(self, load: Sequence[Parcel]) -> int | None:
+        """Find a part that some calls need and that was not made here yet."""
+        made = {
+            key for key, each in self.loading.items() if each.done() and not each.cancelled() and not each.exception()
+        }
+        return next((key for parcel in load for key in parcel.keys if key not in made), None)
+
+
+class Crew:
+    """Runs calls on workers.
+
+    Args:
+        cluster: Where they are.
+        parts: What they may be asked to call.
+        resources: What each worker needs, such as `{"num_cpus": 1}`.
+        most: The most workers; None is as many as there is room for.
+    """
+
+    def __init__(self, cluster: RayCluster, parts: Parts, resources: Mapping[str, float], most: int | None) -> None:
+        self._cluster, self._parts, self.resources, self.most = cluster, parts, dict(resources), most
+        self._queue = ParcelQueue()
+        self._members: list[_Member] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed_starts = 0
+        self._deaths_of_makers: Counter[int] = Counter()
+        self._failure: BaseException | None = None
+        self._lost = asyncio.Event()
+        self._warned: set[str] = set()
+        self._closed = False
+
+    def open(self) -> None:
+        """Start the first workers, and look after them from now on."""
+        self._spawn(self._supervise())
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, self._cluster.lost_errors):
+                error = ContextBenchError(f"the Ray cluster cannot be reached any more: {error}")
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """End all that waits: this cannot go on."""
+        self._failure = self._failure or error
+        for load in [parcels for member in self._members for parcels in member.at]:
+            _set_error(load, self._failure)
+        for member in self._members:
+            member.over = True
+        self._queue.fail_all(self._failure)
+
+    # -- what is asked of it
+
+    async def run(self, calls: Sequence[Call], seconds: float | None = None, *, single: bool = False) -> list[Any]:
+        """Have calls made, and return the answers: of all, or with `seconds` of the first ones alone.
+
+        A call that killed two workers has `Poisoned` as its answer.
+
+        Raises:
+            Refused: No worker can do it.
+            UsageError: A part cannot be made on a worker.
+        """
+        try:
+            return await self._send(Parcel(calls, seconds, single))
+        except WorkerLost:
+            return list(await asyncio.gather(*(self._run_alone(call) for call in calls)))
+
+    async def _run_alone(self, call: Call) -> Any:
+        for _ in range(1, MAX_DEATHS):
+            try:
+                return (await self._send(Parcel([call], None, False)))[0]
+            except WorkerLost:
+                continue
+        return Poisoned(f"the example killed its worker {MAX_DEATHS} times")
+
+    async def _send(self, parcel: Parcel) -> list[Any]:
+        if self._failure is not None:
+            raise self._failure
+        self._queue.put(parcel)
+        return await parcel.answers
+
+    # -- the workers
+
+    async def _supervise(self) -> None:
+        began = time.monotonic()
+        while not self._closed:
+            if not self._cluster.has_own_node():
+                raise ContextBenchError("the Ray node of this machine has died: nothing more can be run on the cluster")
+            places = self._cluster.count_places(self)
+            wanted = places if self.most is None else min(self.most, places)
+            while len(self._members) < wanted:
+                member = _Member(self._cluster.make_actor(Worker, self.resources))
+                self._members.append(member)
+                self._spawn(self._serve(member))
+            for member in self._members[wanted:] if wanted else ():
+                member.over = True
+            if not wanted:
+                self._warn("no node of the cluster has room for a worker: the run waits for one")
+            elif time.monotonic() - began > _PATIENCE and not any(each.node for each in self._members):
+                self._warn("no worker has started yet, as when others use the cluster: the run waits for one")
+            self._queue.wake()
+            self._lost.clear()
+            try:
+                await asyncio.wait_for(self._lost.wait(), _LOOK_AGAIN)
+            except asyncio.TimeoutError:
+                continue
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, stacklevel=2)
+
+    async def _serve(self, member: _Member) -> None:
+        """Give a worker work until it dies or is told to go."""
+        lost = self._cluster.lost_errors
+        try:
+            member.node = await member.actor.find_node.remote()
+        except lost as error:
+            self._failed_starts += 1
+            self._forget(member)
+            if self._failed_starts >= _MAX_FAILED_STARTS and not any(each.node for each in self._members):
+                said = str(error).strip().splitlines()[-1]
+                raise UsageError(f"no worker could be started on the cluster: {said}") from None
+            return
+        self._failed_starts = 0
+        await asyncio.gather(*(self._work(member) for _ in range(_HANDS)))
+        self._forget(member)
+        self._cluster.kill(member.actor)
+
+    def _forget(self, member: _Member) -> None:
+        if member in self._members:
+            self._members.remove(member)
+        self._lost.set()
+
+    async def _work(self, member: _Member) -> None:
+        while load := await self._queue.take(member.fits, lambda: member.over):
+            member.at.append(load)
+            try:
+                if await self._load_parts(member, load):
+                    await self._run_load(member, load)
+                else:
+                    self._give_back(load)
+            except self._cluster.lost_errors as error:
+                await self._lose(member, error)
+                return
+            except UsageError as error:
+                self._fail(error)
+                return
+            finally:
+                if load in member.at:
+                    member.at.remove(load)
+
+    def _give_back(self, load: list[Parcel]) -> None:
+        """Put back what this worker cannot do; what nobody can do is refused."""
+        self._put_back(load)
+        usable = [each for each in self._members if not each.over]
+        reasons = [reason for each in usable for reason in each.refusals.values()]
+        hopeless = self._queue.take_all(lambda parcel: not any(each.fits(parcel) for each in usable))
+        _set_error(hopeless, Refused(*reasons[:1]))
+
+    async def _load_parts(self, member: _Member, load: list[Parcel]) -> bool:
+        """Let a worker make the parts that it has not got; False when it may not have one of them."""
+        for key in {key for parcel in load for key in parcel.keys}:
+            if key not in member.loading:
+                member.loading[key] = asyncio.ensure_future(self._load_part(member, key))
+            reason = await member.loading[key]
+            if reason is not None and key not in member.refusals:
+                member.refusals[key] = reason
+                self._warn(f"a worker on node {member.node[:8]} is given no code to run: {reason}")
+        return all(member.fits(parcel) for parcel in load)
+
+    async def _load_part(self, member: _Member, key: int) -> str | None:
+        part = self._parts[key]
+        try:
+            reason: str | None = await member.actor.load.remote(key, part.kind, part.recipe)
+        except self._cluster.task_error as error:
+            raise UsageError(f"{part.name} {error.cause if error.cause else error}") from None
+        return reason
+
+    async def _run_load(self, member: _Member, load: list[Parcel]) -> None:
+        calls = [call for parcel in load for call in parcel.calls]
+        seconds = load[0].seconds
+        try:
+            packed, clock = await member.actor.run.remote(pack_calls(calls), seconds)
+        except self._cluster.task_error as error:
+            _set_error(load, error)
+            return
+        answers = pickle.loads(packed)
+        shift = time.perf_counter() - clock
+        for answer, (key, _) in zip(answers, calls):
+            if isinstance(answer, Outcome):
+                answer.started += shift
+                answer.ended += shift
+            elif isinstance(answer, Timed):
+                self._queue.note_seconds(key, answer.seconds)
+        for parcel in load:
+            if not parcel.answers.done():
+                parcel.answers.set_result(answers[: len(parcel.calls)])
+            del answers[: len(parcel.calls)]
+
+    async def _lose(self, member: _Member, error: BaseException) -> None:
+        """Have done elsewhere what a dead worker was at; what it died of is to be found out."""
+        first, member.over, member.lost = not member.lost, True, True
+        loads, member.at = list(member.at), deque()
+        # It is at the oldest of its tasks; the others only waited there.
+        blamed = (
+            loads[0] if first and loads and not await self._cluster.has_left(member.actor, member.node, error) else None
+        )
+        if blamed is not None and (unmade := member.find_unmade(blamed)) is not None:
+            blamed = None
+            self._note_death_of_maker(unmade)
+        if blamed is not None:
+            _set_error(blamed, WorkerLost())
+        self._put_back([parcel for load in loads if load is not blamed for parcel in load])
+        self._lost.set()
+
+    def _put_back(self, parcels: Sequence[Parcel]) -> None:
+        """Have done by others what was not done; unless it cannot go on."""
+        self._queue.put_back(parcel for parcel in parcels if not parcel.answers.done())
+        if self._failure is not None:
+            self._queue.fail_all(self._failure)
+
+    def _note_death_of_maker(self, key: int) -> None:
+        """Count a worker that died while it made a part; no example is to blame, and none would fare better."""
+        self._deaths_of_makers[key] += 1
+        if self._deaths_of_makers[key] >= MAX_DEATHS:
+            name, deaths = self._parts[key].name, self._deaths_of_makers[key]
+            self._fail(UsageError(f"{name} killed the worker that was making it, {deaths} times: try it without Ray"))
+
+    async def close(self, *, finish: bool) -> None:
+        self._closed = True
+        # One that is still at something was stopped by the user, who does not want to wait for it.
+        actors = [member.actor for member in self._members if member.node and not member.over and not member.at]
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if finish and actors:
+            ends = [asyncio.ensure_future(self._finish(actor)) for actor in actors]
+            await asyncio.wait(ends, timeout=60.0)
+        for member in self._members:
+            self._cluster.kill(member.actor)
+        self._members.clear()
+
+    @staticmethod
+    async def _finish(actor: Any) -> None:
+        try:
+            await actor.finish.remote()
+        except Exception as error:  # noqa: BLE001 - whatever a part does at its end, the rows are kept
+            warnings.warn(f"a part on a worker did not end well: {str(error).splitlines()[-1]}", stacklevel=2)
+
+
+def _set_error(load: Sequence[Parcel], error: BaseException) -> None:
+    for parcel in load:
+        if not parcel.answers.done():
+            parcel.answers.set_exception(error)

@@ -1,0 +1,180 @@
+"""The process on a node: it makes each part once, calls it as the local engine does, and sends back what came of it.
+
+Nothing here needs Ray. Calls and answers cross the wire as pickles of our own, so that an answer that cannot be sent
+is the error of one example, and not of all that were sent with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from context_bench.core.call import Caller, Outcome
+from context_bench.core.tracebacks import list_frames
+from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, UsageError, describe
+from context_bench.http.transport import Reply, get_shared_transport
+from context_bench.traits import find_finish, find_prepare
+from context_bench.types import Example
+
+Call = tuple[int, tuple[Any, ...]]
+"""The key of a part, and what it is called with."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception of a part: how a row names it, and the frames of a user's code that it passed."""
+
+    text: str
+    frames: list[str]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The value that a part returned, and the seconds that it took."""
+
+    value: Any
+    seconds: float
+
+
+class Worker:
+    """Holds the parts of a run in a process of a cluster, and calls one of them at a time."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, Callable[..., Any]] = {}
+        self._parts: list[Any] = []
+        self._threads = ThreadPoolExecutor(1)
+
+    def find_node(self) -> str:
+        """Return the id of the node that this runs on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    def load(self, key: int, kind: str, recipe: bytes) -> str | None:
+        """Make a part; the reason when this place cannot have it."""
+        make, arguments = pickle.loads(recipe)
+        try:
+            part = make(**arguments)
+            if (prepare := find_prepare(part)) is not None:
+                asyncio.run(prepare())
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the driver says it in one sentence
+            raise UsageError(f"cannot be made on a worker: {describe(error)}") from None
+        if kind == "evaluator" and (reason := _find_missing_sandbox(part)) is not None:
+            return reason
+        self._parts.append(part)
+        self._calls[key] = _make_call(kind, part, self._threads)
+        return None
+
+    def run(self, packed: bytes, seconds: float | None) -> tuple[bytes, float]:
+        """Make calls one after the other, for that time at most but once at least; the answers, and the clock here."""
+        calls: Sequence[Call] = pickle.loads(packed)
+        end = None if seconds is None else time.perf_counter() + seconds
+        answers: list[Any] = []
+        for key, arguments in calls:
+            answers.append(self._calls[key](*arguments))
+            if end is not None and time.perf_counter() > end:
+                break
+        return _pack(answers), time.perf_counter()
+
+    def finish(self) -> None:
+        for part in self._parts:
+            finish = find_finish(part)
+            ended = None if finish is None else finish()
+            if inspect.isawaitable(ended):
+                asyncio.run(_await(ended))
+
+
+class Sender:
+    """Sends requests from a node; when and whether one goes is decided by the driver."""
+
+    def find_node(self) -> str:
+        """Return the id of the node that this runs on."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
+
+    async def request(
+        self, method: str, url: str, headers: Sequence[str], body: bytes | None, timeout: float, timed: bool
+    ) -> Reply | ContextBenchError:
+        """Send one request; what went wrong is returned, not raised, as Ray would wrap it."""
+        try:
+            return await get_shared_transport().request(method, url, headers, body, timeout, timed=timed)
+        except ContextBenchError as error:
+            return error
+
+    async def connect(self, url: str, timeout: float) -> ContextBenchError | None:
+        """Find out whether somebody listens."""
+        try:
+            await get_shared_transport().connect(url, timeout)
+        except ContextBenchError as error:
+            return error
+        return None
+
+
+async def _await(something: Any) -> Any:
+    return await something
+
+
+def _find_missing_sandbox(evaluator: Any) -> str | None:
+    """Say why an evaluator that runs programs may not do so here."""
+    from context_bench.evaluators.code_execution import CodeExecution
+
+    return evaluator.explain_refusal() if isinstance(evaluator, CodeExecution) else None
+
+
+def _make_call(kind: str, part: Any, threads: ThreadPoolExecutor) -> Callable[..., Any]:
+    if kind == "system":
+        caller = Caller(part, threads)
+        return lambda example: _without_cause(caller.call_here(example))
+    if kind == "compressor":
+        return lambda example: _compress(part, example)
+    return lambda original, processed: _score(part, original, processed)
+
+
+def _without_cause(outcome: Outcome) -> Outcome:
+    outcome.cause = None  # an exception of somebody else may not survive a pickle; its text and its frames are there
+    return outcome
+
+
+def _compress(compressor: Any, example: Example) -> Timed | Failure:
+    started = time.perf_counter()
+    try:
+        made = compressor.process(example)
+    except BaseException as error:  # noqa: BLE001 - it is that example's
+        return Failure(describe(error), list_frames(error))
+    return Timed(made, time.perf_counter() - started)
+
+
+def _score(evaluator: Any, original: Example, processed: Example) -> Timed | Failure:
+    started = time.perf_counter()
+    try:
+        scores = evaluator.score(original, processed)
+    except BaseException as error:  # noqa: BLE001 - a scorer that fails is a missing score
+        return Failure(describe(error), list_frames(error))
+    return Timed(scores, time.perf_counter() - started)
+
+
+def _pack(answers: list[Any]) -> bytes:
+    try:
+        return pickle.dumps(answers, protocol=5)
+    except Exception:  # noqa: BLE001 - one of them is to blame
+        return pickle.dumps([_check(answer) for answer in answers], protocol=5)
+
+
+def _check(answer: Any) -> Any:
+    """Return an answer that can be sent, or the failure in its place."""
+    try:
+        pickle.dumps(answer, protocol=5)
+        return answer
+    except Exception as error:  # noqa: BLE001
+        problem = f"what it returned cannot be sent from a worker ({describe(error)})"
+        if isinstance(answer, Outcome):
+            text = describe(BadOutput(problem))
+            return Outcome(latency=answer.latency, error=text, started=answer.started, ended=answer.ended)
+        return Failure(describe(SystemFailure(problem)), [])

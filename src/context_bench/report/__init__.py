@@ -1,5 +1,0 @@
-"""The report: a run, or several, as one HTML file that opens offline and asks nothing of anybody."""
-
-from context_bench.report.html_page import HtmlReporter
-
-__all__ = ["HtmlReporter"]

@@ -1,0 +1,371 @@
+"""Fingerprints: everything that makes the results of a system or evaluator differ, as one text.
+
+A component may declare its `fingerprint`. Otherwise its code and its state count. Code counts by files: the user's own
+modules that it comes from, and all that they import. Code of the running script, of a notebook or of `python -c`
+counts by its source text, so that another call of `evaluate` in the same script asks nothing again. State is what the
+object holds, and the values of the names in its functions. Whatever cannot be described makes the whole unknown: its
+results are not reused, because a stale one would be wrong.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import enum
+import functools
+import inspect
+import linecache
+import logging
+import os
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from datetime import date, time, timedelta, timezone
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from context_bench import traits
+from context_bench.store.keys import digest
+from context_bench.store.origin import (
+    USER,
+    ImportedFiles,
+    Unknown,
+    describe_library,
+    find_home,
+    find_module_home,
+    is_ours,
+    is_own_attribute,
+)
+
+__all__ = ["fingerprint_of", "may_read_gold"]
+
+_PLAIN = {
+    *(str, bytes, bytearray, int, float, complex, bool, type(None), type(...), type(NotImplemented), range),
+    *(date, time, timedelta, timezone, PosixPath, PurePosixPath, PureWindowsPath, WindowsPath),
+}
+"""Types of values whose repr identifies them."""
+
+_TYPING = (types.GenericAlias, types.UnionType, typing.TypeVar, typing.ParamSpec, typing.NewType, typing.ForwardRef)
+_LRU = type(functools.lru_cache(lambda: None))
+_PARTS: dict[type, tuple[str, ...]] = {
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    functools.cached_property: ("func",),
+    functools.partialmethod: ("func", "args", "keywords"),
+    functools.singledispatchmethod: ("dispatcher", "func"),
+    functools.partial: ("func", "args", "keywords", "__dict__"),
+    types.MethodType: ("__self__", "__func__"),
+}
+"""The attributes that describe objects which Python itself makes around functions."""
+
+_CONTENTS: tuple[tuple[type, Any], ...] = (
+    (dict, lambda value: dict(dict.items(value))),
+    (list, lambda value: list(list.__iter__(value))),
+    (tuple, lambda value: tuple(tuple.__iter__(value))),
+    (set, lambda value: set(set.__iter__(value))),
+    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
+    (str, str.__str__),
+    (bytes, lambda value: bytes(memoryview(value))),
+    (int, int.__int__),
+    (float, float.__float__),
+    (BaseException, lambda value: value.args),
+)
+"""Types that hold something beside their attributes, and how to read it whatever a subclass overrides."""
+
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+_MAX_ARRAY_BYTES = 32_000_000
+"""A larger array would take longer to read than a run should wait."""
+
+
+def fingerprint_of(component: Any) -> str | None:
+    """Describe what makes the results of a system or evaluator differ; None when that cannot be known.
+
+    Its own `fingerprint` where it has one; `version` and parameters for an evaluator that has those;
+    otherwise a digest of its code and state, from which no value can be read.
+    """
+    try:
+        own = _find_declared(component)
+        if isinstance(own, str) and not _is_extended(component):
+            return own
+        describer = Describer()
+        described = describer.describe(component)
+        return digest(repr(described), *sorted(describer.files.found)).hex()
+    except Exception:  # noqa: BLE001 - whatever an object does when it is looked at, the run goes on without its key
+        return None
+
+
+def may_read_gold(system: Any) -> bool:
+    """True unless the system declares `reads_gold = False`; our wrappers declare what is in them.
+
+    What one of our classes declares does not hold for a user's class that changes it.
+    """
+    kind = type(system)
+    if is_ours(kind):
+        parts = traits.find_parts(system)
+        if parts:
+            return any(may_read_gold(part) for part in parts)
+    elif "reads_gold" not in getattr(system, "__dict__", {}):
+        declaring = next((base for base in kind.__mro__ if "reads_gold" in vars(base)), None)
+        if declaring is not None and is_ours(declaring):
+            return True
+    return traits.may_read_gold(system)
+
+
+def _find_declared(component: Any) -> Any:
+    """Return the component's own `fingerprint`; () when it has none."""
+    parts = traits.find_parts(component)
+    if parts and is_ours(type(component)) and not traits.declares_fingerprint(type(component)):  # one of our wrappers
+        found = [fingerprint_of(part) for part in parts]
+        return None if None in found else "\n".join(filter(None, found))
+    return traits.find_fingerprint(component)
+
+
+def _is_extended(component: Any) -> bool:
+    """Whether a user's class changes one of ours, whose own `fingerprint` then says too little."""
+    kind = type(component)
+    return not is_ours(kind) and "fingerprint" not in vars(kind) and any(map(is_ours, kind.__mro__))
+
+
+class Describer:
+    """Describes values, functions and classes, each once.
+
+    Attributes:
+        files: The user's files that the described code comes from.
+    """
+
+    def __init__(self) -> None:
+        self.files = ImportedFiles()
+        self._known: dict[int, str] = {}
+        self._alive: list[Any] = []  # so that no id is given twice
+
+    def describe(self, value: Any) -> Any:
+        """Describe a value by a text or a digest; Unknown when that cannot be done."""
+        if type(value) in _PLAIN:
+            return (type(value).__name__, repr(value))
+        if id(value) not in self._known:
+            self._known[id(value)] = "itself"
+            try:
+                self._known[id(value)] = digest(repr(self._describe_new(value))).hex()
+            except Exception as error:
+                del self._known[id(value)]
+                raise Unknown from error
+            self._alive.append(value)
+        return self._known[id(value)]
+
+    def _describe_new(self, value: Any) -> Any:
+        if isinstance(value, type):
+            return self._describe_class(value)
+        if isinstance(value, ModuleType):
+            return ("module", self.files.add_module(value.__name__))
+        if isinstance(value, FunctionType):
+            return self._describe_function(value)
+        if isinstance(value, _LRU):
+            return ("cached", self.describe(value.__wrapped__), repr(value.cache_parameters()))
+        parts = _PARTS.get(type(value))
+        if parts is not None:
+            return (type(value).__name__, *(self.describe(getattr(value, part)) for part in parts))
+        if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
+            owner = getattr(value, "__self__", None)
+            if owner is None or isinstance(owner, ModuleType):
+                return ("builtin", value.__name__, self.files.add_module(str(value.__module__ or "builtins")))
+            return ("method", value.__name__, self.describe(owner))
+        if isinstance(
+            value, types.WrapperDescriptorType | types.MethodDescriptorType | types.ClassMethodDescriptorType
+        ):
+            return ("builtin", self.describe(value.__objclass__), value.__name__)
+        return self._describe_container(value)
+
+    def _describe_container(self, value: Any) -> Any:
+        if type(value) in (dict, types.MappingProxyType):
+            return ("map", [(self.describe(key), self.describe(item)) for key, item in value.items()])
+        if type(value) in (list, tuple):
+            return (type(value).__name__, [self.describe(item) for item in value])
+        if type(value) in (set, frozenset):
+            return ("set", sorted(repr(self.describe(item)) for item in value))
+        if type(value) is re.Pattern:  # whose repr is cut short
+            return ("pattern", value.pattern, value.flags)
+        if isinstance(value, _TYPING) or type(value).__module__ == "typing":
+            named = [str(getattr(value, name, "")) for name in ("__name__", "_name", "__forward_arg__")]
+            return ("type", named, self.describe(typing.get_origin(value)), self.describe(typing.get_args(value)))
+        return self._describe_instance(value)
+
+    # -- objects
+
+    def _describe_instance(self, value: Any) -> Any:
+        kind, own, extended = type(value), _find_declared(value), _is_extended(value)
+        if own is None:
+            raise Unknown
+        if isinstance(own, str) and not extended:
+            return ("fingerprint", own)
+        if traits.is_versioned(value) and (is_ours(kind) or "version" in vars(kind)):
+            public = {name: item for name, item in _find_state(value) if not name.startswith("_")}
+            module = kind.__module__ if is_ours(kind) else ""
+            return ("version", module, kind.__qualname__, repr(value.version), self.describe(public))
+        if find_module_home(kind.__module__) != USER:
+            return self._describe_foreign(value)
+        if isinstance(value, enum.Enum):
+            return ("member", self.describe(kind), value.name)
+        state = dict(_find_state(value))
+        if extended and own:  # what our part of it holds is in its fingerprint
+            state = {name: item for name, item in state.items() if not is_ours(type(item))} | {"": own}
+        return ("instance", self.describe(kind), self.describe(_read_content(value)), self.describe(state))
+
+    def _describe_foreign(self, value: Any) -> Any:
+        """Describe an object of a library's class; Unknown for all but a few types, which show their content."""
+        kind = type(value)
+        library = (kind.__qualname__, describe_library(kind.__module__))
+        if name := _find_own_name(value):
+            return (*library, name)
+        if kind is logging.Logger or isinstance(value, enum.Enum):
+            return (*library, value.name)
+        if kind.__module__ == "numpy" and hasattr(value, "tobytes") and not value.dtype.hasobject:
+            if value.nbytes > _MAX_ARRAY_BYTES:
+                raise Unknown
+            return ("array", str(value.dtype), value.shape, digest(value.tobytes()).hex())
+        if kind is object or hasattr(value, "__next__") or describe_library(kind.__module__) != describe_library("sys"):
+            raise Unknown
+        reduced = value.__reduce_ex__(4)
+        if isinstance(reduced, str):
+            raise Unknown
+        return ("object", [self.describe(list(part) if hasattr(part, "__next__") else part) for part in reduced])
+
+    # -- code
+
+    def _describe_class(self, kind: type) -> Any:
+        if find_module_home(kind.__module__) != USER:
+            return ("library", kind.__qualname__, describe_library(kind.__module__))
+        members = [(name, each) for name, each in sorted(vars(kind).items()) if not _is_left_out(kind, name, each)]
+        source = self._read_source(kind, kind.__module__, None)
+        described = [(name, self.describe(each)) for name, each in members]
+        return ("class", kind.__name__, source, described, [self.describe(each) for each in _list_bases(kind)])
+
+    def _describe_function(self, function: FunctionType) -> Any:
+        code, space = function.__code__, function.__globals__
+        module = str(space.get("__name__"))
+        users = find_home(code.co_filename) == USER
+        if not users and is_own_attribute(function):
+            return ("library", function.__qualname__, describe_library(function.__module__))
+        cells = dict(_read_cells(function))
+        settings = self.describe((function.__defaults__, function.__kwdefaults__, vars(function), cells))
+        if not users:
+            return ("wrapper", code.co_name, describe_library(module, code.co_filename), settings)
+        source = self._read_source(function, module, code)
+        loaded, names = _list_names(code)
+        named = [(name, self._describe_named(space[name], names)) for name in sorted(loaded) if name in space]
+        return ("function", code.co_name, source, settings, named)
+
+    def _describe_named(self, value: Any, names: set[str]) -> Any:
+        """Describe a global of a function; of a module of the user's, the attributes too that the function names."""
+        described = self.describe(value)
+        if isinstance(value, ModuleType) and find_module_home(value.__name__) == USER:
+            used = sorted(names.intersection(vars(value)))
+            return described, [(name, self.describe(vars(value)[name])) for name in used if not name.startswith("__")]
+        return described
+
+    def _read_source(self, thing: Any, module: str, code: CodeType | None) -> str:
+        """Return the digest of the file that a function or class comes from, or of its own text where that is none."""
+        path = getattr(sys.modules.get(module), "__file__", None)
+        if (
+            path
+            and module != "__main__"
+            and (code is None or os.path.abspath(code.co_filename) == os.path.abspath(path))
+        ):
+            return self.files.add_module(module)
+        package = str(getattr(sys.modules.get(module), "__package__", None) or "")
+        return self.files.add_source(_read_text(thing, module), package)
+
+
+def _read_text(thing: Any, module: str) -> str:
+    """Read the source text of a function or class: its own, that of its notebook cell, or of `python -c`."""
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        members = vars(thing).values() if isinstance(thing, type) else ()
+    cells = [linecache.getlines(each.__code__.co_filename) for each in members if isinstance(each, FunctionType)]
+    if cell := next(filter(None, cells), None):
+        return "".join(cell)
+    if module == "__main__" and sys.argv[:1] == ["-c"] and "-c" in sys.orig_argv:
+        return sys.orig_argv[sys.orig_argv.index("-c") + 1]
+    raise Unknown
+
+
+def _list_names(code: CodeType) -> tuple[set[str], set[str]]:
+    """List the names that code, and the code within it, takes from its module; and all names that it uses."""
+    loaded = {str(each.argval) for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = set(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            more, others = _list_names(inner)
+            loaded, names = loaded | more, names | others
+    return loaded, names
+
+
+def _read_cells(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not set yet
+            continue
+
+
+def _list_bases(kind: type) -> list[type]:
+    return [*kind.__mro__[1:-1], type(kind)]
+
+
+def _is_left_out(kind: type, name: str, member: Any) -> bool:
+    """Whether a member of a class is made from its source, by Python, dataclasses, attrs or the like."""
+    function = getattr(member, "__func__", member)
+    if isinstance(function, FunctionType):
+        return name.startswith("__") and function.__code__.co_filename.startswith("<") and _has_file(kind)
+    special = name.startswith("__") and name.endswith("__") and type(member) not in _PARTS
+    slot = isinstance(member, _DESCRIPTORS) or type(member).__name__ == "_tuplegetter"
+    constant = issubclass(kind, enum.Enum) and type(member) not in _PARTS
+    return name == "_abc_impl" or special or slot or constant
+
+
+def _has_file(kind: type) -> bool:
+    return getattr(sys.modules.get(kind.__module__), "__file__", None) is not None
+
+
+def _find_state(value: Any) -> Iterator[tuple[str, Any]]:
+    """List the attributes of an object, those in slots included."""
+    yield from getattr(value, "__dict__", {}).items()
+    for kind in type(value).__mro__:
+        for name, member in vars(kind).items():
+            if inspect.ismemberdescriptor(member) and hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+class _Empty:
+    pass
+
+
+def _read_content(value: Any) -> Any:
+    """Read what an object of a user's class holds as a list, text or the like; Unknown where it is hidden."""
+    for kind, read in _CONTENTS:
+        if isinstance(value, kind):
+            return read(value)
+    for base in type(value).__mro__[:-1]:
+        compiled = not any(isinstance(member, FunctionType) for member in vars(base).values())
+        hidden = compiled and base.__basicsize__ > _Empty.__basicsize__ and find_module_home(base.__module__) != USER
+        if hidden and base.__module__ not in ("typing", "abc", "collections.abc", "enum"):
+            raise Unknown
+    return None
+
+
+def _find_own_name(value: Any) -> str | None:
+    """Find the name by which a library itself knows an object: one of its callables, or the only one of its kind."""
+    if is_own_attribute(value):
+        return str(value.__qualname__)
+    kind, name = type(value), getattr(value, "__name__", None)
+    if isinstance(name, str) and vars(sys.modules.get(kind.__module__.partition(".")[0], sys)).get(name) is value:
+        return name
+    if describe_library(kind.__module__) != describe_library("sys"):
+        return None
+    beside = vars(sys.modules.get(kind.__module__, builtins))
+    return next((name for name, each in beside.items() if each is value), None)

@@ -1,0 +1,43 @@
+"""The Markdown summary of a gate: tables stay tables, and text from data stays text."""
+
+from __future__ import annotations
+
+from context_bench.compare.gates import Outcome
+from context_bench.output.gate_summary import escape_markdown, render_summary
+from context_bench.output.layout import markdown
+
+TABLE = markdown([["system", "score"], ["a", "0.5"]])
+
+
+def test_the_table_the_notes_and_the_gate() -> None:
+    text = render_summary(f"{TABLE}\n\nfirst note.\nsecond note.\n", [Outcome("a", "c", "fails", "a: c: fails; why")])
+    assert text == (
+        "## context-bench\n\n| system | score |\n| ------ | ----: |\n| a      |   0.5 |\n\n"
+        "first note.\n\nsecond note.\n\n### The gate fails\n\n- **fails**: a: c: fails; why\n"
+    )
+
+
+def test_titles_by_the_worst_outcome() -> None:
+    def title(*outcomes: str) -> str:
+        return (
+            render_summary(TABLE, [Outcome("a", "c", each, "s") for each in outcomes]).split("### ")[1].split("\n")[0]
+        )
+
+    assert title("holds") == "The gate holds"
+    assert title("holds", "too few") == "Too few examples for the gate to tell"
+    assert title("too few", "fails") == "The gate fails"
+    assert "###" not in render_summary(TABLE, [])
+
+
+def test_text_from_data_is_shown_and_does_nothing() -> None:
+    name = "<img src=x onerror=alert(1)> [click](javascript:alert(1)) **bold** `code` @team #1 http://evil.example"
+    escaped = escape_markdown(name)
+    for active in ("<", ">", "[", "]", "*", "`", "@", "://"):
+        assert active not in escaped
+    table = markdown([["system", "score"], [f"a|b {name}", "0.5"]])
+    text = render_summary(table, [Outcome(name, "c", "holds", f"{name}\n# heading")])
+    assert "<img" not in text
+    assert "](" not in text
+    assert "\n# heading" not in text
+    assert "a\\|b" in text
+    assert text.count("\n| ") == 3

@@ -1,0 +1,210 @@
+"""The table: lines up on a terminal, is valid Markdown, and marks every number that is not what it seems."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import Any
+
+import pytest
+
+from context_bench import EvalResult, EvalRow, evaluate
+from context_bench.output.layout import markdown, plain_table
+from context_bench.reporters import TableReporter
+
+
+def render(summary: dict[str, dict[str, float]], notes: dict[str, dict[str, str]] | None = None, **config: Any) -> str:
+    return TableReporter().render(EvalResult([], summary, {}, config, notes=notes or {}))
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a Markdown line: a pipe after a backslash is text."""
+    return [cell.strip() for cell in line.replace("\\|", "\0").strip("|").split("|")]
+
+
+def columns(text: str, row: int = 0) -> dict[str, str]:
+    lines = text.splitlines()
+    return dict(zip(cells(lines[0]), cells(lines[2 + row])))
+
+
+def width(text: str) -> int:
+    return sum(
+        2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text if not unicodedata.combining(char)
+    )
+
+
+FULL = {
+    "num_examples": 40.0,
+    "num_errors": 0.0,
+    "num_unscored": 0.0,
+    "error_rate": 0.0,
+    "mean_score": 0.8125,
+    "pass_rate": 0.75,
+    "compression_ratio": 0.5,
+    "cost_of_pass": 1234.4,
+    "num_passing": 30.0,
+    "latency_median": 0.0015,
+    "latency_p95": 2.5,
+}
+
+
+def test_a_run_that_was_stopped_says_that_its_numbers_are_of_a_part() -> None:
+    text = render({"mine": FULL}, stopped="interrupted")
+    assert "\nstopped early: interrupted; the numbers are those of the rows that were done by then.\n" in text
+    assert "stopped early" not in render({"mine": FULL})
+
+
+def test_the_numbers_in_words_that_people_read() -> None:
+    shown = columns(render({"mine": FULL}))
+    assert shown["system"] == "mine"
+    assert shown["n"] == "40"
+    assert "0.81" in shown["score"]
+    assert "75.0%" in shown["pass rate"]
+    assert "50.0%" in shown["compression"]
+    assert "1,234" in shown["cost of pass"]
+
+
+def test_nothing_passed_is_said_in_words() -> None:
+    assert columns(render({"mine": {**FULL, "cost_of_pass": math.inf}}))["cost of pass"] == "none passed"
+
+
+def test_errors_and_unscored_rows_stand_beside_the_score() -> None:
+    shown = columns(render({"mine": {**FULL, "num_errors": 3.0, "num_unscored": 2.0}}))
+    assert (shown["errors"], shown["unscored"]) == ("3", "2")
+
+
+def test_what_is_not_a_number_was_not_measured_and_a_note_says_why() -> None:
+    notes = {"proxy": {"compression_ratio": "not measured: it sends its request elsewhere"}}
+    text = render({"proxy": {**FULL, "compression_ratio": math.nan}, "mine": FULL}, notes)
+    assert columns(text)["compression"] == "not measured"
+    assert columns(text, 1)["compression"] == "50.0%"
+    assert "* compression of proxy: not measured: it sends its request elsewhere." in text
+
+
+def test_a_number_that_needs_explaining_is_marked() -> None:
+    notes = {name: {"pass_rate": "few reach it", "cost_of_pass": "few reach it"} for name in ("a", "b")}
+    text = render({"a": FULL, "b": FULL}, notes)
+    assert columns(text)["pass rate"] == "75.0%*"
+    assert columns(text)["cost of pass"] == "1,234*"
+    assert columns(text)["score"] == "0.812"
+    assert text.count("few reach it") == 1
+    assert "* pass rate, cost of pass: few reach it." in text
+
+
+def test_a_system_that_failed_on_every_row_is_marked() -> None:
+    values = {**FULL, "num_errors": 40.0, "latency_median": math.nan, "compression_ratio": math.nan}
+    shown = columns(render({"dead": values, "mine": FULL}))
+    assert shown["errors"] == "all failed"
+    assert shown["compression"] == shown["latency p50"] == "not measured"
+
+
+def test_a_metric_that_is_missing_for_one_system() -> None:
+    text = render({"a": {**FULL, "pareto_rank": 1.0}, "b": FULL})
+    assert (columns(text)["Pareto rank"], columns(text, 1)["Pareto rank"]) == ("1", "–")
+    on, off = {**FULL, "pareto_rank": 1.0, "pareto_front": 1.0}, {**FULL, "pareto_rank": 1.0, "pareto_front": 0.0}
+    text = render({"a": on, "b": off, "c": FULL})
+    assert [columns(text, row)["Pareto"] for row in range(3)] == ["front", "off", "–"]
+    assert "Pareto rank" not in columns(text)  # points that cannot be told apart have no order
+
+
+@pytest.mark.parametrize("summary", [{}, {"mine": {}}, {"mine": {"mean_score": 0.5}}, {"mine": {"own_metric": 1.0}}])
+def test_a_result_made_by_hand(summary: dict[str, dict[str, float]]) -> None:
+    assert "system" in TableReporter().render(EvalResult([], summary))
+
+
+def test_not_a_number_does_not_break_it() -> None:
+    assert render({"mine": dict.fromkeys(FULL, math.nan)})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "日本語システム",
+        "e\u0301clair",
+        "\x1b[31mred\x1b[0m",
+        "two\nlines",
+        "\u202eright",
+        "\x00",
+        "a\\|b",
+        "🎉",
+        "`x`",
+    ],
+)
+def test_no_name_breaks_the_table(name: str) -> None:
+    text = render({name: FULL, "plain": FULL})
+    lines = text.splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 4
+    assert len({len(cells(line)) for line in table}) == 1
+    assert len({width(line) for line in table}) == 1
+    assert all(char.isprintable() for line in lines for char in line)
+
+
+def test_several_datasets_get_a_table_of_their_own() -> None:
+    text = render({"mine": {**FULL, "dataset:a|b": 0.25, "dataset:c": 0.75}})
+    assert "0.250" in text
+    assert "0.750" in text
+    assert "a\\|b" in text
+
+
+def test_the_note_says_which_score_it_is() -> None:
+    assert "contains" in render({"mine": FULL}, score_field="contains")
+    assert "contains" in render({"mine": FULL}, score_field="score", datasets={"needle": 40})
+    both = render({"mine": FULL}, score_field="score", datasets={"needle": 40, "multi-needle": 2})
+    assert "contains for needle" in both
+    assert "recall for multi-needle" in both
+
+
+def test_a_tag_in_the_notes_says_nothing_to_a_terminal() -> None:
+    text = render({"mine": FULL}, score_field="score", datasets={"needle:\x1b[31m": 1, "kv:\n": 1, "own\x1b": 1})
+    assert all(char.isprintable() for line in text.splitlines() for char in line)
+
+
+def test_markdown_lines_up() -> None:
+    text = markdown([["a", "b"], ["日本", "10"], ["x|y", "2"]])
+    lines = text.splitlines()
+    assert len({width(line) for line in lines}) == 1
+    assert set(lines[1]) <= set("|-: ")
+    assert lines[1].count(":") == 1  # numbers stand to the right
+
+
+def test_plain_columns() -> None:
+    lines = plain_table([["name", "what"], ["日本", "x"], ["longer", "y"]]).splitlines()
+    assert {
+        width(line[: line.rindex(line[-1])]) if i else width(line.partition("what")[0]) for i, line in enumerate(lines)
+    } == {8}
+
+
+def test_a_real_result() -> None:
+    given = [{"id": 1, "context": "red and blue", "answer": "red"}]
+
+    def half(example: dict[str, Any]) -> str:
+        return "red"
+
+    text = TableReporter().render(evaluate([half, lambda example: example], given))
+    assert columns(text)["system"] == "half"
+    assert columns(text, 1)["compression"] == "0.0% (too few)"  # one example has no interval
+
+
+def test_rows_are_not_needed() -> None:
+    row = EvalRow("mine", 1, {}, 1, 1)
+    assert TableReporter().render(EvalResult([row], {"mine": FULL})) == TableReporter().render(
+        EvalResult([], {"mine": FULL})
+    )
+
+
+def test_where_nothing_is_priced_a_line_says_so() -> None:
+    note = "not priced: no price for 'x'; give one in a file of --prices"
+    keys = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
+    summary = {"mine": {"mean_score": 0.5, **dict.fromkeys(keys, math.nan)}}
+    text = TableReporter().render(EvalResult([], summary, notes={"mine": dict.fromkeys(keys, note)}))
+    assert "$" not in text.splitlines()[0]
+    assert f"* dollars: {note}." in text
+
+
+def test_a_model_called_local_is_a_smoke_test() -> None:
+    result = EvalResult([], {"a": {"num_examples": 1.0}}, {}, {"model": "local"})
+    assert "smoke test" in TableReporter().render(result)
+    result.config["model"] = "gpt-4o-mini"
+    assert "smoke test" not in TableReporter().render(result)
