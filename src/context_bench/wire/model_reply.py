@@ -14,7 +14,7 @@ from context_bench.wire.usage import read_anthropic_usage, read_openai_usage
 __all__ = ["ModelReply", "NotAReply", "read_chat_completion", "read_message"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelReply:
     """A model's answer.
 
@@ -35,7 +35,10 @@ class ModelReply:
     @property
     def metadata(self) -> dict[str, Any]:
         """The numbers that a row keeps, and why the reply ended."""
-        return {**self.usage, **self.timings, **({"finish_reason": self.finish} if self.finish else {})}
+        facts = {**self.usage, **self.timings}
+        if self.finish:
+            facts["finish_reason"] = self.finish
+        return facts
 
 
 class NotAReply(ValueError):
@@ -55,8 +58,10 @@ def read_chat_completion(document: Any) -> ModelReply:
     usage = read_openai_usage(document.get("usage")) if isinstance(document, dict) else {}
     try:
         choice = document["choices"][0]
-        message = dict(choice["message"])
-        timings = dict(document.get("timings_of_stream", {}))
+        message = choice["message"]
+        if type(message) is not dict:
+            message = dict(message)
+        timings = dict(document["timings_of_stream"]) if "timings_of_stream" in document else {}
         calls = message.get("tool_calls") or []
         content = message.get("content")
         text = content if type(content) is str else read_text(content)

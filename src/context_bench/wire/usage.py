@@ -33,7 +33,19 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
     """
     if not isinstance(usage, (dict, Mapping)):
         return {}
-    counts, refused = _split_counts(usage, _COUNTS)
+    prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
+    if (
+        type(prompt) is type(completion) is type(total) is int
+        and 0 < prompt <= MAX_TOKEN_COUNT
+        and 0 <= completion <= MAX_TOKEN_COUNT
+        and 0 <= total <= MAX_TOKEN_COUNT
+    ):
+        counts: dict[str, int] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+        refused: dict[str, str] = {}
+        if len(usage) == len(_COUNTS):
+            return counts
+    else:
+        counts, refused = _split_counts(usage, _COUNTS)
     for part, names in _DETAILS:
         details = usage.get(part)
         if details and isinstance(details, (dict, Mapping)):
