@@ -213,8 +213,8 @@ def _read_dict(raw: Any, system: System) -> Example:
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
     metadata = raw.get("metadata")
-    flat = len(raw) == 2 and type(metadata) is dict and type(raw.get("response")) is str
-    if not (flat and PLAIN_TYPES.issuperset(map(type, metadata.values()))) and (deep := find_deep_fields(raw)):
+    flat = type(metadata) is dict and PLAIN_TYPES.issuperset(map(type, metadata.values()))
+    if not (flat and len(raw) == 2 and type(raw.get("response")) is str) and (deep := find_deep_fields(raw)):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
         raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
     return dict(raw)

@@ -159,8 +159,19 @@ class RowMaker:
         upstream_tokens = upstream if isinstance(upstream, int) else None
         self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
         return EvalRow(  # by position, which costs half as much
-            *(job.system.name, example["id"], judgement.scores, self.count_input(job.item), output_tokens, metadata),
-            *(outcome.latency, job.item.tag, response, outcome.error, job.repeat, judgement.unscored, upstream_tokens),
+            job.system.name,
+            example["id"],
+            judgement.scores,
+            self.count_input(job.item),
+            output_tokens,
+            metadata,
+            outcome.latency,
+            job.item.tag,
+            response,
+            outcome.error,
+            job.repeat,
+            judgement.unscored,
+            upstream_tokens,
         )
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
