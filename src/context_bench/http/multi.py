@@ -240,6 +240,6 @@ def _read_silence(curl: Any) -> float:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_RECEIVED.stop)
         finally:
             sock.detach()  # it is libcurl's to close
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, ValueError):  # ValueError: the connection is closed already
         return 0.0
     return int.from_bytes(info[_LAST_RECEIVED], sys.byteorder) / 1000
