@@ -14,9 +14,8 @@ from context_bench.core.examples import count_examples, read_examples
 from context_bench.core.run import Plan
 from context_bench.core.schedule import Engine, count_workers
 from context_bench.core.scoring import Scorer, check_threshold
-from context_bench.datasets.joined import count_fields
+from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
-from context_bench.datasets.sample import name_sample
 from context_bench.errors import UsageError
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.metrics.load import adapt_metrics
