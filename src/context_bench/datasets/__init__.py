@@ -24,7 +24,12 @@ __all__ = ["Card", "ExampleCheck", "FileDataset", "card_for", "catalog", "load_j
 
 Loader = Callable[..., list[Example]]
 
-_OTHER_NAMES = {"apigen_mt": "apigen", "bfcl_simple": "bfcl", "math_dataset": "math", "swe_agent_traces": "swebench-lite"}
+_SHORTER = {
+    "apigen_mt": "apigen",
+    "bfcl_simple": "bfcl",
+    "math_dataset": "math",
+    "swe_agent_traces": "swebench-lite",
+}
 _FUNCTIONS = {
     "huggingface": "hotpotqa gsm8k bfcl_simple",
     "agent_traces": "apigen_mt swebench swebench_lite swebench_verified swe_agent_traces",
@@ -40,7 +45,7 @@ _FUNCTIONS = {
     "longcontext": "bbh govreport infinitebench longbench longbench_v2 meetingbank nolima",
 }
 MODULES: dict[str, dict[str, str]] = {
-    module: {name: _OTHER_NAMES.get(name, name.replace("_", "-")) for name in names.split()}
+    module: {name: _SHORTER.get(name, name.replace("_", "-")) for name in names.split()}
     for module, names in _FUNCTIONS.items()
 }
 """Module -> function -> dataset of the catalog."""

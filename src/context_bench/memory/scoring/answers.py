@@ -13,7 +13,7 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
+from context_bench.evaluators.choice import MultipleChoiceAccuracy
 from context_bench.memory.datasets.locomo import CATEGORIES
 from context_bench.memory.scoring.question_record import READ_BY_SCRIPT, read_question
 from context_bench.results import Scores

@@ -10,7 +10,7 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
-from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
+from context_bench.evaluators.choice import MultipleChoiceAccuracy
 from context_bench.evaluators.rouge import lcs_rows, rouge_lsum
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text

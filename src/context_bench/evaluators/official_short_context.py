@@ -9,8 +9,8 @@ from string import ascii_uppercase
 from typing import Any
 
 from context_bench.evaluators.assignment import find_best_assignment
+from context_bench.evaluators.choice import MultipleChoiceAccuracy
 from context_bench.evaluators.choice.option_reading import read_choice
-from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
 from context_bench.evaluators.rouge import rouge_l, tokenize
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, is_blank, response_text
