@@ -30,7 +30,7 @@ from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt, add_twin, build_systems
 from context_bench.systems.bounds import reads_no_context
 from context_bench.tallies import check_metric_members
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.traits import (
     can_start,
     dataset_traits,
