@@ -10,8 +10,9 @@ from context_bench.compare.comparison import explain_first_samples
 from context_bench.compare.run_comparison import Contest, RunComparison
 from context_bench.config import read_settings
 from context_bench.errors import printable
+from context_bench.numbers import score
 from context_bench.output.fitting import fit_columns, fit_grid, wrap
-from context_bench.output.layout import escape_note, score
+from context_bench.output.layout import escape_note
 from context_bench.output.verdict_table import (
     FIXED,
     NARROWER,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from context_bench.caveats import NO_CONTEXT
 from context_bench.compare.comparison import ONLY_ZEROS, Comparison
 from context_bench.compare.curves.knobs import join_settings
+from context_bench.numbers import dollars, percent
 from context_bench.output.columns import is_answered_by_script
-from context_bench.output.layout import dollars, percent
 from context_bench.output.verdict_table import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Verdict

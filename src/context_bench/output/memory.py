@@ -17,8 +17,9 @@ from context_bench.memory.findings import (
     list_findings,
     price_right_answer,
 )
+from context_bench.numbers import dollars, percent, score, seconds, tokens
 from context_bench.output.fitting import fit_columns, fit_grid
-from context_bench.output.layout import dollars, markdown_width, percent, score, seconds, tokens
+from context_bench.output.layout import markdown_width
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell
 from context_bench.results import EvalResult, EvalRow
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from context_bench.compare.curves.knobs import join_settings
+from context_bench.numbers import score
 from context_bench.output.columns import Column, choose_columns, list_tables
 from context_bench.output.conclusion import conclude, describe_alone
-from context_bench.output.layout import score
 from context_bench.output.notes import list_notes
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell, write_limits
 from context_bench.output.page.axes import draw_mark, svg, table
