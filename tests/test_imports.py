@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"_lazy", "config", "errors", "text"},
     "text": set(),
     "registry": {"errors"},
-    "traits": {"errors"},
+    "traits": {"errors", "numbers"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
     "caveats": {"numbers", "compare", "config", "results", "text"},  # of results the annotations alone
