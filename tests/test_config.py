@@ -27,7 +27,7 @@ OBJECTS = {"evaluators", "metrics", "tokenizer", "cache_dir", "store", "limits",
 """Options of Python whose types the declaration does not know: the modules that have them stand above it."""
 
 
-def annotations(options: type[Options]) -> dict[str, str]:
+def types_of(options: type[Options]) -> dict[str, str]:
     return {
         name: kind for each in reversed(options.__mro__) for name, kind in vars(each).get("__annotations__", {}).items()
     }
@@ -38,7 +38,7 @@ def test_evaluate_takes_the_options_that_are_declared(function: Callable[..., An
     parameters = inspect.signature(function).parameters
     declared = EvaluateOptions.declared()
     assert parameters.keys() == declared.keys()
-    types = annotations(EvaluateOptions)
+    types = types_of(EvaluateOptions)
     for name, parameter in parameters.items():
         if parameter.default is not parameter.empty:
             assert parameter.default == declared[name].default, name
@@ -56,7 +56,7 @@ def test_evaluate_memory_takes_the_options_that_are_declared() -> None:
         del parameters[name]
     declared = MemoryParameters.declared()
     assert parameters.keys() == declared.keys()
-    types = annotations(MemoryParameters)
+    types = types_of(MemoryParameters)
     for name, parameter in parameters.items():
         assert parameter.default == declared[name].default, name
         if name not in OBJECTS:
