@@ -23,6 +23,7 @@ from context_bench.metrics import (
     default_metrics,
     load,
 )
+from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
 __all__ = ["build_judge", "build_metrics", "build_scorer"]
@@ -87,7 +88,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         systems=systems,
         tapped=options.sees_upstream,
         controls=_control_names() if options.controls else (),
-        cost_field="upstream_cost_of_pass" if options.ranks_by_upstream else "cost_of_pass",
+        cost_field=UPSTREAM_COST_OF_PASS if options.ranks_by_upstream else COST_OF_PASS,
         judged=bool(options.judge.url),
         repeats=options.repeats,
     )

@@ -23,6 +23,7 @@ from context_bench.metrics.load import adapt_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress
+from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.ray.ray_engine import find_engine
 from context_bench.stats import DEFAULT_MARGIN, least_n
@@ -261,7 +262,7 @@ def _default_metrics(
         systems=len(systems),
         tapped=any(known),
         controls=[system.name for system, own in zip(systems, traits) if not own.competes],
-        cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
+        cost_field=UPSTREAM_COST_OF_PASS if all(known) else COST_OF_PASS,
         judged=scorer.has_judge,
         repeats=repeats,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from context_bench.numbers import percent, tokens
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.extra_tables import list_meters, sum_up_curve, write_difference
-from context_bench.output.layout import percent, tokens
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.by_system import draw_datasets, draw_meters, draw_times
 from context_bench.output.plots.chart import Chart, Drawn

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_bench.compare.comparison import are_unlike
-from context_bench.output.layout import score, seconds, tokens
+from context_bench.numbers import score, seconds, tokens
 from context_bench.output.plots.chart import (
     Axis,
     Bar,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from context_bench.output.layout import score, tokens
+from context_bench.numbers import score, tokens
 from context_bench.output.plots.chart import (
     Axis,
     Chart,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from context_bench.output.layout import percent, score
+from context_bench.numbers import EVIDENCE_SURVIVAL, percent, score
 from context_bench.output.plots.chart import Cell, Chart, Drawn, Grid, Grids
 from context_bench.output.plots.labels import label_systems, shorten_name
 from context_bench.output.plots.pareto import find_baseline
@@ -181,7 +181,7 @@ class EvidenceShares(NamedTuple):
 
 def split_evidence(values: Mapping[str, float]) -> EvidenceShares | None:
     """Split the summary of a system into the four shares; None where evidence was not followed."""
-    kept = values.get("evidence_survival", math.nan)
+    kept = values.get(EVIDENCE_SURVIVAL, math.nan)
     if not math.isfinite(kept):
         return None
     failed, lost = values.get("failed_anyway", 0.0), values.get("lost_by_system", 0.0)
