@@ -38,7 +38,7 @@ class Scale:
         return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
     def list_ticks(self, most: int | None = None) -> list[float]:
-        """List round values for the axis, at most so many (by default 6, or 15 by powers of ten)."""
+        """List round values for the axis, in at most so many steps (by default 6, or 15 by powers of ten)."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             ways = [(1, 2, 5), (1,)] if last - first <= 4 else [(1,)]
