@@ -179,7 +179,7 @@ def test_needles_are_averaged_by_length_and_depth(page: str) -> None:
     """Numbers 0 to 199: even ones have 1,000 tokens and depths of 0, .2, .4, .6 or .8; so 20 in each cell."""
     cells = re.findall(r'data-tip="half: ([\d,]+) tokens, depth ([\d–%]+): ([\d.]+), (\d+) examples"', page)
     assert len(cells) == 10
-    assert set(cells[:2]) == {("1,000", "0–20%", "0.75", "20"), ("1,000", "20–40%", "0.75", "20")}
+    assert set(cells[::2][:2]) == {("1,000", "0–20%", "0.75", "20"), ("1,000", "20–40%", "0.75", "20")}
     assert "half minus whole: 1,000 tokens, depth 0–20%: -0.25, 20 examples" in page
 
 

@@ -76,6 +76,14 @@ def test_curves_of_a_run() -> None:
     assert max(map(display_width, text.splitlines())) <= 80
 
 
+def test_settings_of_two_curves_may_have_the_same_label() -> None:
+    systems = ["passthrough", "bm25:ratio=0.2|0.6", "truncate:ratio=0.2|0.6"]
+    plot = evaluate(systems, "needle:length=400,n=4", progress=False).plot.curve()
+    for drawn in (plot.to_text(100), plot.to_svg()):
+        assert drawn.count("0.6") >= 2
+        assert "~2" not in drawn
+
+
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(UsageError, match="no system has both a score and a cost"):
         EvalResult([], {"a": {"mean_score": 0.5}}).plot.pareto().to_text(80)

@@ -135,11 +135,12 @@ def _title_datasets(result: EvalResult, scores: list[DatasetScore], base: Mappin
     """Say what is seen: the largest distance from the baseline, else the range of scores."""
     controls = set(result.settings.controls)
     away = [(each.value - base[each.key], each) for each in scores if each.key in base and each.system not in controls]
+    tags = list(dict.fromkeys(each.dataset for each in scores))
     difference, far = max(away, key=lambda found: abs(found[0]), default=(0.0, scores[0]))
     if abs(difference) < 0.005:
         low, high = min(each.value for each in scores), max(each.value for each in scores)
-        return f"Scores by dataset: from {low:.2f} to {high:.2f}"
-    tags = list(dict.fromkeys(each.dataset for each in scores))
+        same = f"{low:.2f}" == f"{high:.2f}"
+        return f"Scores by dataset: {f'all {low:.2f}' if same else f'from {low:.2f} to {high:.2f}'}"
     bare = [tag.partition(":")[0] for tag in tags]
     name = far.dataset.partition(":")[0] if len(set(bare)) == len(bare) else far.dataset
     where = f" on {shorten_name(name, 24)}" if len(tags) > 1 else ""

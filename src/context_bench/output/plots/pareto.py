@@ -284,7 +284,7 @@ def _explain(data: QualityCost, *, has_front: bool) -> list[str]:
     if has_front:
         notes.append("The dashed line is the front.")
     if data.controls:
-        notes.append("Controls do not compete.")
+        notes.append(f"Controls do not compete: {list_names(list(label_systems(data.controls).values()))}.")
     if data.missing:
         notes.append(f"Not measured, so not drawn: {list_names(list(label_systems(data.missing).values()))}.")
     return notes

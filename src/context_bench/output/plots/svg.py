@@ -241,7 +241,7 @@ def _draw_plane(plane: Plane, frame: Frame) -> tuple[float, Markup]:
             children.append(_draw_straight(across, high, across, low, "whisker"))
             taken.append((across - 4, high, across + 4, low))
     texts = [f"{point.name} {point.label}".strip() for point in plane.points]
-    short = label_systems(texts, frame.letters)
+    short = label_systems(dict.fromkeys(texts), frame.letters)
     wanted = [(x(point.x), y(point.y), short[text]) for point, text in zip(plane.points, texts)]
     taken += [(0, 0, _LEFT, _BOTTOM), (0, 0, frame.width, 18)]  # the axis, and its title
     places_of_labels = place_labels(wanted, frame.width, _BOTTOM, taken, _LETTERING)

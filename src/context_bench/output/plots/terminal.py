@@ -121,7 +121,7 @@ class _Canvas:
             The letter of each label, where letters were used.
         """
         points = self.plane.points
-        labels = label_systems((point.label for point in points), _MAX_NAME)
+        labels = label_systems(dict.fromkeys(point.label for point in points), _MAX_NAME)
         texts = [labels[point.label] for point in points]
         marks = [(self.find_column(point.x), self.find_row(point.y)) for point in points]
         taken = [(x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in self.cells]
