@@ -25,7 +25,7 @@ from context_bench.output.page.method import describe_method, error_table
 from context_bench.output.page.row_values import Source
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.svg import read_style
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 __all__ = [
     "Run",

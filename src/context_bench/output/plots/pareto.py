@@ -36,7 +36,7 @@ from context_bench.output.plots.chart import (
 )
 from context_bench.output.plots.labels import label_systems
 from context_bench.stats import TOO_FEW, Interval
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult
