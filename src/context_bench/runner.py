@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.config import EvaluateOptions
+from context_bench.core.judge import Scorer
 from context_bench.core.record import execute_plan, run_with_store
 from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
-from context_bench.core.scoring import Scorer
 from context_bench.distribution import find_namesake
 from context_bench.errors import UsageError
 from context_bench.http.loop import new_event_loop

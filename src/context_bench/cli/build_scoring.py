@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Sequence
 
 from context_bench.cli.options import JudgeOptions, ScoringOptions
-from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.core.judge import Scorer
+from context_bench.core.wiring import check_threshold
 from context_bench.datasets.catalog import card_for
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators

@@ -12,7 +12,7 @@ from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_
 from context_bench.stats import Condition
 
 if TYPE_CHECKING:
-    from context_bench.core.scoring import Scorer
+    from context_bench.core.judge import Scorer
     from context_bench.types import Metric
 
 __all__ = ["check_gate"]
@@ -40,7 +40,7 @@ def check_gate(
 
 
 def _has_own_score(metrics: Sequence[Metric], scorer: Scorer) -> bool:
-    from context_bench.core.scoring import is_own_score
+    from context_bench.core.wiring import is_own_score
     from context_bench.traits import find_score_field
 
     fields = {field for each in metrics if (field := find_score_field(each)) is not None}

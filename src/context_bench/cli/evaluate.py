@@ -13,7 +13,7 @@ from context_bench.numbers import NUM_EXAMPLES
 if TYPE_CHECKING:
     from context_bench.cli.gating import Gate, OpenGate
     from context_bench.cli.options import RunOptions
-    from context_bench.core.scoring import Scorer
+    from context_bench.core.judge import Scorer
     from context_bench.results import EvalResult
     from context_bench.types import Metric
 

@@ -37,8 +37,8 @@ from context_bench.cli.output import (
 from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.config import read_settings
+from context_bench.core.judge import Scorer
 from context_bench.core.record import make_result, record_run, rescore
-from context_bench.core.scoring import Scorer
 from context_bench.http.loop import new_event_loop
 from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.monitors.budget import Budget

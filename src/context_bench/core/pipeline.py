@@ -1,33 +1,89 @@
-"""The story of one example on one system: look it up, call the system, judge the answer, make the row, keep it.
-
-An endpoint's next request does not wait for what is made of its last answer. Answers that are quickly judged are
-completed in batches. Long texts and slow evaluators are worked on in threads, so that the event loop goes on listening
-to servers: time that we take must not look like theirs.
-"""
+"""PIPE"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
+from typing import Generic, TypeVar
 
-from context_bench.core.batch import MAX_BATCH, MAX_BATCH_DELAY, Batch
+from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
-from context_bench.core.free_memory import FreeMemory
-from context_bench.core.judgement import Judgement
-from context_bench.core.recorder import Recorder, ScoreMemory
+from context_bench.core.judge import Judgement, Scorer
 from context_bench.core.row import Item, Job, RowMaker
 from context_bench.core.schedule import Placement, SystemCaller
-from context_bench.core.scoring import Scorer
-from context_bench.core.threads import Threads, call_beside
+from context_bench.core.threads import FreeMemory, Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
 from context_bench.monitors.budget import Budget
 from context_bench.results import EvalRow
 from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
 
-__all__ = ["Done", "Pipeline"]
+MAX_BATCH = 64
+
+MAX_BATCH_DELAY = 0.01
+"""Seconds: an answer is on disk within 50 ms, and what writes it down takes a part of that."""
+
+MAX_LOOP_BLOCK = 0.003
+"""Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
+
+T = TypeVar("T")
+
+
+class Batch(Generic[T]):
+    """Gathers items until there are enough of them, or the first has waited long enough.
+
+    How many are enough follows from the time that the last batch took.
+
+    Args:
+        complete: Takes a batch.
+        fail: Told what `complete` raised.
+        limit: The most items; with 1 nothing is to be gathered.
+    """
+
+    def __init__(
+        self, complete: Callable[[list[T]], None], fail: Callable[[BaseException], None], limit: int = MAX_BATCH
+    ) -> None:
+        self._complete, self._fail = complete, fail
+        self.limit = min(limit, MAX_BATCH)
+        self._enough = 1
+        self._items: list[T] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, item: T) -> None:
+        """Add one item; the batch may be complete with it."""
+        self._items.append(item)
+        if len(self._items) >= self._enough:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(MAX_BATCH_DELAY, self._flush_in_time)
+
+    def _flush_in_time(self) -> None:
+        self._timer = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Complete what was gathered so far."""
+        items, self._items = self._items, []
+        if not items:
+            return
+        started = time.perf_counter()
+        try:
+            self._complete(items)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the end of all work raises it
+            self._fail(error)
+        else:
+            each = max((time.perf_counter() - started) / len(items), 1e-6)
+            self._enough = max(1, min(self.limit, int(MAX_LOOP_BLOCK / each)))
+
+    def close(self) -> None:
+        """Complete what is left."""
+        self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+
 
 Answered = tuple[Job, Outcome]
 Done = tuple[Job, EvalRow, Outcome]
@@ -51,7 +107,7 @@ class Pipeline:
         scorer: Judges what systems return.
         maker: Makes the rows.
         emit: Takes finished rows.
-        recorder: Finds and keeps results; None keeps nothing.
+        cache: Finds and keeps results; None keeps nothing.
         placement: Says where systems and slow evaluators run.
         budget: Admits requests; None admits all.
         together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
@@ -63,16 +119,16 @@ class Pipeline:
         scorer: Scorer,
         maker: RowMaker,
         emit: Emit,
-        recorder: Recorder | None,
+        cache: Cache | None,
         placement: Placement,
         *,
         budget: Budget | None = None,
         together: int = MAX_BATCH,
     ) -> None:
         self._budget = budget
-        self._scorer, self._maker, self._emit, self._recorder = scorer, maker, emit, recorder
+        self._scorer, self._maker, self._emit, self._cache = scorer, maker, emit, cache
         self._placement = placement
-        self._looks_up = recorder is not None and recorder.looks_up
+        self._looks_up = cache is not None and cache.looks_up
         self._callers: dict[int, SystemCaller] = {}
         self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
         cores = os.cpu_count() or 1
@@ -106,26 +162,26 @@ class Pipeline:
 
     def screen(self, jobs: list[Job]) -> list[Job]:
         """Return the jobs that must be done; the rows of the others are in the store, and are emitted from there."""
-        recorder = self._recorder
-        if recorder is None or not self._looks_up:
+        cache = self._cache
+        if cache is None or not self._looks_up:
             return jobs
-        rows = recorder.find_rows(jobs)
-        known = [self._reuse_row(job, row, recorder) for job, row in zip(jobs, rows) if row is not None]
+        rows = cache.find_rows(jobs)
+        known = [self._reuse_row(job, row, cache) for job, row in zip(jobs, rows) if row is not None]
         if known:
             self._emit(known)
         if len(known) < len(jobs):
-            recorder.prepare_for_misses()
+            cache.prepare_for_misses()
         return [job for job, row in zip(jobs, rows) if row is None]
 
-    def _reuse_row(self, job: Job, row: EvalRow, recorder: Recorder) -> Done:
+    def _reuse_row(self, job: Job, row: EvalRow, cache: Cache) -> Done:
         job.item.tokens = row.input_tokens
         self._maker.set_cluster(job, row.metadata)
         corrected = self._scorer.note_known(job.item, row)
         outcome = _KNOWN_CONTEXT if row.metadata.get("output") == "context" else _KNOWN
         if self._maker.price(job, row.metadata, row.upstream_tokens, failed=row.error is not None) or corrected:
-            recorder.keep_row(job, outcome, row, final=False)  # it is found where it was found now
+            cache.keep_row(job, outcome, row, final=False)  # it is found where it was found now
         else:
-            recorder.copy_row(job)
+            cache.copy_row(job)
         return job, row, outcome
 
     async def run(self, job: Job) -> Outcome | None:
@@ -135,8 +191,8 @@ class Pipeline:
             What the system said, if it was asked: the answer may be known, or the budget spent.
         """
         item = job.item
-        if self._recorder is not None and self._recorder.store.is_behind:
-            await self._recorder.store.catch_up()
+        if self._cache is not None and self._cache.store.is_behind:
+            await self._cache.store.catch_up()
         known = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if known is not None:
             if job.order % MAX_BATCH == 0:
@@ -163,8 +219,8 @@ class Pipeline:
         Returns:
             The jobs that are left.
         """
-        if self._recorder is not None and self._recorder.store.is_behind:
-            await self._recorder.store.catch_up()
+        if self._cache is not None and self._cache.store.is_behind:
+            await self._cache.store.catch_up()
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
@@ -181,8 +237,8 @@ class Pipeline:
             for first in range(0, len(fresh), MAX_BATCH):
                 if first:
                     await asyncio.sleep(0)  # a task of a cluster may bring thousands
-                    if self._recorder is not None:
-                        await self._recorder.store.catch_up()
+                    if self._cache is not None:
+                        await self._cache.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
             fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
             if over:
@@ -200,7 +256,7 @@ class Pipeline:
 
     def _find_answer(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
-        known = self._recorder.find_answer(job) if self._looks_up and self._recorder is not None else None
+        known = self._cache.find_answer(job) if self._looks_up and self._cache is not None else None
         if known is None and job.item.fault is not None:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
@@ -227,8 +283,8 @@ class Pipeline:
     def _count(self, item: Item) -> None:
         """Start counting the tokens and the digests of a long example in a thread, while its system is called."""
         self._maker.count_input(item)
-        if self._recorder is not None:
-            self._recorder.digest(item)
+        if self._cache is not None:
+            self._cache.digest(item)
 
     async def _take(self, job: Job, outcome: Outcome) -> None:
         """Make the row of an answer: with its batch, at once, or in a thread."""
@@ -270,9 +326,9 @@ class Pipeline:
                 break
             judgements.append(judged or Judgement())
         rows = [make(job, outcome, judgement) for (job, outcome), judgement in zip(answers, judgements)]
-        if self._recorder is not None:
+        if self._cache is not None:
             rows = [
-                self._keep(self._recorder, job, outcome, row, final=not judgement.transient)
+                self._keep(self._cache, job, outcome, row, final=not judgement.transient)
                 for (job, outcome), judgement, row in zip(answers, judgements, rows)
             ]
             for job, outcome in answers[len(rows) :]:  # they are paid for, though nobody judged them
@@ -281,24 +337,24 @@ class Pipeline:
         if failure is not None:
             raise failure
 
-    def _keep(self, recorder: Recorder, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
+    def _keep(self, cache: Cache, job: Job, outcome: Outcome, row: EvalRow, *, final: bool) -> EvalRow:
         """Store a row with its answer, and return the row; an answer that cannot be stored makes it an error."""
         try:
-            recorder.keep_row(job, outcome, row, final=final and outcome.error is None)
+            cache.keep_row(job, outcome, row, final=final and outcome.error is None)
         except (TypeError, ValueError, RecursionError) as error:
             if outcome.error is not None:
                 raise
             _refuse(job, outcome, error)
             row = self._maker.row(job, outcome, Judgement())
-            recorder.keep_row(job, outcome, row, final=False)
+            cache.keep_row(job, outcome, row, final=False)
         return row
 
     def _keep_answer(self, job: Job, outcome: Outcome) -> bool:
         """Store an answer before it is judged; False if it cannot be stored."""
-        if self._recorder is None or outcome.error is not None:
+        if self._cache is None or outcome.error is not None:
             return True
         try:
-            self._recorder.keep_answer(job, outcome)
+            self._cache.keep_answer(job, outcome)
             return True
         except (TypeError, ValueError, RecursionError) as error:
             _refuse(job, outcome, error)
@@ -325,14 +381,14 @@ class Pipeline:
             *(job.item, outcome.processed, self._slow_threads, memory, long, self._budget), metadata=outcome.metadata
         )
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
-        if self._recorder is not None:
-            self._recorder.keep_row(job, outcome, row, final=not judgement.transient)
+        if self._cache is not None:
+            self._cache.keep_row(job, outcome, row, final=not judgement.transient)
         self._emit([(job, row, outcome)])
         self._memory.note_text(outcome.processed.get("response") or "")
 
     def _open_memory(self, job: Job, outcome: Outcome) -> ScoreMemory | None:
         slow = self._scorer.wire(job.item).slow
-        return self._recorder.memory(job, outcome.processed) if slow and self._recorder is not None else None
+        return self._cache.memory(job, outcome.processed) if slow and self._cache is not None else None
 
     def _end_judging(self, task: asyncio.Task[None]) -> None:
         """Make room for the next answer that is judged beside; an error of our own ends the run."""

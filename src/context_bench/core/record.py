@@ -16,14 +16,13 @@ from typing import Any
 
 from context_bench.caveats import find_unscored
 from context_bench.config import read_settings
-from context_bench.core.judgement import Judgement, Spending
-from context_bench.core.recorder import Fingerprints, Recorder, ScoreMemory
+from context_bench.core.cache import Cache, Fingerprints, ScoreMemory
+from context_bench.core.call import open_debugger
+from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Job
 from context_bench.core.run import Plan, Run
 from context_bench.core.schedule import run_examples
-from context_bench.core.scoring import Scorer
 from context_bench.core.threads import Threads
-from context_bench.core.tracebacks import open_debugger
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.datasets.joined import FieldCounts
 from context_bench.errors import (
@@ -114,9 +113,9 @@ async def run_with_store(
     async def work(run: RunInfo) -> EvalResult:
         settings = read_settings(config)
         counting = None if settings.tokenizer is None else f"{settings.tokenizer} {settings.text_fields}"
-        recorder = Recorder(opened, run, plan.scorer, counting, reuse=reuse, tag=tag)
-        recorder.announce(plan.systems)
-        return await execute_plan(plan, examples, config, recorder)
+        cache = Cache(opened, run, plan.scorer, counting, reuse=reuse, tag=tag)
+        cache.announce(plan.systems)
+        return await execute_plan(plan, examples, config, cache)
 
     if isinstance(store, Store):
         opened = store
@@ -131,10 +130,10 @@ async def run_with_store(
 
 
 async def execute_plan(
-    plan: Plan, examples: Iterator[Example], config: dict[str, Any], recorder: Recorder | None
+    plan: Plan, examples: Iterator[Example], config: dict[str, Any], cache: Cache | None
 ) -> EvalResult:
     """Run every system on every example and sum up."""
-    run = Run(plan, recorder)
+    run = Run(plan, cache)
     await run.execute(examples)
     if run.bug is not None:
         open_debugger(run.bug)

@@ -15,14 +15,13 @@ from itertools import islice
 from typing import Any
 
 from context_bench.compare.comparison import choose_baseline, is_unread_row, read_value
-from context_bench.core.call import Outcome
+from context_bench.core.cache import Cache
+from context_bench.core.call import Outcome, find_bug
 from context_bench.core.finish import finish_parts, prepare_parts
+from context_bench.core.judge import Scorer
 from context_bench.core.pipeline import Done, Pipeline
-from context_bench.core.recorder import Recorder
 from context_bench.core.row import Job, RowMaker
 from context_bench.core.schedule import Engine, Feed, LocalEngine, run_lanes
-from context_bench.core.scoring import Scorer
-from context_bench.core.tracebacks import find_bug
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.monitors.budget import Budget
 from context_bench.monitors.limits import Limits
@@ -96,8 +95,8 @@ class Run:
     it did not come to its end, and `stopped_systems` with the reason for each system that alone did not.
     """
 
-    def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
-        self._plan, self._recorder = plan, recorder
+    def __init__(self, plan: Plan, cache: Cache | None = None) -> None:
+        self._plan, self._cache = plan, cache
         self._limited = plan.limits.given
         self._rows: dict[int, EvalRow] = {}
         self._spans: dict[str, list[float]] = {}
@@ -230,7 +229,7 @@ class Run:
         if plan.limits.limits_spending:
             self._budget = Budget(plan.limits, plan.prices, plan.count, self.stop)
         pipeline = Pipeline(
-            plan.scorer, maker, self._take, self._recorder, placement, budget=self._budget, together=together
+            plan.scorer, maker, self._take, self._cache, placement, budget=self._budget, together=together
         )
         self._feed = feed = Feed(examples, lanes, self._width, plan.repeats, 2 * slots + 2, pipeline.screen)
         self._preflight = Preflight(plan.systems if plan.preflight else (), pipeline.run, self._drop_failed)
@@ -269,7 +268,7 @@ class Run:
             self._take_one(job, row, outcome)
         if not self._sums_up_at_end:
             self._summarizer.add([row for _, row, _ in done])  # a metric may raise: the rows are there by then
-        failure = self._recorder.store.failure if self._recorder is not None else None
+        failure = self._cache.store.failure if self._cache is not None else None
         if failure is not None:
             self.stop(str(failure))
 

@@ -11,9 +11,10 @@ from context_bench._version import __version__
 from context_bench.compare.comparison import check_margin, choose_baseline
 from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
 from context_bench.core.examples import count_examples, read_examples
+from context_bench.core.judge import Scorer
 from context_bench.core.run import Plan
 from context_bench.core.schedule import count_workers
-from context_bench.core.scoring import Scorer, check_threshold
+from context_bench.core.wiring import check_threshold
 from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
 from context_bench.errors import UsageError

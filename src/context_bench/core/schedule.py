@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
-from context_bench.core.call import Caller, Outcome, call_several, is_endpoint
+from context_bench.core.call import Caller, Outcome, call_several
 from context_bench.core.row import Item, Job
 from context_bench.core.threads import Threads, call_in_thread
 from context_bench.monitors.preflight import Preflight
 from context_bench.systems.bounds import Passthrough
-from context_bench.traits import system_traits
+from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import Example, System
 
 __all__ = [

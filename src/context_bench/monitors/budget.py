@@ -14,8 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from context_bench.core.call import Outcome, is_endpoint
-from context_bench.core.estimates import RequestSize, measure_judge_request, measure_request
+from context_bench.core.call import Outcome, RequestSize, measure_judge_request, measure_request
 from context_bench.core.row import Job
 from context_bench.core.threads import call_beside
 from context_bench.monitors.limits import Limits
@@ -23,7 +22,7 @@ from context_bench.pricing import Price, Prices
 from context_bench.results import Scores
 from context_bench.traffic.exchanges import read_exchanges
 from context_bench.traffic.row_facts import measure_row
-from context_bench.traits import asks_model, find_model
+from context_bench.traits import asks_model, find_model, is_endpoint
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import LONG_TEXT, Tokenizer, read_token_count
 

@@ -11,10 +11,10 @@ import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-from context_bench.core.call import Outcome, is_endpoint
+from context_bench.core.call import Outcome
 from context_bench.core.row import Job
 from context_bench.errors import printable
-from context_bench.traits import system_traits
+from context_bench.traits import is_endpoint, system_traits
 from context_bench.types import System
 
 __all__ = ["Preflight", "describe_stop"]
