@@ -14,9 +14,9 @@ from context_bench.cli.options import RunOptions
 from context_bench.cli.output import table_width
 from context_bench.core.cache import Cache
 from context_bench.core.call import measure_judge_request, measure_request
-from context_bench.core.examples import read_examples
 from context_bench.core.judge import Scorer
 from context_bench.core.row import Item, Job
+from context_bench.core.run_settings import read_examples
 from context_bench.monitors.progress import StatusLine
 from context_bench.output.fitting import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices

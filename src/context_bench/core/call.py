@@ -5,18 +5,18 @@ Whatever goes wrong becomes an `Outcome` with an error: a failing example is dat
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sysconfig
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from context_bench.core.threads import call_in_thread
 from context_bench.datasets.example_check import MAX_DEPTH, PLAIN_TYPES, copy_example, find_deep_fields
 from context_bench.errors import BadOutput, ContextBenchError, SystemFailure, describe, printable
 from context_bench.refs import check_awaitable
@@ -104,11 +104,13 @@ class Caller:
         self._own = system_traits(system).own_client
         self._answers_turns = can_await_turns(system) if self.works_elsewhere else can_answer_turns(system)
 
-    async def call(self, example: Example) -> Outcome:
+    def call(self, example: Example) -> Awaitable[Outcome]:
         """Call the system on a copy of the example; never raises for what the system does."""
-        if not self.works_elsewhere:
-            outcome: Outcome = await call_in_thread(self._threads, self.call_here, example)
-            return outcome
+        if self.works_elsewhere:
+            return self._await_system(example)
+        return asyncio.get_running_loop().run_in_executor(self._threads, self.call_here, example)
+
+    async def _await_system(self, example: Example) -> Outcome:
         system, outcome = self._system, Outcome()
         try:
             given = _copy_for_system(example)

@@ -1,22 +1,27 @@
-"""PIPE"""
+"""The story of one example on one system: look it up, call the system, judge the answer, make the row, keep it.
+
+`Pipeline.run` tells it in order. An endpoint's next request does not wait for what is made of its last answer: answers
+that are quickly judged are completed in batches. Long texts and slow evaluators are worked on in threads, so that the
+event loop goes on listening to servers: time that we take must not look like theirs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
-from context_bench.core.judge import Judgement, Scorer
+from context_bench.core.judge import Judgement, Scorer, Spending
 from context_bench.core.row import Item, Job, RowMaker
 from context_bench.core.schedule import Placement, SystemCaller
 from context_bench.core.threads import FreeMemory, Threads, call_beside
 from context_bench.errors import BadOutput, ContextBenchError, DataError, describe
-from context_bench.monitors.budget import Budget
+from context_bench.monitors.monitor import Monitor
 from context_bench.results import EvalRow
 from context_bench.types import System
 from context_bench.utils.tokens import LONG_TEXT, read_token_count
@@ -109,9 +114,14 @@ class Pipeline:
         emit: Takes finished rows.
         cache: Finds and keeps results; None keeps nothing.
         placement: Says where systems and slow evaluators run.
-        budget: Admits requests; None admits all.
+        threads: For long texts.
+        guards: The monitors that admit requests.
+        spending: The limit that judges share with systems; None for no limit.
         together: The most answers that are completed as a batch; with 1 each becomes a row before the next request of
             its worker is sent, unless that takes a slow evaluator.
+
+    Attributes:
+        fail: Called with the first failure of our own, which ends the run.
     """
 
     def __init__(
@@ -121,44 +131,37 @@ class Pipeline:
         emit: Emit,
         cache: Cache | None,
         placement: Placement,
+        threads: Threads,
         *,
-        budget: Budget | None = None,
+        guards: Sequence[Monitor] = (),
+        spending: Spending | None = None,
         together: int = MAX_BATCH,
     ) -> None:
-        self._budget = budget
         self._scorer, self._maker, self._emit, self._cache = scorer, maker, emit, cache
-        self._placement = placement
+        self._placement, self._guards, self._spending = placement, tuple(guards), spending
         self._looks_up = cache is not None and cache.looks_up
         self._callers: dict[int, SystemCaller] = {}
         self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
-        cores = os.cpu_count() or 1
         self._slow_threads = placement.open_scoring()
-        self._count_threads = Threads(cores, "context-bench-count")
-        self._long_threads = Threads(2, "context-bench-long")  # more would only compete for the interpreter
-        self._memory = FreeMemory(self._long_threads)
+        self._count_threads = Threads(os.cpu_count() or 1, "context-bench-count")
+        self._long_threads = threads
+        self._memory = FreeMemory(threads)
         self._room = asyncio.Semaphore(placement.max_judging)
         self._later: set[asyncio.Task[None]] = set()
-        self._work: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
+        self.fail: Callable[[BaseException], None] = lambda _: None
 
-    async def complete(self, work: Awaitable[None]) -> None:
-        """Await the work on all jobs and the rows that are still being made; the first failure of our own ends it."""
-        self._work = asyncio.ensure_future(work)
-        try:
-            await self._work
-            self._batch.flush()
-            while self._later and self._failure is None:
-                await asyncio.wait(self._later)
-        except asyncio.CancelledError:
-            if self._failure is None:
-                raise
+    async def drain(self) -> None:
+        """Wait for the rows that are still being made, after the last request."""
+        self._batch.flush()
+        while self._later and self._failure is None:
+            await asyncio.wait(self._later)
         if self._failure is not None:
             raise self._failure
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
-        if self._work is not None:
-            self._work.cancel()
+        self.fail(self._failure)
 
     def screen(self, jobs: list[Job]) -> list[Job]:
         """Return the jobs that must be done; the rows of the others are in the store, and are emitted from there."""
@@ -184,32 +187,44 @@ class Pipeline:
             cache.copy_row(job)
         return job, row, outcome
 
-    async def run(self, job: Job) -> Outcome | None:
-        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it.
-
-        Returns:
-            What the system said, if it was asked: the answer may be known, or the budget spent.
-        """
-        item = job.item
-        if self._cache is not None and self._cache.store.is_behind:
-            await self._cache.store.catch_up()
-        known = self._find_answer(job) if self._looks_up or item.fault is not None else None
-        if known is not None:
-            if job.order % MAX_BATCH == 0:
-                await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
-            await self._take(job, known)
-            return None
-        if self._budget is None and not item.is_long:
-            outcome: Outcome | None = await self._caller(job.system).call(item.example)
-        else:
-            outcome = await self._call(job)
+    async def run(self, job: Job) -> None:
+        """Answer one job. Its row is made now, with its batch, or once slow evaluators have judged it."""
+        item, cache = job.item, self._cache
+        if cache is not None and cache.store.is_behind:
+            await cache.store.catch_up()
+        outcome = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if outcome is None:
-            return None
-        if item.counting is None and not self._takes_long(job, outcome):
-            self._take_quick(job, outcome)
-        else:
-            await self._take(job, outcome)
-        return outcome
+            caller = self._callers.get(id(job.system)) or self._make_caller(job.system)
+            guards = self._guards
+            if guards and not await self._admit(job, guards):
+                return
+            if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
+                item.counting = self._count_threads.submit(self._count, item)
+            outcome = await caller.call(item.example)
+            for guard in guards:
+                await guard.settle(job, outcome)
+                if guard.done:
+                    self._guards = tuple(each for each in self._guards if each is not guard)
+        elif job.order % MAX_BATCH == 0:
+            await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
+        if item.counting is not None and not item.counting.done():
+            await asyncio.wrap_future(item.counting)
+        if self._takes_long(job, outcome):
+            await self._judge_beside(job, outcome)
+        elif self._batch.limit > 1 and self._is_elsewhere(job.system):
+            self._batch.add((job, outcome))
+        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
+            self._complete([(job, outcome)])
+
+    @staticmethod
+    async def _admit(job: Job, guards: Sequence[Monitor]) -> bool:
+        """Ask all guards; where one refuses, those before it are told that nothing was sent."""
+        for place, guard in enumerate(guards):
+            if not await guard.admit(job):
+                for other in guards[:place]:
+                    await other.settle(job, None)
+                return False
+        return True
 
     async def run_here(self, jobs: Sequence[Job]) -> list[Job]:
         """Answer jobs of systems in this process, as many as fit into a moment; for runs without limits.
@@ -219,8 +234,9 @@ class Pipeline:
         Returns:
             The jobs that are left.
         """
-        if self._cache is not None and self._cache.store.is_behind:
-            await self._cache.store.catch_up()
+        cache = self._cache
+        if cache is not None and cache.store.is_behind:
+            await cache.store.catch_up()
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
         said: list[Outcome] = []
@@ -237,8 +253,8 @@ class Pipeline:
             for first in range(0, len(fresh), MAX_BATCH):
                 if first:
                     await asyncio.sleep(0)  # a task of a cluster may bring thousands
-                    if self._cache is not None:
-                        await self._cache.store.catch_up()
+                    if cache is not None and cache.store.is_behind:
+                        await cache.store.catch_up()
                 await self._take_several(fresh[first : first + MAX_BATCH])
             fresh, taken, pause = [], len(answers), min(2 * pause, _LOOK_AGAIN)
             if over:
@@ -247,12 +263,13 @@ class Pipeline:
         return asked[len(said) :]
 
     async def _take_several(self, answers: Sequence[Answered]) -> None:
-        quick = [(job, outcome) for job, outcome in answers if not self._takes_long(job, outcome)]
-        self._complete(quick)
-        if len(quick) < len(answers):
-            for job, outcome in answers:
-                if self._takes_long(job, outcome):
-                    await self._take(job, outcome)
+        long = [self._takes_long(job, outcome) for job, outcome in answers]
+        self._complete([answer for answer, is_long in zip(answers, long) if not is_long])
+        for (job, outcome), is_long in zip(answers, long):
+            if is_long:
+                if job.item.counting is not None:
+                    await asyncio.wrap_future(job.item.counting)
+                await self._judge_beside(job, outcome)
 
     def _find_answer(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that needs no call: its answer is known, or it cannot be sent."""
@@ -261,47 +278,18 @@ class Pipeline:
             return Outcome(error=describe(DataError(f"the example cannot be sent: {job.item.fault}")))
         return known
 
-    async def _call(self, job: Job) -> Outcome | None:
-        """Call the system of a job; None when the budget is spent."""
-        if self._budget is not None and not await self._budget.reserve(job, self._long_threads):
-            return None
-        item, caller = job.item, self._caller(job.system)
-        if item.is_long and item.tokens is None and item.counting is None and caller.works_elsewhere:
-            item.counting = self._count_threads.submit(self._count, item)  # while the request is under way
-        outcome = await caller.call(item.example)
-        if self._budget is not None:
-            await self._budget.settle(job, outcome, self._long_threads)
-        return outcome
-
-    def _caller(self, system: System) -> SystemCaller:
-        """Return what calls a system, which is made once."""
-        caller = self._callers.get(id(system))
-        if caller is None:
-            caller = self._callers[id(system)] = self._placement.make_caller(system)
+    def _make_caller(self, system: System) -> SystemCaller:
+        caller = self._callers[id(system)] = self._placement.make_caller(system)
         return caller
 
+    def _is_elsewhere(self, system: System) -> bool:
+        return (self._callers.get(id(system)) or self._make_caller(system)).works_elsewhere
+
     def _count(self, item: Item) -> None:
-        """Start counting the tokens and the digests of a long example in a thread, while its system is called."""
+        """Count the tokens and digests of a long example, in a thread while its request is under way."""
         self._maker.count_input(item)
         if self._cache is not None:
             self._cache.digest(item)
-
-    async def _take(self, job: Job, outcome: Outcome) -> None:
-        """Make the row of an answer: with its batch, at once, or in a thread."""
-        counting = job.item.counting
-        if counting is not None and not counting.done():
-            await asyncio.wrap_future(counting)
-        if self._takes_long(job, outcome):
-            await self._judge_beside(job, outcome)
-        else:
-            self._take_quick(job, outcome)
-
-    def _take_quick(self, job: Job, outcome: Outcome) -> None:
-        """Complete an answer that is quickly judged, with its batch or at once."""
-        if self._batch.limit > 1 and self._caller(job.system).works_elsewhere:
-            self._batch.add((job, outcome))
-        else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
-            self._complete([(job, outcome)])
 
     def _takes_long(self, job: Job, outcome: Outcome) -> bool:
         if outcome.error is not None:
@@ -367,7 +355,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not self._caller(job.system).works_elsewhere:
+        elif not self._is_elsewhere(job.system):
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()
@@ -378,7 +366,7 @@ class Pipeline:
     async def _judge(self, job: Job, outcome: Outcome, long: Executor | None) -> None:
         memory = await call_beside(long, self._open_memory, job, outcome)
         judgement = await self._scorer.judge(
-            *(job.item, outcome.processed, self._slow_threads, memory, long, self._budget), metadata=outcome.metadata
+            *(job.item, outcome.processed, self._slow_threads, memory, long, self._spending), metadata=outcome.metadata
         )
         row = await call_beside(long, self._maker.row, job, outcome, judgement)
         if self._cache is not None:
@@ -402,7 +390,7 @@ class Pipeline:
         self._batch.close()
         for task in self._later:
             task.cancel()
-        for threads in (self._slow_threads, self._count_threads, self._long_threads):
+        for threads in (self._slow_threads, self._count_threads):
             threads.shutdown(cancel_futures=True)
         self._memory.close()
 

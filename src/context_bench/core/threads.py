@@ -1,4 +1,11 @@
-"""THREADS"""
+"""Work beside the event loop: calls in threads, and memory that is returned after huge texts.
+
+A future hangs for ever on StopIteration, takes a CancelledError for its own, and hands SystemExit to the
+event loop: so an exception comes out of the thread inside another one.
+
+The C library keeps much of the memory of a text of many megabytes. Whatever held the text (a row on its way to the
+store, a record of the tap) releases it at some later moment, so memory is returned several times.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +32,14 @@ class Threads(Executor):
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], Any, Any] | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(0)
         self._started = 0
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Queue a call."""
         future: Future[Any] = Future()
-        self._calls.put((future, lambda: function(*arguments, **named)))
+        self._calls.put((future, function, arguments, named))
         if not self._free.acquire(blocking=False) and self._started < self._limit:
             self._started += 1
             threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
@@ -40,13 +47,13 @@ class Threads(Executor):
 
     def _serve(self) -> None:
         while (task := self._calls.get()) is not None:
-            future, call = task
+            future, function, arguments, named = task
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(call())
+                    future.set_result(function(*arguments, **named))
                 except BaseException as error:  # noqa: BLE001 - it is the caller's
                     future.set_exception(error)
-            del task, future, call  # an idle thread keeps nothing alive
+            del task, future, function, arguments, named  # an idle thread keeps nothing alive
             self._free.release()
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - it never waits
