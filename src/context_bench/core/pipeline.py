@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import Generic, TypeVar
 
 from context_bench.core.cache import Cache, ScoreMemory
 from context_bench.core.call import Outcome
@@ -34,10 +33,12 @@ MAX_BATCH_DELAY = 0.01
 MAX_LOOP_BLOCK = 0.003
 """Seconds for which one batch keeps the event loop busy: replies that come in meanwhile wait, and look slow."""
 
-T = TypeVar("T")
+Answered = tuple[Job, Outcome]
+Done = tuple[Job, EvalRow, Outcome]
+Emit = Callable[[list[Done]], None]
 
 
-class Batch(Generic[T]):
+class Batch:
     """Gathers items until there are enough of them, or the first has waited long enough.
 
     How many are enough follows from the time that the last batch took.
@@ -49,15 +50,15 @@ class Batch(Generic[T]):
     """
 
     def __init__(
-        self, complete: Callable[[list[T]], None], fail: Callable[[BaseException], None], limit: int = MAX_BATCH
+        self, complete: Callable[[list[Answered]], None], fail: Callable[[BaseException], None], limit: int = MAX_BATCH
     ) -> None:
         self._complete, self._fail = complete, fail
         self.limit = min(limit, MAX_BATCH)
         self._enough = 1
-        self._items: list[T] = []
+        self._items: list[Answered] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, item: T) -> None:
+    def add(self, item: Answered) -> None:
         """Add one item; the batch may be complete with it."""
         self._items.append(item)
         if len(self._items) >= self._enough:
@@ -90,16 +91,11 @@ class Batch(Generic[T]):
             self._timer.cancel()
 
 
-Answered = tuple[Job, Outcome]
-Done = tuple[Job, EvalRow, Outcome]
-Emit = Callable[[list[Done]], None]
-
 _LOOK_AGAIN = 0.1
 """Seconds at most until what quick systems returned is taken, while one of them takes its time."""
 
 _KNOWN, _KNOWN_CONTEXT = Outcome(known=True), Outcome(returns="context", known=True)
 """The outcomes of rows that were found in the cache; shared, so never changed."""
-
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens")
 """The usage of an answer, which is kept also when the answer is of no use."""
@@ -141,7 +137,7 @@ class Pipeline:
         self._placement, self._guards, self._spending = placement, tuple(guards), spending
         self._looks_up = cache is not None and cache.looks_up
         self._callers: dict[int, SystemCaller] = {}
-        self._batch: Batch[Answered] = Batch(self._complete, self._fail, together)
+        self._batch: Batch = Batch(self._complete, self._fail, together)
         self._slow_threads = placement.open_scoring()
         self._count_threads = Threads(os.cpu_count() or 1, "context-bench-count")
         self._long_threads = threads
@@ -192,9 +188,9 @@ class Pipeline:
         item, cache = job.item, self._cache
         if cache is not None and cache.store.is_behind:
             await cache.store.catch_up()
+        caller = self._callers.get(id(job.system)) or self._make_caller(job.system)
         outcome = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if outcome is None:
-            caller = self._callers.get(id(job.system)) or self._make_caller(job.system)
             guards = self._guards
             if guards and not await self._admit(job, guards):
                 return
@@ -211,7 +207,7 @@ class Pipeline:
             await asyncio.wrap_future(item.counting)
         if self._takes_long(job, outcome):
             await self._judge_beside(job, outcome)
-        elif self._batch.limit > 1 and self._is_elsewhere(job.system):
+        elif self._batch.limit > 1 and caller.works_elsewhere:
             self._batch.add((job, outcome))
         else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
             self._complete([(job, outcome)])
@@ -281,9 +277,6 @@ class Pipeline:
     def _make_caller(self, system: System) -> SystemCaller:
         caller = self._callers[id(system)] = self._placement.make_caller(system)
         return caller
-
-    def _is_elsewhere(self, system: System) -> bool:
-        return (self._callers.get(id(system)) or self._make_caller(system)).works_elsewhere
 
     def _count(self, item: Item) -> None:
         """Count the tokens and digests of a long example, in a thread while its request is under way."""
@@ -355,7 +348,7 @@ class Pipeline:
         long = self._long_threads if _is_long(job, outcome) else None
         if not await call_beside(long, self._keep_answer, job, outcome):
             self._complete([(job, outcome)])
-        elif not self._is_elsewhere(job.system):
+        elif not (self._callers.get(id(job.system)) or self._make_caller(job.system)).works_elsewhere:
             await self._judge(job, outcome, long)
         else:
             await self._room.acquire()
