@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from context_bench.compare.conditions import Condition
 from context_bench.errors import UsageError, suggest
 from context_bench.metrics.evidence_shares import EvidenceShares
-from context_bench.stats import Condition
 
 if TYPE_CHECKING:
     from context_bench.core.scoring import Scorer

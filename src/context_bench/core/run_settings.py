@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench._version import __version__
-from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.core.examples import count_examples, read_examples
 from context_bench.core.run import Plan
 from context_bench.core.schedule import Engine, count_workers

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from context_bench.caveats import NO_CONTEXT
-from context_bench.compare.comparison import ONLY_ZEROS, Comparison
-from context_bench.compare.curves.knobs import join_settings
+from context_bench.compare.sweeps import join_settings
+from context_bench.compare.verdicts import ONLY_ZEROS, Comparison
 from context_bench.output.columns import is_answered_by_script
 from context_bench.output.layout import dollars, percent
 from context_bench.output.verdict_table import explain_too_few

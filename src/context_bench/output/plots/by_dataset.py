@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.compare.comparison import are_unlike
+from context_bench.compare.verdicts import are_unlike
 from context_bench.errors import UsageError
 from context_bench.output.plots.labels import label_systems, shorten_name
 from context_bench.output.plots.quality_cost import choose_quality, find_limits

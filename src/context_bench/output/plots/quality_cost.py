@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_bench.compare.comparison import are_unlike
 from context_bench.compare.front import COST_KEYS
+from context_bench.compare.verdicts import are_unlike
 from context_bench.stats import TOO_FEW, Interval
 
 if TYPE_CHECKING:
