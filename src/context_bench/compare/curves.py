@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.compare.pairing import Answers, compare_answers, gather_answers
 from context_bench.compare.sweeps import Sweep, find_sweeps
 from context_bench.compare.verdicts import are_unlike, choose_baseline
+from context_bench.numbers import choose_score_key
 from context_bench.stats import (
     Interval,
     ScoreSums,
@@ -232,7 +233,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
     return Curve(
         name=sweep.name,
         knob=sweep.knob,
-        metric="macro_score" if len(datasets) > 1 else "mean_score",
+        metric=choose_score_key(len(datasets)),
         meter=meter,
         points=tuple(points),
         baseline=baseline,

@@ -7,7 +7,6 @@ Differences from the baseline are judged by their 90% interval (the one that dec
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from context_bench.compare.conditions import FAILS, HOLDS, Condition, Judgement
 from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import choose_baseline
 from context_bench.errors import UsageError, suggest
+from context_bench.numbers import find_score_key, get_number
 from context_bench.results import EvalResult
 from context_bench.stats import TOO_FEW, Interval, Verdict
 
@@ -33,7 +33,6 @@ EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}
 """The exit code of each outcome; the first that occurs counts."""
 
 _FEW = 12
-_QUALITY = {"score", "mean_score", "macro_score", "official_score", "dataset", "pass_rate", "card_pass_rate"}
 _LARGE = 1e300
 
 
@@ -140,10 +139,8 @@ def _find_given(result: EvalResult) -> str | None:
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
-    """Find what `score` stands for: `macro_score` with several datasets, else `mean_score`."""
-    if compared is not None:
-        return compared
-    return "macro_score" if any("macro_score" in values for values in summary.values()) else "mean_score"
+    """Find what `score` stands for: what was compared, else the score of the run."""
+    return find_score_key(summary.values()) if compared is None else compared
 
 
 def list_compared(comparison: RunComparison) -> list[Candidate]:
@@ -240,7 +237,7 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
 
 def _tells_quality(condition: Condition) -> bool:
     """Whether a condition is on the score, the pass rate or the verdict."""
-    return condition.kind == "verdict" or re.split("[:@]", condition.metric)[0] in _QUALITY
+    return condition.kind == "verdict" or condition.metric == "score" or get_number(condition.metric).gate == "quality"
 
 
 def _is_shown_worse(candidate: Candidate) -> bool:

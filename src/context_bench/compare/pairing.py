@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, PASS_RATE
 from context_bench.stats import Contrast, Difference, PairedSums, PairSums, average_differences
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = [
     "read_value",
 ]
 
-SCORE_NAMES = (None, "score", "mean_score", "macro_score")
+SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
 Key = tuple[str, Any]
@@ -125,7 +126,7 @@ def is_unread_row(row: EvalRow) -> bool:
 
 def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:
     """Return a function that reads the compared number off a row: its score, whether it passed, or another score."""
-    if metric == "pass_rate":
+    if metric == PASS_RATE:
 
         def read_pass(row: EvalRow) -> float | None:
             score = row.scores.get(score_field)

@@ -17,6 +17,7 @@ from context_bench.compare.pairing import compare_answers, gather_answers
 from context_bench.compare.verdicts import are_unlike
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import UsageError
+from context_bench.numbers import choose_score_key
 from context_bench.stats import (
     Difference,
     find_detectable,
@@ -25,7 +26,7 @@ from context_bench.stats import (
     n_for_non_inferiority,
     pass_fail_spread,
 )
-from context_bench.text.small_files import read_small_file
+from context_bench.text import read_small_file
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
@@ -329,7 +330,7 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
     """Find in what a run differs from its plan, a clause for each."""
     settings = read_settings(config)
     datasets = settings.datasets
-    metric = "macro_score" if len(datasets) > 1 else "mean_score"
+    metric = choose_score_key(len(datasets))
     found = [
         _compare("metric", metric, lock.metric),
         _compare("score", settings.score_field, lock.score_field),
