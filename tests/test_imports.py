@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "config", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("compare", "output.plots", "summary", "tallies", "text", "traits", "types")
+    *("compare", "numbers", "output.plots", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -31,18 +31,30 @@ MAY_IMPORT: dict[str, set[str]] = {
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
     "config": set(),
+    "numbers": set(),
     "stats": {"_lazy", "config", "errors", "text"},
     "text": set(),
     "registry": {"errors"},
-    "traits": {"errors"},
+    "traits": {"errors", "numbers"},
     "refs": {"errors", "registry", "traits"},
     "types": {"results"},  # for annotations alone
-    "caveats": {"compare", "config", "results", "text"},  # of results the annotations alone
-    "tallies": {"errors", "stats", "traits", "types", "results"},
-    "summary": {"caveats", "compare", "config", "registry", "stats", "tallies", "traits", "types", "results"},
+    "caveats": {"numbers", "compare", "config", "results", "text"},  # of results the annotations alone
+    "tallies": {"numbers", "errors", "stats", "traits", "types", "results"},
+    "summary": {
+        "numbers",
+        "caveats",
+        "compare",
+        "config",
+        "registry",
+        "stats",
+        "tallies",
+        "traits",
+        "types",
+        "results",
+    },
     # comparison; runs are read from the store
-    "compare": {"config", "errors", "stats", "results", "summary", "text", "registry", "store"},
-    "results": {"compare", "config", "errors", "output.plots", "registry", "stats", "summary", "types"},
+    "compare": {"numbers", "config", "errors", "stats", "results", "summary", "text", "registry", "store"},
+    "results": {"numbers", "compare", "config", "errors", "output.plots", "registry", "stats", "summary", "types"},
     # what counts, asks, keeps and runs
     "utils": {"errors"},
     "pricing": BASE | TOKENS,

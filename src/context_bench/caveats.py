@@ -7,13 +7,27 @@ system becomes NaN with a note, and one that needs explaining keeps its value an
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_bench.compare.comparison import is_unread_row
 from context_bench.config import read_settings
+from context_bench.numbers import (
+    COMPRESSION_RATIO,
+    COST_OF_PASS,
+    COST_PER_1K_USD,
+    ERROR_RATE,
+    JUDGE_SCORE,
+    MEAN_SCORE,
+    NUM_ERRORS,
+    NUM_EXAMPLES,
+    NUM_UNSCORED,
+    NUMBERS,
+    PASS_RATE,
+    PROMPT_SAVINGS,
+    get_number,
+)
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 if TYPE_CHECKING:
@@ -29,12 +43,9 @@ _CAUSES = 100
 
 _SHOWN = 3
 _JUDGE = "llm-judge"
-JUDGED = "mean_score:judge_score"
-"""The key of the mean of a judge's scores, beside the score that counts."""
 _BOUNDED = ("prompt_savings_best", "untouched_share_best", "evidence_survival_best")
 _BOTH_KINDS = "it returned contexts on some examples and answers on others, which have no score in common"
-_FROM_PASSES = ("pass_rate", "num_passing", "cost_of_pass", "upstream_cost_of_pass")
-_FROM_SCORES = (*_FROM_PASSES, "mean_score", "macro_score", "official_score", "dataset", "official", "cost_of_pass_usd")
+_BY_THRESHOLD = [key for key, number in NUMBERS.items() if number.by_threshold]
 
 
 class Census:
@@ -91,10 +102,10 @@ class Census:
     def counts(self) -> dict[str, float]:
         """Return the counts that stand in every summary."""
         return {
-            "num_examples": float(self.rows),
-            "num_errors": float(self.errors),
-            "error_rate": self.errors / self.rows if self.rows else 0.0,
-            "num_unscored": float(self.unscored),
+            NUM_EXAMPLES: float(self.rows),
+            NUM_ERRORS: float(self.errors),
+            ERROR_RATE: self.errors / self.rows if self.rows else 0.0,
+            NUM_UNSCORED: float(self.unscored),
         }
 
     @property
@@ -156,31 +167,32 @@ def add_caveats(
     settings = read_settings(config)
     _explain_missing_scores(values, notes, census, datasets)
     if len(census.kinds) > 1 and settings.score_field == "score":
-        for key in [key for key in values if re.split("[:@]", key)[0] in _FROM_SCORES]:
+        for key in [key for key in values if get_number(key).from_scores]:
             values[key], notes[key] = math.nan, f"not measured: {_BOTH_KINDS}"
     _judge_compression(name, values, notes, census, config)
     _note_bounds(values, notes)
-    if census.unjudged and JUDGED in values:
-        measured = "" if not math.isnan(values[JUDGED]) else "not measured: "
-        notes[JUDGED] = f"{measured}{census.explain_unjudged()}"
+    if census.unjudged and JUDGE_SCORE in values:
+        measured = "" if not math.isnan(values[JUDGE_SCORE]) else "not measured: "
+        notes[JUDGE_SCORE] = f"{measured}{census.explain_unjudged()}"
     stopped = settings.stopped_systems.get(name)
-    if stopped and "mean_score" in values:
-        notes["mean_score"] = f"stopped after its first request: {stopped}"
-    elif census.empty and "mean_score" in values:
-        notes["mean_score"] = f"{census.empty:,} of {census.rows:,} answers were empty"
-    elif census.all_failed and "mean_score" in values:
-        notes["mean_score"] = "all failed: every row is an error, which counts as 0"
-    elif "mean_score" in values and (unlike := _unlike_scores(config, unread=census.unread)):
-        notes.setdefault("mean_score", f"a mean over unlike scores: {unlike}")
-    if census.not_applicable and not census.nothing_scored and "mean_score" in values:
-        notes.setdefault("mean_score", f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
-    if census.all_failed and values.get("cost_per_1k_usd") == 0:
-        values["cost_per_1k_usd"], notes["cost_per_1k_usd"] = math.nan, "not measured: no row succeeded"
+    if stopped and MEAN_SCORE in values:
+        notes[MEAN_SCORE] = f"stopped after its first request: {stopped}"
+    elif census.empty and MEAN_SCORE in values:
+        notes[MEAN_SCORE] = f"{census.empty:,} of {census.rows:,} answers were empty"
+    elif census.all_failed and MEAN_SCORE in values:
+        notes[MEAN_SCORE] = "all failed: every row is an error, which counts as 0"
+    elif MEAN_SCORE in values and (unlike := _unlike_scores(config, unread=census.unread)):
+        notes.setdefault(MEAN_SCORE, f"a mean over unlike scores: {unlike}")
+    if census.not_applicable and not census.nothing_scored and MEAN_SCORE in values:
+        notes.setdefault(MEAN_SCORE, f"{census.not_applicable:,} of {census.rows:,} unscored: {NOT_IN_CONTEXT}")
+    if census.all_failed and values.get(COST_PER_1K_USD) == 0:
+        values[COST_PER_1K_USD], notes[COST_PER_1K_USD] = math.nan, "not measured: no row succeeded"
     if census.not_applied:
-        for key in ("mean_score", "compression_ratio"):
+        for key in (MEAN_SCORE, COMPRESSION_RATIO):
             if key in values and not math.isnan(values[key]):
                 notes.setdefault(key, census.explain_not_applied())
-    for key in () if census.unread else (*_FROM_PASSES, *(f"{key}@{tag}" for key in _FROM_PASSES for tag in datasets)):
+    tagged = [f"{key}@{tag}" for key in _BY_THRESHOLD for tag in datasets]
+    for key in () if census.unread else (*_BY_THRESHOLD, *tagged):
         if key in values and not math.isnan(values[key]) and (weak := _weak_threshold(key, config)):
             notes.setdefault(key, weak)
 
@@ -203,7 +215,7 @@ def _judge_compression(
     if "response" not in census.outputs:
         return
     elsewhere = name in settings.sends_elsewhere
-    for key in [key for key in values if key == "compression_ratio" or key.startswith("compression_ratio@")]:
+    for key in [key for key in values if key.partition("@")[0] == COMPRESSION_RATIO]:
         if math.isnan(values[key]):
             continue
         if elsewhere:
@@ -211,7 +223,7 @@ def _judge_compression(
             tapped = name in settings.reports
             notes[key] = "not measured: it sends its request elsewhere and returns an answer; " + (
                 "what it sent on is prompt_savings"
-                if "prompt_savings" in values
+                if PROMPT_SAVINGS in values
                 else "nothing that it sent on was seen at the tap"
                 if tapped
                 else "a tap sees what it sends on"
@@ -261,7 +273,7 @@ def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) ->
     if census.never_applied:
         return census.explain_not_applied()
     weak = settings.weak_thresholds
-    if weak and not census.unread and not settings.threshold_given and cost_field.endswith("cost_of_pass"):
+    if weak and not census.unread and not settings.threshold_given and cost_field.endswith(COST_OF_PASS):
         return f"the cost of a pass at the default threshold means little for {', '.join(weak)}; give --threshold"
     return ""
 
@@ -284,11 +296,9 @@ def find_unscored(
         tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
         for tag in tags:
             at = f"@{tag or 'unknown'}" if len(gold) > 1 else ""
-            rows, errors, unscored = (
-                values.get(f"{key}{at}", 0.0) for key in ("num_examples", "num_errors", "num_unscored")
-            )
+            rows, errors, unscored = (values.get(f"{key}{at}", 0.0) for key in (NUM_EXAMPLES, NUM_ERRORS, NUM_UNSCORED))
             if unscored and errors + unscored == rows and (gold[tag] or asked):
-                said = (notes.get(name, {}).get(key) for key in (f"dataset:{tag}", f"pass_rate{at}", "mean_score"))
+                said = (notes.get(name, {}).get(key) for key in (f"dataset:{tag}", f"{PASS_RATE}{at}", MEAN_SCORE))
                 cause = next((note for note in said if note), None)
                 if cause is None:
                     continue  # no number is made of scores
@@ -297,7 +307,7 @@ def find_unscored(
                     found.setdefault((tag, cause.removeprefix("not measured: ")), []).append(name)
     unjudged: dict[str, list[str]] = {}
     for name, values in numbers.items():
-        if math.isnan(values.get(JUDGED, 0.0)) and (why := notes.get(name, {}).get(JUDGED)):
+        if math.isnan(values.get(JUDGE_SCORE, 0.0)) and (why := notes.get(name, {}).get(JUDGE_SCORE)):
             unjudged.setdefault(why.removeprefix("not measured: "), []).append(name)
     return [f"no judge score for {', '.join(names)}: {why}" for why, names in unjudged.items()] + [
         f"nothing{f' of {tag}' if tag else ''} could be scored for {', '.join(names)}: {cause}"

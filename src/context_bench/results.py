@@ -17,6 +17,7 @@ from context_bench.compare.comparer import compare_systems
 from context_bench.compare.comparison import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
+from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_SCORE, NUM_EXAMPLES, PASS_RATE, PROMPT_SAVINGS
 from context_bench.registry import registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 
@@ -304,7 +305,7 @@ class EvalResult:
 
 
 _SHOWN_SYSTEMS = 8
-_SHOWN_NUMBERS = ("num_examples", "mean_score", "pass_rate", "compression_ratio", "prompt_savings", "cost_of_pass")
+_SHOWN_NUMBERS = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:
@@ -362,7 +363,7 @@ def _restore(values: Mapping[str, float | None], notes: Mapping[str, str]) -> di
     def number(key: str, value: float | None) -> float:
         if value is not None:
             return value
-        infinite = "cost_of_pass" in key and not notes.get(key, "").startswith(("not measured", "not priced"))
+        infinite = COST_OF_PASS in key and not notes.get(key, "").startswith(("not measured", "not priced"))
         return math.inf if infinite else math.nan
 
     return {key: number(key, value) for key, value in values.items()}

@@ -33,6 +33,15 @@ from context_bench.compare.comparison import (
 )
 from context_bench.compare.front import FrontTally
 from context_bench.config import DEFAULT_THRESHOLD, read_settings
+from context_bench.numbers import (
+    COST_OF_PASS,
+    ERROR_RATE,
+    MACRO_SCORE,
+    MEAN_SCORE,
+    PARETO_FRONT,
+    PARETO_RANK,
+    SAVED_PER_1K_USD,
+)
 from context_bench.registry import registry
 from context_bench.stats import Interval, share_interval
 from context_bench.tallies import GuardedTally, list_columns, read_tally, read_tally_intervals, start_tally
@@ -148,7 +157,7 @@ class _SystemTallies:
             notes |= {taken.get(key, key): note for key, note in said.items()}
             self.columns |= {taken.get(key, key): form for key, form in list_columns(metric, own).items()}
         values |= self.census.counts()
-        self.intervals["error_rate"] = share_interval(self.census.errors, self.census.rows)
+        self.intervals[ERROR_RATE] = share_interval(self.census.errors, self.census.rows)
         for tag in sorted(self._by_dataset):
             more, said = self._read_dataset(tag)
             values |= {f"{key}@{tag or 'unknown'}": value for key, value in more.items()}
@@ -251,7 +260,7 @@ class Summarizer:
         comparison = self._compare(config)
         unlike = {} if self._comparer is None else self._comparer.explain_unlike()
         for name, note in unlike.items():
-            notes[name] = {key: note for key in ("mean_score", "macro_score") if key in numbers[name]} | notes[name]
+            notes[name] = {key: note for key in (MEAN_SCORE, MACRO_SCORE) if key in numbers[name]} | notes[name]
         if len(numbers) > 1:
             for metric in self._metrics:
                 traits = metric_traits(metric)
@@ -320,9 +329,9 @@ class Summarizer:
             numbers[name][front.key] = cost
         for name, reason in reasons.items():
             if not reason:
-                numbers[name]["pareto_front"] = float(name in front.names)
+                numbers[name][PARETO_FRONT] = float(name in front.names)
             if said := front.reasons.get(name, f"not ranked: {reason}" if reason else ""):
-                notes[name]["pareto_front"] = said
+                notes[name][PARETO_FRONT] = said
 
     def _put_ranks(
         self,
@@ -342,13 +351,13 @@ class Summarizer:
         ranks = rank({name: values for name, values in numbers.items() if not reasons[name]})
         for name, values in numbers.items():
             if name in ranks:
-                values["pareto_rank"] = float(ranks[name])
+                values[PARETO_RANK] = float(ranks[name])
             else:
-                values.pop("pareto_rank", None)
+                values.pop(PARETO_RANK, None)
                 if reasons[name]:
-                    notes[name]["pareto_rank"] = f"not ranked: {reasons[name]}"
+                    notes[name][PARETO_RANK] = f"not ranked: {reasons[name]}"
         outputs: set[str] = set().union(*(self._systems[name].census.outputs for name in ranks))
-        if cost == "cost_of_pass" and len(outputs - {""}) > 1:
+        if cost == COST_OF_PASS and len(outputs - {""}) > 1:
             warnings.warn(
                 "the Pareto rank compares systems that return a context with systems that return an answer: "
                 "their output tokens count different things",
@@ -371,7 +380,7 @@ def _keep_measured(intervals: Mapping[str, Interval], values: Mapping[str, float
 def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, intervals: Intervals) -> None:
     """Put in what each system saves against the baseline, and why that is not claimed where it is not."""
     for name, saving in comparison.savings.items():
-        key = "saved_per_1k_usd"
+        key = SAVED_PER_1K_USD
         numbers[name][key] = saving.per_1k.value
         if saving.note:
             notes[name][key] = saving.note

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.errors import UsageError, describe
+from context_bench.numbers import COST_OF_PASS
 
 __all__ = [
     *("DatasetTraits", "MetricTraits", "ReferenceTraits", "SystemTraits"),
@@ -88,7 +89,7 @@ class MetricTraits:
     """
 
     rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None
-    cost_field: str = "cost_of_pass"
+    cost_field: str = COST_OF_PASS
     compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
     bound: Callable[[Any, Mapping[str, Any]], dict[str, float]] | None = None
 

@@ -10,7 +10,7 @@ from context_bench.core.scoring import Scorer, check_threshold
 from context_bench.datasets.catalog import card_for
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators
-from context_bench.evaluators.evidence_survival import EvidenceSurvival
+from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import find_key
 from context_bench.http.secrets import check_url
@@ -23,6 +23,7 @@ from context_bench.metrics import (
     default_metrics,
     load,
 )
+from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
 
 __all__ = ["build_judge", "build_metrics", "build_scorer"]
@@ -87,7 +88,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
         systems=systems,
         tapped=options.sees_upstream,
         controls=_control_names() if options.controls else (),
-        cost_field="upstream_cost_of_pass" if options.ranks_by_upstream else "cost_of_pass",
+        cost_field=UPSTREAM_COST_OF_PASS if options.ranks_by_upstream else COST_OF_PASS,
         judged=bool(options.judge.url),
         repeats=options.repeats,
     )

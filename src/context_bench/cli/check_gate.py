@@ -3,11 +3,12 @@ that no value of that number can meet."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_bench.errors import UsageError, suggest
-from context_bench.metrics.evidence_shares import EvidenceShares
+from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_1K_USD, Number
 from context_bench.stats import Condition
 
 if TYPE_CHECKING:
@@ -15,31 +16,6 @@ if TYPE_CHECKING:
     from context_bench.types import Metric
 
 __all__ = ["check_gate"]
-
-COUNTS = ("num_examples", "num_errors", "error_rate", "num_unscored")
-"""Keys of every summary, also by dataset."""
-
-_TAP = "a tap (--tap, --start or --vendor) or --reader measures it"
-_BROUGHT_BY = {
-    **dict.fromkeys(("prompt-savings", "upstream-tokens", "upstream-cost", "evidence-survival"), _TAP),
-    **dict.fromkeys(("proxy-overhead", "token-meters", "prefix-stability"), _TAP),
-    "repeats": "--repeats K measures it",
-    "retention": "--controls measures it",
-    "per-dataset-breakdown": "it takes more than one --dataset",
-    "pareto-rank": "it takes more than one system",
-    "card-pass-rate": "no dataset here has a card that recommends a threshold",
-    "official-score": "of no dataset here is the official number another than the mean of its rows",
-}
-"""Needs of a run to have the numbers of a metric."""
-
-_SHARES = {
-    *("pass_rate", "card_pass_rate", "error_rate", "untouched_share", "pass_at_k", "pass_all_k", "repeat_flips"),
-    *EvidenceShares.by_dataset,
-    *("prefix_stability", "first_message_changed", "rewritten_history"),
-}
-_SAVINGS = {"compression_ratio", "prompt_savings", "prompt_savings_best", "prompt_savings_worst"}
-"""Shares that are below 0 where a prompt gets longer."""
-_SCORES = {"score", "mean_score", "macro_score"}
 
 
 def check_gate(
@@ -93,7 +69,7 @@ class _Numbers:
                 f"{key}:{suffix}" if key in self._keys else key: None for key in keys or () if suffix is not None
             }
         if systems > 1:
-            self._keys["saved_per_1k_usd"] = None
+            self._keys[SAVED_PER_1K_USD] = None
         by_dataset = dict.fromkeys((*COUNTS, *(key for metric in metrics for key in list_by_dataset(metric))))
         self._by_dataset = by_dataset if len(tags) > 1 or not tags_known else {}
 
@@ -104,7 +80,7 @@ class _Numbers:
             return
         known = [*(self._list_tagged() if "@" in key or ":" in key else ()), *self._keys]
         hint = (
-            _find_need(key)
+            (NEEDS.get(NUMBERS[key].metric) if key in NUMBERS else None)
             or suggest(key, (each for each in known if "{" not in each), 0.7)
             or f"there are {', '.join(list(self._keys)[:12])} and more"
         )
@@ -124,28 +100,19 @@ class _Numbers:
             yield from (key.format(tag=tag) for key in self._keys if "{tag}" in key)
 
 
-def _find_need(key: str) -> str:
-    """Say what a run lacks that would have this number; empty where no metric of ours has it."""
-    from context_bench.registry import registry
-    from context_bench.tallies import list_keys
-
-    for name, need in _BROUGHT_BY.items():
-        if key in (list_keys(registry.get("metric", name)()) or ()):
-            return need
-    return ""
-
-
 def _check_limit(condition: Condition, *, own_score: bool) -> None:
     """Refuse a limit that every value meets, or none: such a gate says nothing, and hides a percentage."""
-    key, number = condition.metric.partition("@")[0], condition.number
-    least = 0.0 if key in _SHARES or key in _SCORES else float("-inf")
-    if key not in _SHARES | _SAVINGS | _SCORES or (key in _SCORES and own_score):
+    key, limit = condition.metric.partition("@")[0], condition.number
+    number = NUMBERS.get(MEAN_SCORE if key == "score" else key, Number(key))
+    if math.isinf(number.high) or (number.unit == "score" and own_score):
         return
+    signed = math.isinf(number.low)  # a prompt may also get longer
     if condition.needs_baseline:
-        useless = number >= 1 and key not in _SAVINGS
+        useless = limit >= 1 and not signed
     else:
-        useless = not least <= number <= 1 or (condition.kind, number) in ((">", 1), ("<", 0), (">=", 0), ("<=", 1))
-    if useless and not (key in _SAVINGS and number <= 0):
-        hint = f"; {number:g}% is {number / 100:g}" if 1 <= number <= 100 else ""
-        what = f"{key} lies between 0 and 1" if key not in _SAVINGS else f"{key} is at most 1"
+        ends = ((">", 1), ("<", 0), (">=", 0), ("<=", 1))
+        useless = not number.low <= limit <= number.high or (condition.kind, limit) in ends
+    if useless and not (signed and limit <= 0):
+        hint = f"; {limit:g}% is {limit / 100:g}" if 1 <= limit <= 100 else ""
+        what = f"{key} is at most 1" if signed else f"{key} lies between 0 and 1"
         raise UsageError(f"--fail-if {condition.text!r} says nothing, as {what}{hint}")

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.run_flags import MODELS, run_parser
+from context_bench.numbers import NUM_EXAMPLES
 
 if TYPE_CHECKING:
     from context_bench.cli.gating import Gate, OpenGate
@@ -174,7 +175,7 @@ def _measure(
             failure, result = error, find_result(error)
             if result is None:
                 raise
-        if failure is not None and not any(values.get("num_examples") for values in result.summary.values()):
+        if failure is not None and not any(values.get(NUM_EXAMPLES) for values in result.summary.values()):
             raise failure  # nothing was done: there is nothing to report
         write_report(write, reporter, options.output, result)
         if options.report is not None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_bench.cli.messages import say
+from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 
 __all__ = ["advise_resume", "tell_outcome", "tell_stops"]
 
@@ -36,8 +37,8 @@ def tell_outcome(result: Any, *, verbose: bool = False, failure: BaseException |
             first.setdefault(row.system, row)
     stopped = result.settings.stopped_systems  # told of by a warning, when it happened
     for name, values in result.summary.items():
-        if values.get("num_errors") and name not in stopped:
-            failed, total = int(values["num_errors"]), int(values["num_examples"])
+        if values.get(NUM_ERRORS) and name not in stopped:
+            failed, total = int(values[NUM_ERRORS]), int(values[NUM_EXAMPLES])
             say(f"{name}: {failed} of {total} failed{_describe_first(first.get(name))}")
             for frame in first[name].metadata.get("traceback", ()) if verbose and name in first else ():
                 print(f"  {frame}", file=sys.stderr)

@@ -18,8 +18,8 @@ from context_bench.cli.parser import Parser
 from context_bench.compare.comparison import check_margin, choose_baseline
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
 from context_bench.errors import UsageError
+from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.fitting import fit_listing, wrap
-from context_bench.output.layout import dollars
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 
@@ -122,7 +122,7 @@ def _make_lock(flags: argparse.Namespace, pilot: EvalResult | None, margin: floa
     if not systems or not datasets or baseline is None:
         raise UsageError("--lock fixes systems and datasets: plan from a pilot, or add --system NAME and --dataset TAG")
     return Lock(
-        metric="macro_score" if len(datasets) > 1 else "mean_score",
+        metric=choose_score_key(len(datasets)),
         score_field=flags.score_field or (pilot.settings.score_field if pilot else "score"),
         margin=margin,
         baseline=baseline,

@@ -25,6 +25,7 @@ from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
 from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import find_weak_thresholds
+from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.fitting import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
@@ -105,7 +106,7 @@ def _list(options: Any) -> int:
     with _open_store(options) as store:
         lines = [["run", "when", "status", "rows", "systems", "datasets"]]
         for info in store.runs():
-            rows = sum(int(values.get("num_examples") or 0) for values in info.summary.values())
+            rows = sum(int(values.get(NUM_EXAMPLES) or 0) for values in info.summary.values())
             rows = rows or store.count_rows(info)  # a run that is not over has no summary
             systems, datasets = info.settings.systems, info.settings.datasets
             when = info.created[:16].replace("T", " ")

@@ -44,6 +44,7 @@ from context_bench.metrics import DEFAULT_THRESHOLD
 from context_bench.monitors.budget import Budget
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.progress import Progress
+from context_bench.numbers import NUM_EXAMPLES, UPSTREAM_COST_OF_PASS
 from context_bench.pricing import Prices, check_prices
 from context_bench.refs import import_code
 from context_bench.results import EvalResult
@@ -139,7 +140,7 @@ def _plan_scoring(flags: argparse.Namespace, config: dict[str, Any]) -> ScoringO
         judge=JudgeOptions.read(flags),
         unsafe_code=flags.unsafe_code,
         sees_upstream="prompt-savings" in names,
-        ranks_by_upstream=any(metric["params"].get("cost_field") == "upstream_cost_of_pass" for metric in metrics),
+        ranks_by_upstream=any(metric["params"].get("cost_field") == UPSTREAM_COST_OF_PASS for metric in metrics),
         controls="retention" in names,
         repeats=settings.repeats,
     )
@@ -186,7 +187,7 @@ async def _score_again(
 
 def _show_progress(run: RunInfo, *, quiet: bool) -> Progress:
     """Show how many rows of the run are scored; in a run that did not finish, their number is not known."""
-    total = sum(int(values.get("num_examples") or 0) for values in run.summary.values())
+    total = sum(int(values.get(NUM_EXAMPLES) or 0) for values in run.summary.values())
     return Progress(total or None, not quiet)
 
 

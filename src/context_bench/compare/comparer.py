@@ -33,6 +33,7 @@ from context_bench.compare.comparison import (
 from context_bench.compare.repeated_answers import RepeatedAnswers
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UsageError
+from context_bench.numbers import PASS_RATE, choose_score_key
 from context_bench.stats import (
     DEFAULT_MARGIN,
     TOO_FEW,
@@ -50,7 +51,7 @@ from context_bench.stats import (
     noise_of_twins,
 )
 from context_bench.stats import Comparison as PairedRuns
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
@@ -324,7 +325,7 @@ class Comparer:
         unscored = sorted({tag for sums in self._sums.values() for tag in sums.datasets}.difference(tags))
         said += [f"{tag or 'data without a tag'} is in no verdict: it has no scores of both sides" for tag in unscored]
         if metric in SCORE_NAMES:
-            metric = "macro_score" if len(tags) > 1 else "mean_score"
+            metric = choose_score_key(len(tags))
         elif len(tags) > 1:
             said.append(f"{metric} is the mean over the datasets, each with the same weight")
         return Comparison(
@@ -428,8 +429,8 @@ def compare_systems(
         raise UsageError("this result has no rows: run again without keep_rows=False (--no-rows) to compare more")
     score_field = settings.score_field
     fields = {name for row in result.rows for name in row.scores}
-    if metric not in (*SCORE_NAMES, "pass_rate") and metric not in fields:
-        known_names = ", ".join(("score", "pass_rate", *sorted(fields - {"score"})))
+    if metric not in (*SCORE_NAMES, PASS_RATE) and metric not in fields:
+        known_names = ", ".join(("score", PASS_RATE, *sorted(fields - {"score"})))
         raise UsageError(f"the metric must be one of {known_names} (got {metric!r})")
     threshold = DEFAULT_THRESHOLD if settings.threshold is None else settings.threshold
     comparer = Comparer(
@@ -439,7 +440,7 @@ def compare_systems(
         threshold=threshold,
         repeats=settings.repeats,
         twin=twin if name_twin(chosen) == twin else None,
-        keep_apart=score_field == "score" and metric in (*SCORE_NAMES, "pass_rate"),
+        keep_apart=score_field == "score" and metric in (*SCORE_NAMES, PASS_RATE),
     )
     comparer.add(result.rows)
     found = comparer.compare(metric, width, controls, fixed_groups=settings.fixed_groups)
@@ -450,6 +451,6 @@ def compare_systems(
     found = found.mark_first(first) if first else found
     if was_stopped_by_looks(config):
         found = replace(found, notes=(*found.notes, LOOKED))
-    if metric not in (*SCORE_NAMES, "pass_rate"):
+    if metric not in (*SCORE_NAMES, PASS_RATE):
         return found
     return found.withhold_zeros(comparer.has_only_zeros).withhold_unneeded(find_floors(config), comparer.is_perfect)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_bench.config import read_settings
 from context_bench.errors import UsageError, suggest
+from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, PASS_RATE
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ __all__ = [
 
 _USUAL_BASELINES = ("direct", "passthrough")
 
-SCORE_NAMES = (None, "score", "mean_score", "macro_score")
+SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
 """Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
 _TWIN = "{} (again)"
@@ -238,7 +239,7 @@ def is_unread_row(row: EvalRow) -> bool:
 
 def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:
     """Return what reads the number that is compared off a row: its score, whether it passed, or another score."""
-    if metric == "pass_rate":
+    if metric == PASS_RATE:
 
         def read_pass(row: EvalRow) -> float | None:
             score = row.scores.get(score_field)

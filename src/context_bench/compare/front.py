@@ -14,17 +14,14 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from context_bench.numbers import PARETO_COSTS
 from context_bench.stats import Comparison as PairedRuns
 from context_bench.stats import DatasetPairs, Interval, PairSums, ScoredRow, average_answers
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["COST_KEYS", "Front", "FrontTally"]
-
-COST_KEYS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written")
-"""Costs of an example that the front may go by: dollars for a thousand, tokens that the model reads, tokens returned.
-The first that is known of most systems counts."""
+__all__ = ["Front", "FrontTally"]
 
 
 class _Answer(NamedTuple):
@@ -48,7 +45,7 @@ class _Pair:
     """Sums over the examples that two systems share."""
 
     quality: PairedRuns = field(default_factory=PairedRuns)
-    costs: tuple[PairSums, ...] = field(default_factory=lambda: tuple(PairSums() for _ in COST_KEYS))
+    costs: tuple[PairSums, ...] = field(default_factory=lambda: tuple(PairSums() for _ in PARETO_COSTS))
 
     def compare(self, axis: int) -> tuple[int, int]:
         """Say how the first system compares in quality and in cost: 1 is shown better, -1 shown worse, 0 neither."""
@@ -66,7 +63,7 @@ class Front:
     """Who is on the front.
 
     Attributes:
-        key: The cost that it goes by, one of `COST_KEYS`.
+        key: The cost that it goes by, one of `PARETO_COSTS`.
         costs: The cost of each system, failures included.
         names: The systems on the front.
         reasons: Of each that is not, which system puts it off and how.
@@ -118,7 +115,7 @@ class FrontTally:
             str(row.example_id), row.dataset, self._read(row), None if cluster is None else repr(cluster), failed
         )
         if failed:
-            return _Answer(scored, (None,) * len(COST_KEYS))
+            return _Answer(scored, (None,) * len(PARETO_COSTS))
         dollars: Any = row.metadata.get("cost_usd")
         output = row.metadata.get("output", "")
         self._outputs.add(output)
@@ -135,7 +132,7 @@ class FrontTally:
         }
         scored = {name: average_answers([answer.scored for answer in own]) for name, own in answers.items()}
         for name, own in costs.items():
-            for sums, cost in zip(self._costs.setdefault(name, tuple(_Cost() for _ in COST_KEYS)), own):
+            for sums, cost in zip(self._costs.setdefault(name, tuple(_Cost() for _ in PARETO_COSTS)), own):
                 if cost is not None:
                     sums.n += 1
                     sums.total += cost
@@ -179,7 +176,7 @@ class FrontTally:
                 by = next((other for other in ways if other in names), next(iter(ways)))
                 reasons[name] = f"{by} {ways[by]}"
         known = {name: costs[axis].total / costs[axis].n for name, costs in self._costs.items() if costs[axis].n}
-        return Front(COST_KEYS[axis], known, tuple(names), reasons)
+        return Front(PARETO_COSTS[axis], known, tuple(names), reasons)
 
     def _choose_axis(self, names: Collection[str]) -> int | None:
         counts = [sum(self._costs[name][axis].total > 0 for name in names if name in self._costs) for axis in (0, 1, 2)]

@@ -7,13 +7,13 @@ Differences from the baseline are judged by their 90% interval (the one that dec
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from context_bench.compare.comparison import choose_baseline
 from context_bench.compare.run_comparison import RunComparison
 from context_bench.errors import UsageError, suggest
+from context_bench.numbers import find_score_key, get_number
 from context_bench.results import EvalResult
 from context_bench.stats import FAILS, HOLDS, TOO_FEW, Condition, Interval, Judgement, Verdict
 
@@ -32,7 +32,6 @@ EXIT_CODES = {FAILS: 1, TOO_FEW: 4, HOLDS: 0}
 """The exit code of each outcome; the first that occurs counts."""
 
 _FEW = 12
-_QUALITY = {"score", "mean_score", "macro_score", "official_score", "dataset", "pass_rate", "card_pass_rate"}
 _LARGE = 1e300
 
 
@@ -139,10 +138,8 @@ def _find_given(result: EvalResult) -> str | None:
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
-    """Find what `score` stands for: `macro_score` with several datasets, else `mean_score`."""
-    if compared is not None:
-        return compared
-    return "macro_score" if any("macro_score" in values for values in summary.values()) else "mean_score"
+    """Find what `score` stands for: what was compared, else the score of the run."""
+    return find_score_key(summary.values()) if compared is None else compared
 
 
 def list_compared(comparison: RunComparison) -> list[Candidate]:
@@ -239,7 +236,7 @@ def _judge(condition: Condition, candidate: Candidate) -> Judgement:
 
 def _tells_quality(condition: Condition) -> bool:
     """Whether a condition is on the score, the pass rate or the verdict."""
-    return condition.kind == "verdict" or re.split("[:@]", condition.metric)[0] in _QUALITY
+    return condition.kind == "verdict" or condition.metric == "score" or get_number(condition.metric).gate == "quality"
 
 
 def _is_shown_worse(candidate: Candidate) -> bool:

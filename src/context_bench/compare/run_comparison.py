@@ -21,6 +21,7 @@ from context_bench.compare.incomparable import find_differences, find_other_scor
 from context_bench.compare.inputs import RunInput, Selection
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UnknownName, UsageError
+from context_bench.numbers import choose_score_key
 from context_bench.stats import (
     Comparison,
     Contrast,
@@ -160,14 +161,13 @@ def compare_runs(
     if fixed_groups is None:
         fixed_groups = contests[0].baseline.settings.fixed_groups
     _judge(contests, margin, fixed_groups)
-    several = any(len(each.list_datasets()) > 1 for each in contests)
     warnings: dict[str, None] = {}
     for each in contests:
         if each.source is not each.baseline:
             warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
     if any(was_stopped_by_looks(each.config) for contest in contests for each in (contest.source, contest.baseline)):
         warnings[LOOKED] = None
-    metric = "macro_score" if several else "mean_score"
+    metric = choose_score_key(max(len(each.list_datasets()) for each in contests))
     first, notes = _mark_samples(contests), _withhold(contests)
     return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes, missing)
 

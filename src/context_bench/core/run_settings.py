@@ -14,15 +14,15 @@ from context_bench.core.examples import count_examples, read_examples
 from context_bench.core.run import Plan
 from context_bench.core.schedule import Engine, count_workers
 from context_bench.core.scoring import Scorer, check_threshold
-from context_bench.datasets.joined import count_fields
+from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
-from context_bench.datasets.sample import name_sample
 from context_bench.errors import UsageError
 from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
 from context_bench.metrics.load import adapt_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress
+from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.pricing import Prices, check_prices, describe_prices
 from context_bench.ray.ray_engine import find_engine
 from context_bench.stats import DEFAULT_MARGIN, least_n
@@ -31,7 +31,7 @@ from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt, add_twin, build_systems
 from context_bench.systems.bounds import reads_no_context
 from context_bench.tallies import check_metric_members
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.traits import (
     can_start,
     dataset_traits,
@@ -261,7 +261,7 @@ def _default_metrics(
         systems=len(systems),
         tapped=any(known),
         controls=[system.name for system, own in zip(systems, traits) if not own.competes],
-        cost_field="upstream_cost_of_pass" if all(known) else "cost_of_pass",
+        cost_field=UPSTREAM_COST_OF_PASS if all(known) else COST_OF_PASS,
         judged=scorer.has_judge,
         repeats=repeats,
     )

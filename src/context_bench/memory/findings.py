@@ -14,6 +14,15 @@ from typing import Any
 
 from context_bench.memory.scoring.probes import find_excess_obedience
 from context_bench.memory.scoring.question_record import STOOD_IN
+from context_bench.numbers import (
+    COST_PER_1K_USD,
+    MEAN_UPSTREAM_TOKENS,
+    NUM_ERRORS,
+    NUM_EXAMPLES,
+    NUM_UNSCORED,
+    PASS_RATE,
+    RETRIEVAL_RECALL,
+)
 from context_bench.results import EvalResult, EvalRow
 from context_bench.stats.break_even import memory_queries_to_repay
 
@@ -109,12 +118,12 @@ def _list_rows(result: EvalResult, name: str) -> list[EvalRow]:
 def _describe(name: str, system: _System) -> Iterator[str]:
     about, most = system.about, system.most
     if most.get("memories") == 0 and most.get("found_per_question"):
-        beside = f" (recall {most['retrieval_recall']:.3f})" if "retrieval_recall" in most else ""
+        beside = f" (recall {most['retrieval_recall']:.3f})" if RETRIEVAL_RECALL in most else ""
         yield (
             f"{name} contradicts itself: memories() lists nothing, yet it found "
             f"{most['found_per_question']:.1f} things for a question{beside}{_tell_disk(most, ', and')}."
         )
-    recall, claimed = (most.get(key, 0.0) for key in ("retrieval_recall", "retrieval_recall_claimed"))
+    recall, claimed = (most.get(key, 0.0) for key in (RETRIEVAL_RECALL, "retrieval_recall_claimed"))
     if f"{claimed:.3f}" > f"{recall:.3f}":
         yield (
             f"{name} names turns whose text it did not return: claimed, not shown. "
@@ -223,12 +232,12 @@ def price_right_answer(result: EvalResult, name: str) -> float:
     spent = math.fsum(
         (
             values.get("ingest_usd", math.nan) * values.get("ingest_turns", math.nan) / 1000,
-            values.get("query_usd", math.nan) * (values["num_examples"] - values["num_errors"]),
+            values.get("query_usd", math.nan) * (values[NUM_EXAMPLES] - values[NUM_ERRORS]),
             0.0 if _answers_itself(result, name) else values.get("cost_usd", math.nan),
         )
     )
-    judged = values["num_examples"] - values.get("num_unscored", 0.0)
-    right = values.get("pass_rate", math.nan) * judged
+    judged = values[NUM_EXAMPLES] - values.get(NUM_UNSCORED, 0.0)
+    right = values.get(PASS_RATE, math.nan) * judged
     return spent / right if right else spent * math.inf
 
 
@@ -239,7 +248,7 @@ def _answers_itself(result: EvalResult, name: str) -> bool:
 
 def _compute(result: EvalResult, name: str, baseline: str) -> Repayment:
     full = result.summary[baseline]
-    history = full.get("mean_upstream_tokens", math.nan)
+    history = full.get(MEAN_UPSTREAM_TOKENS, math.nan)
     costs = _find_dollars(result, name, baseline)
     if costs is None or not costs.known:
         costs = _find_tokens(result, name, baseline)
@@ -267,7 +276,7 @@ def _find_dollars(result: EvalResult, name: str, baseline: str) -> _Costs | None
     if not price.get("input"):
         return None
     values = result.summary[name]
-    reader = 0.0 if _answers_itself(result, name) else values.get("cost_per_1k_usd", math.nan) / 1000
+    reader = 0.0 if _answers_itself(result, name) else values.get(COST_PER_1K_USD, math.nan) / 1000
     return _Costs(
         "dollars",
         writing=_share_by_conversation(result, name, values.get("ingest_usd", math.nan)),
@@ -294,7 +303,7 @@ def _find_tokens(result: EvalResult, name: str, baseline: str) -> _Costs:
 
 def _count_written(full: Mapping[str, float]) -> float:
     """Count the tokens that the reader wrote for one question."""
-    return full.get("answer_tokens", math.nan) - full.get("mean_upstream_tokens", math.nan)
+    return full.get("answer_tokens", math.nan) - full.get(MEAN_UPSTREAM_TOKENS, math.nan)
 
 
 def _share_by_conversation(result: EvalResult, name: str, per_thousand: float) -> float:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from context_bench.metrics.quality import MeanTally
 from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.numbers import MEAN_SCORE
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
@@ -166,7 +167,7 @@ class TypeTally:
             self._means[kind].add(row)
 
     def result(self) -> dict[str, float]:
-        return {f"type:{kind}": self._means[kind].result()["mean_score"] for kind in sorted(self._means)}
+        return {f"type:{kind}": self._means[kind].result()[MEAN_SCORE] for kind in sorted(self._means)}
 
     def intervals(self) -> dict[str, Interval]:
         return {f"type:{kind}": mean.spread.interval() for kind, mean in self._means.items() if mean.count}

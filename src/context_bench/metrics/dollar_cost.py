@@ -16,7 +16,7 @@ from context_bench.metrics.spread import RatioSpread
 from context_bench.pricing import Price
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.traits import MetricTraits
 from context_bench.utils.tokens import read_token_count
 

@@ -12,7 +12,7 @@ from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread, RatioSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.traits import MetricTraits
 
 __all__ = ["PromptSavings", "SavingsTally"]

@@ -14,7 +14,7 @@ from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.metrics.spread import MeanSpread
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.text.squad import exact_match, f1_score, normalize_answer, recall_score
+from context_bench.text.golds import exact_match, f1_score, normalize_answer, recall_score
 
 __all__ = [
     "MeanScore",

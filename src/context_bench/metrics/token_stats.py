@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from context_bench.compare.front import COST_KEYS
 from context_bench.metrics.row_by_row import NoTally, RunningMetric
 from context_bench.metrics.spread import RatioSpread
+from context_bench.numbers import PARETO_COSTS
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
@@ -82,7 +82,7 @@ class ParetoRank(RunningMetric):
     cost_field: str = "cost_of_pass"
     leave_out: Sequence[str] = ()
     name = "pareto-rank"
-    keys = ("pareto_rank", "pareto_front", *COST_KEYS)
+    keys = ("pareto_rank", "pareto_front", *PARETO_COSTS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list

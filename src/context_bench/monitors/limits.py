@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from context_bench.errors import UsageError
+from context_bench.numbers import NUM_ERRORS, NUM_EXAMPLES
 from context_bench.results import EvalRow
 
 __all__ = ["Limits", "read_number"]
@@ -72,8 +73,8 @@ class Limits:
     def is_exceeded(self, summary: dict[str, dict[str, float]]) -> bool:
         """Whether a finished run had more errors of one system than allowed."""
         for values in summary.values():
-            allowed = self._count_allowed_errors(int(values["num_examples"]))
-            if allowed is not None and values["num_errors"] > allowed:
+            allowed = self._count_allowed_errors(int(values[NUM_EXAMPLES]))
+            if allowed is not None and values[NUM_ERRORS] > allowed:
                 return True
         return False
 

@@ -5,54 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from context_bench.output.layout import dollars, format_as, percent, score, seconds, tokens
+from context_bench.numbers import (
+    EVIDENCE_SURVIVAL,
+    MACRO_SCORE,
+    MEAN_SCORE,
+    NUMBERS,
+    PARETO_FRONT,
+    PARETO_RANK,
+    SYSTEMS,
+    Number,
+    get_number,
+    list_numbers,
+)
+from context_bench.output.layout import format_as
 from context_bench.results import EvalResult
 
 __all__ = [
-    *("LESS_THAN_THE_TAP", "Column", "all_metered", "choose_columns", "is_answered_by_script", "list_tables"),
-    "own_columns",
+    *("Column", "choose_columns", "is_answered_by_script", "is_replaced", "list_tables", "own_columns"),
 ]
 
 Column = tuple[str, str, Callable[[float], str]]
 """Title, key of the summary, and how its value is written."""
-
-_EVIDENCE: Column = ("evidence", "evidence_survival", percent)
-_COLUMNS: tuple[Column, ...] = (
-    ("n", "num_examples", "{:,.0f}".format),
-    ("errors", "num_errors", "{:,.0f}".format),
-    ("unscored", "num_unscored", "{:,.0f}".format),
-    ("macro score", "macro_score", score),
-    ("score", "mean_score", score),
-    ("official", "official_score", score),
-    ("pass rate", "pass_rate", percent),
-    ("judge score", "mean_score:judge_score", score),
-    ("card pass rate", "card_pass_rate", percent),
-    ("pass@k", "pass_at_k", percent),
-    ("pass^k", "pass_all_k", percent),
-    ("flips", "repeat_flips", percent),
-    ("repeat variance", "repeat_variance_share", percent),
-    ("compression", "compression_ratio", percent),
-    ("savings", "prompt_savings", percent),
-    ("untouched", "untouched_share", percent),
-    ("cost of pass", "cost_of_pass", tokens),
-    ("model tokens / pass", "upstream_cost_of_pass", tokens),
-    ("$ / pass", "cost_of_pass_usd", dollars),
-    ("$ / 1k", "cost_per_1k_usd", dollars),
-    ("$ saved / 1k", "saved_per_1k_usd", dollars),
-    ("embedding $", "embedding_cost_usd", dollars),
-    ("judge $", "judge_cost_usd", dollars),
-    ("latency p50", "latency_median", seconds),
-    ("p95", "latency_p95", seconds),
-    ("overhead p50", "proxy_overhead_median", seconds),
-    ("first token", "first_token_overhead_median", seconds),
-    ("retention", "retention", percent),
-    ("Pareto", "pareto_front", lambda value: "front" if value else "off"),
-    ("Pareto rank", "pareto_rank", "{:.0f}".format),
-)
-_WHEN_NOT_ZERO = {"num_errors", "num_unscored"}
-LESS_THAN_THE_TAP = {"compression_ratio", "cost_of_pass"}
-"""Columns that say less than what a tap or a reader saw; left out where that is known of every system."""
-
 
 _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 """The titles of the tables of systems."""
@@ -60,23 +33,23 @@ _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 
 def choose_columns(result: EvalResult) -> list[Column]:
     """Choose the columns that this run has something for."""
-    columns = [column for column in _COLUMNS if _is_shown(column[1], result.summary)]
-    if any(key == "pareto_front" for _, key, _ in columns):  # ranks of points say more than the data show
-        columns = [column for column in columns if column[1] != "pareto_rank"]
-    if all_metered(result):
-        columns = [column for column in columns if column[1] not in LESS_THAN_THE_TAP]
-    if _is_shown(_EVIDENCE[1], result.summary) and is_answered_by_script(result):
+    shown = [
+        each for each in list_numbers(SYSTEMS) if _is_shown(each, result.summary) and not is_replaced(each, result)
+    ]
+    if any(each.key == PARETO_FRONT for each in shown):  # ranks of points say more than the data show
+        shown = [each for each in shown if each.key != PARETO_RANK]
+    evidence = NUMBERS[EVIDENCE_SURVIVAL]
+    if _is_shown(evidence, result.summary) and is_answered_by_script(result):
         # A script's answers say little; whether the evidence got through says what the run is about.
-        places = [place for place, column in enumerate(columns) if column[1] in ("macro_score", "mean_score")]
-        place = min(places, default=len(columns))
-        columns.insert(place, _EVIDENCE)
-    first = [key for _, key, _ in _COLUMNS]
+        places = [place for place, each in enumerate(shown) if each.key in (MACRO_SCORE, MEAN_SCORE)]
+        shown.insert(min(places, default=len(shown)), evidence)
+    columns = [(each.title, each.key, each.show) for each in shown]
+    first = {each.key for each in list_numbers(SYSTEMS)}
     further = [
-        (key, key, show)
+        (key, key, get_number(key).show)
         for values in result.summary.values()
         for key in values
-        for plain, show in [(key.partition(":")[0], _format_of(key.partition(":")[0]))]
-        if ":" in key and key not in first and plain in first and show is not None
+        if ":" in key and key not in first and key.partition(":")[0] in first
     ]
     known = {key for _, key, _ in (*columns, *further)}
     own = [(key, key, show) for key, show in own_columns(result).items() if key not in known]
@@ -86,29 +59,26 @@ def choose_columns(result: EvalResult) -> list[Column]:
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
     """List the numbers of metrics that do not ship with the package, with how each is written."""
     columns = result.settings.columns
-    return {key: format_as(form) for key, form in columns.items() if _is_shown(key, result.summary)}
+    return {key: format_as(form) for key, form in columns.items() if _is_shown(get_number(key), result.summary)}
 
 
-def _format_of(key: str) -> Callable[[float], str] | None:
-    return next((show for _, each, show in _COLUMNS if each == key), None)
-
-
-def _is_shown(key: str, summary: dict[str, dict[str, float]]) -> bool:
-    values = [own[key] for own in summary.values() if key in own]
-    if key.endswith("_usd"):  # where nothing is priced there is nothing to compare
+def _is_shown(number: Number, summary: dict[str, dict[str, float]]) -> bool:
+    values = [own[number.key] for own in summary.values() if number.key in own]
+    if number.key.endswith("_usd"):  # where nothing is priced there is nothing to compare
         return not all(map(math.isnan, values))
-    return any(values) if key in _WHEN_NOT_ZERO else bool(values)
+    return any(values) if number.hide_zero else bool(values)
+
+
+def is_replaced(number: Number, result: EvalResult) -> bool:
+    """Whether every system has a number that says more, such as what a tap saw."""
+    better = number.replaced_by
+    return bool(better and result.summary) and all(better in values for values in result.summary.values())
 
 
 def is_answered_by_script(result: EvalResult) -> bool:
     """Whether a script answered in place of a model."""
     reports = result.settings.reports.values()
     return any(str(report.get("answered_by", "")).startswith("scripted/") for report in reports)
-
-
-def all_metered(result: EvalResult) -> bool:
-    """Whether it is known of every system what the model behind it got to read."""
-    return bool(result.summary) and all("prompt_savings" in values for values in result.summary.values())
 
 
 def list_tables(result: EvalResult) -> list[tuple[str, list[str]]]:

@@ -10,8 +10,9 @@ from context_bench.compare.comparison import explain_first_samples
 from context_bench.compare.run_comparison import Contest, RunComparison
 from context_bench.config import read_settings
 from context_bench.errors import printable
+from context_bench.numbers import MACRO_SCORE, score
 from context_bench.output.fitting import fit_columns, fit_grid, wrap
-from context_bench.output.layout import escape_note, score
+from context_bench.output.layout import escape_note
 from context_bench.output.verdict_table import (
     FIXED,
     NARROWER,
@@ -112,7 +113,7 @@ def _explain(comparison: RunComparison) -> Iterator[str]:
     kinds = {each.is_paired(pairs) for each in comparison.contests for pairs in each.list_datasets().values()}
     first = comparison.contests[0]
     scores = _name_scores(first.baseline.config, first.baseline_system)
-    several = comparison.metric == "macro_score"
+    several = comparison.metric == MACRO_SCORE
     metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
     title = name_metric(comparison.metric)
     yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."

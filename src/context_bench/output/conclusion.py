@@ -8,18 +8,27 @@ from collections.abc import Mapping, Sequence
 from context_bench.caveats import NO_CONTEXT
 from context_bench.compare.comparison import ONLY_ZEROS, Comparison
 from context_bench.compare.curves.knobs import join_settings
+from context_bench.numbers import (
+    COMPRESSION_RATIO,
+    COST_PER_1K_USD,
+    EVIDENCE_SURVIVAL,
+    NUM_ERRORS,
+    NUM_EXAMPLES,
+    PROMPT_SAVINGS,
+    dollars,
+    percent,
+)
 from context_bench.output.columns import is_answered_by_script
-from context_bench.output.layout import dollars, percent
 from context_bench.output.verdict_table import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Verdict
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 __all__ = ["conclude", "describe_alone"]
 
 _MOST_NAMES = 6
 _THAN = {"equivalent": "to", "better": "than", "not worse": "than"}
-_SAVINGS = {"prompt_savings": "the prompt", "compression_ratio": "the tokens"}
+_SAVINGS = {PROMPT_SAVINGS: "the prompt", COMPRESSION_RATIO: "the tokens"}
 _ALL = "the examples"
 _LEAST = -0.0005
 """A share that is written as 0.0%, though it is below 0."""
@@ -105,7 +114,7 @@ def _tell_evidence(result: EvalResult, names: Sequence[str]) -> tuple[list[str],
 def _describe_fate(result: EvalResult, name: str) -> str | None:
     """Describe what a system did to the evidence; empty where all of it is there word for word, None if not known."""
     values = result.summary.get(name, {})
-    lost, dropped = 1 - values.get("evidence_survival", math.nan), values.get("evidence_recoverable", 0.0)
+    lost, dropped = 1 - values.get(EVIDENCE_SURVIVAL, math.nan), values.get("evidence_recoverable", 0.0)
     if math.isnan(lost):
         return None
     seen = _count_looked_at(result, name)
@@ -128,13 +137,13 @@ def _count_right(result: EvalResult, name: str, fate: str) -> str:
 def _count_looked_at(result: EvalResult, name: str) -> str:
     """Say in how many examples it is known whether the evidence reached the model, where it is not all."""
     values = result.summary.get(name, {})
-    seen, every = values.get("evidence_rows", math.nan), values.get("num_examples", math.nan)
+    seen, every = values.get("evidence_rows", math.nan), values.get(NUM_EXAMPLES, math.nan)
     return f"the {seen:,.0f} of {every:,.0f} examples where that is known" if seen < every else _ALL
 
 
 def _has_only_errors(result: EvalResult, name: str) -> bool:
     values = result.summary.get(name, {})
-    return 0 < values.get("num_errors", 0) == values.get("num_examples")
+    return 0 < values.get(NUM_ERRORS, 0) == values.get(NUM_EXAMPLES)
 
 
 def _recommend(result: EvalResult, good: Sequence[Verdict], comparison: Comparison) -> str:
@@ -203,7 +212,7 @@ def _compare_bills(result: EvalResult, name: str, baseline: str) -> tuple[str, f
 
     Where costs are not known of the same examples, those that are known of both count, as in `saved_per_1k_usd`.
     """
-    own, base = (result.summary.get(each, {}).get("cost_per_1k_usd", math.nan) for each in (name, baseline))
+    own, base = (result.summary.get(each, {}).get(COST_PER_1K_USD, math.nan) for each in (name, baseline))
     if not (math.isfinite(own) and math.isfinite(base)) or own == base == 0:
         return "", 0.0
     saving = None if result.comparison is None else result.comparison.savings.get(name)

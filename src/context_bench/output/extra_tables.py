@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from context_bench.numbers import CACHE, EVIDENCE, TOKENS, Number, get_number, list_numbers, percent, tokens
 from context_bench.output.fitting import fit_columns, fit_grid, wrap
-from context_bench.output.layout import escape_note, percent, tokens
+from context_bench.output.layout import escape_note
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve, Point
@@ -19,67 +21,34 @@ __all__ = ["curve_tables", "evidence", "list_meters", "meters", "sum_up_curve", 
 
 
 Values = dict[str, float]
-Column = tuple[str, str | Callable[[Values], float | None], Callable[[float], str]]
-"""A title, the key of a number or what makes it of a system's summary, and how it is shown."""
+Column = tuple[str, Callable[[Values], float | None], Callable[[float], str]]
+"""A title, what reads the number off a system's summary, and how it is written."""
 
 
-def _take_tap_savings(values: Values) -> float | None:
-    """Take the savings that a tap counted; the summary of a system without one has no `downstream_tokens`."""
-    return values.get("counted_tokens_saved") if "downstream_tokens" in values else None
+def _list_columns(table: str) -> list[Column]:
+    """List the columns of a table as they are declared, but for tokens that mean one thing with a tap, one without."""
+    columns: list[Column] = []
+    for each in list_numbers(table):
+        if each.key == "downstream_tokens":  # without a tap: what was sent for the rows with savings
+            columns.append(
+                (each.title, lambda values: values.get("downstream_tokens", values.get("sent_tokens")), tokens)
+            )
+        elif each.key == "counted_tokens_saved":
+            for title, tapped in (("saved, by the tap", True), ("saved, as sent", False)):
+                columns.append((title, partial(_read_saved, tapped=tapped), tokens))
+        else:
+            columns.append((each.title, partial(_read, each), each.show))
+    return columns
 
 
-def _take_reader_savings(values: Values) -> float | None:
-    """Take the savings of a compressor by the count of what its reader was sent."""
-    return None if "downstream_tokens" in values else values.get("counted_tokens_saved")
+def _read(number: Number, values: Values) -> float | None:
+    value = values.get(number.key)
+    return None if number.hide_zero and not value else value
 
 
-def _take_sent(values: Values) -> float | None:
-    """Take what was sent for the rows whose upstream tokens are known; without a tap, for those with savings."""
-    return values.get("downstream_tokens", values.get("sent_tokens"))
-
-
-def _count(value: float) -> str:
-    return f"{value:.0f}"
-
-
-def _unless_zero(key: str) -> Callable[[Values], float | None]:
-    """A number that is worth a column only where it is not 0."""
-    return lambda values: values.get(key) or None
-
-
-_METERS: tuple[Column, ...] = (
-    ("sent", _take_sent, tokens),
-    ("reached the model", "upstream_tokens", tokens),
-    ("saved, by the tap", _take_tap_savings, tokens),
-    ("saved, as sent", _take_reader_savings, tokens),
-    ("savings at best", "prompt_savings_best", percent),
-    ("at worst", "prompt_savings_worst", percent),
-    ("saved, its own claim", "claimed_tokens_saved", tokens),
-    ("prompt, by API usage", "usage_prompt_tokens", tokens),
-    ("extra calls", "extra_upstream_calls", _count),
-    ("extra at worst", "extra_upstream_calls_worst", _count),
-    ("lost calls", _unless_zero("lost_upstream_calls"), _count),
-    ("tokens lost with them", _unless_zero("lost_upstream_tokens"), tokens),
-    ("answers without a call", _unless_zero("answers_without_call"), _count),
-    ("cached answers", _unless_zero("cached_answers"), _count),
-)
-_EVIDENCE: tuple[Column, ...] = (
-    ("rows", "evidence_rows", _count),
-    ("verbatim", "evidence_verbatim", percent),
-    ("recoverable", "evidence_recoverable", percent),
-    ("lost", "evidence_lost", percent),
-    ("lost and rewritten", _unless_zero("evidence_rewritten"), percent),
-    ("survived at best", "evidence_survival_best", percent),
-    ("at worst", "evidence_survival_worst", percent),
-    ("lost by the system", "lost_by_system", percent),
-    ("failed anyway", "failed_anyway", percent),
-    ("right without it", "right_without_evidence", percent),
-)
-_PREFIX: tuple[Column, ...] = (
-    ("prefix kept", "prefix_stability", percent),
-    ("first message changed", "first_message_changed", percent),
-    ("history rewritten", "rewritten_history", percent),
-)
+def _read_saved(values: Values, *, tapped: bool) -> float | None:
+    """Read the tokens saved of a system with a tap, or without one: its summary then has no `downstream_tokens`."""
+    return values.get("counted_tokens_saved") if tapped == ("downstream_tokens" in values) else None
 
 
 _LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
@@ -92,33 +61,27 @@ def meters(result: EvalResult, width: int | None = None) -> str:
 
 def list_meters(result: EvalResult) -> list[list[list[str]]]:
     """List the tables of tokens and of the prompt cache as texts, titles first, where there is anything in them."""
-    tables = (("tokens", _METERS), ("prompt cache", _PREFIX))
-    return [lines for title, columns in tables if (lines := _list_lines(result, title, columns))]
+    return [lines for table in (TOKENS, CACHE) if (lines := _list_lines(result, table))]
 
 
 def evidence(result: EvalResult, width: int | None = None) -> str:
     """Whether what the answer needs reached the model, against whether the answer was right."""
-    lines = _list_lines(result, "evidence", _EVIDENCE)
+    lines = _list_lines(result, EVIDENCE)
     return fit_grid(lines, width) if lines else ""
 
 
-def _list_lines(result: EvalResult, title: str, columns: Sequence[Column]) -> list[list[str]]:
-    """The systems that have any of these numbers; nothing when none has the first."""
-    first = columns[0]
-    systems = {name: values for name, values in result.summary.items() if _read(first, values) is not None}
-    shown = [column for column in columns if any(_read(column, values) is not None for values in systems.values())]
+def _list_lines(result: EvalResult, table: str) -> list[list[str]]:
+    """List the systems that have any number of a table, titles first; nothing when none has the first number."""
+    columns = _list_columns(table)
+    systems = {name: values for name, values in result.summary.items() if columns[0][1](values) is not None}
+    shown = [column for column in columns if any(column[1](values) is not None for values in systems.values())]
     if not systems:
         return []
-    lines = [[title, *(head for head, _, _ in shown)]]
+    lines = [[table, *(head for head, _, _ in shown)]]
     for name, values in systems.items():
-        cells = [(column[2], _read(column, values)) for column in shown]
+        cells = [(show, read(values)) for _, read, show in shown]
         lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
     return lines
-
-
-def _read(column: Column, values: Values) -> float | None:
-    source = column[1]
-    return values.get(source) if isinstance(source, str) else source(values)
 
 
 def upstream_notes(result: EvalResult) -> list[str]:
@@ -165,7 +128,7 @@ def write_difference(interval: Interval) -> str:
 
 def sum_up_curve(curve: Curve) -> list[str]:
     """Say in a few sentences what the whole curve tells."""
-    name = "macro score" if curve.metric == "macro_score" else "score"
+    name = get_number(curve.metric).title
     lines = [f"{curve.tokens_title}; {name} with 95% intervals; baseline: {curve.baseline}."]
     if curve.area is not None and curve.span is not None:
         low, high = curve.span

@@ -6,7 +6,6 @@ terminal. Only characters that would act are escaped: `headroom[level=low]` and 
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -15,19 +14,14 @@ from context_bench.errors import printable
 
 __all__ = [
     "display_width",
-    "dollars",
     "escape_cell",
     "escape_note",
     "format_as",
     "markdown",
     "markdown_width",
-    "percent",
     "plain_table",
     "replace_controls",
-    "score",
-    "seconds",
     "show_controls",
-    "tokens",
     "undo_escapes",
 ]
 
@@ -85,34 +79,6 @@ def show_controls(text: str) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
 
 
-def score(value: float) -> str:
-    """Three places."""
-    return f"{value:.3f}"
-
-
-def percent(value: float) -> str:
-    """Write a share."""
-    return f"{value:.1%}"
-
-
-def tokens(value: float) -> str:
-    """Write a number of tokens; infinity is the cost of a pass that never came."""
-    return "none passed" if math.isinf(value) else f"{value:,.0f}"
-
-
-def dollars(value: float) -> str:
-    """Dollars; of less than one, three digits that count, and never fewer than cents; of next to none, two digits."""
-    if math.isinf(value):
-        return "none passed"
-    sign, size = "-" if value < 0 else "", abs(value)
-    if size >= 0.9995 or size == 0:
-        return f"{sign if size else ''}${size:,.2f}"
-    if 1e-9 <= size < 1e-4:  # nobody reads 6.4e-05 as money
-        return f"{sign}${size:.{1 - math.floor(math.log10(size))}f}"
-    shown = f"{size:.3g}" if size >= 1e-4 else f"{size:.1e}"
-    return f"{sign}${size:.2f}" if len(shown) < len("0.00") else f"{sign}${shown}"
-
-
 def format_as(form: str) -> Callable[[float], str]:
     """Return what writes a number in a format of `format()`; an empty or unknown one shows four digits."""
 
@@ -123,15 +89,6 @@ def format_as(form: str) -> Callable[[float], str]:
             return f"{value:.4g}"
 
     return write
-
-
-def seconds(value: float) -> str:
-    """Write a time in the unit that suits it."""
-    if value >= 1:
-        return f"{value:.2f} s"
-    if value >= 1e-3:
-        return f"{value * 1e3:.1f} ms"
-    return f"{value * 1e6:.0f} µs" if value >= 1e-6 or value <= 0 else f"{value * 1e6:.1g} µs"
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:

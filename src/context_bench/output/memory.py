@@ -17,8 +17,9 @@ from context_bench.memory.findings import (
     list_findings,
     price_right_answer,
 )
+from context_bench.numbers import MEAN_SCORE, RETRIEVAL_RECALL, dollars, percent, score, seconds, tokens
 from context_bench.output.fitting import fit_columns, fit_grid
-from context_bench.output.layout import dollars, markdown_width, percent, score, seconds, tokens
+from context_bench.output.layout import markdown_width
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell
 from context_bench.results import EvalResult, EvalRow
 
@@ -86,7 +87,7 @@ _COSTS: tuple[Column, ...] = (
     ("time / question", "query_seconds_median", seconds),
 )
 _RETRIEVAL: tuple[Column, ...] = (
-    ("recall", "retrieval_recall", score),
+    ("recall", RETRIEVAL_RECALL, score),
     ("claimed", CLAIMED, score),
     ("recall@10", "retrieval_recall_at_10", score),
     ("nDCG", "retrieval_ndcg", score),
@@ -125,7 +126,7 @@ def is_read_by_script(result: EvalResult) -> bool:
 
 def is_claimed(values: Mapping[str, float]) -> bool:
     """Whether a system names turns that it does not show: its recall is then somewhere between the two."""
-    return score(values.get(CLAIMED, 0.0)) > score(values.get("retrieval_recall", 0.0))
+    return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))
 
 
 def list_leading_grids(result: EvalResult) -> list[Grid]:
@@ -330,7 +331,7 @@ def list_memory_notes(result: EvalResult) -> list[str]:
         f"ingested by {' and '.join(granularity)}{beside}; the reader got what was retrieved in the order "
         "of time, with dates, within the budget; naive, oracle and closed-book are controls without a budget."
     )
-    if any("retrieval_recall" in values for values in result.summary.values()):
+    if any(RETRIEVAL_RECALL in values for values in result.summary.values()):
         lines.append(
             "recall: share of the turns with the answer whose text was returned and fits whole into the budget."
         )
@@ -353,14 +354,14 @@ def list_rankings(result: EvalResult) -> list[str]:
 
     Controls are not ranked, nor is a system that was not measured. What is claimed and not shown earns no rank.
     """
-    key, what = ("retrieval_recall", "recall") if is_read_by_script(result) else ("mean_score", "score")
+    key, what = (RETRIEVAL_RECALL, "recall") if is_read_by_script(result) else (MEAN_SCORE, "score")
     budgets: dict[int, list[tuple[float, str]]] = {}
     for name, values in result.summary.items():
         about = describe_memory(result, name)
         budget, value = about.get("budget"), values.get(key, math.nan)
         if isinstance(budget, int) and not about.get("is_control") and not math.isnan(value):
             shown = score(value)
-            if key == "retrieval_recall" and is_claimed(values):
+            if key == RETRIEVAL_RECALL and is_claimed(values):
                 shown = f"at least {shown} (claims {score(values[CLAIMED])})"
             budgets.setdefault(budget, []).append((value, f"{about.get('system')} {shown}"))
     sentences = []
@@ -394,7 +395,7 @@ def _explain_unmeasured(result: EvalResult) -> list[str]:
     for name, notes in result.notes.items():
         for key, note in notes.items():
             values = result.summary[name]
-            if math.isnan(values.get("mean_score", 0.0)) and key.startswith(_QUALITY):
+            if math.isnan(values.get(MEAN_SCORE, 0.0)) and key.startswith(_QUALITY):
                 continue  # it is said of the system as a whole
             if key.startswith(_OWN_TABLES) and math.isnan(values.get(key, 0.0)):
                 title = key.partition(":")[2] or key.replace("_", " ")

@@ -6,13 +6,26 @@ import math
 from collections.abc import Sequence
 
 from context_bench.datasets.catalog import Card, card_for
+from context_bench.numbers import (
+    COST_PER_1K_USD,
+    EMBEDDING_COST_USD,
+    LATENCY_MEDIAN,
+    MACRO_SCORE,
+    NUM_ERRORS,
+    NUM_EXAMPLES,
+    NUM_UNSCORED,
+    PARETO_FRONT,
+    PASS_AT_K,
+    TIMED_OUT_COST_USD,
+    UPSTREAM_COST_OF_PASS,
+)
 from context_bench.output.columns import choose_columns, list_tables
 from context_bench.output.extra_tables import upstream_notes
 from context_bench.output.number_cells import BEST, find_best
 from context_bench.output.plots.quality_cost import choose_cost
 from context_bench.output.verdict_table import explain_verdicts
 from context_bench.results import EvalResult
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = ["list_notes"]
 
@@ -27,7 +40,7 @@ def list_notes(result: EvalResult) -> list[str]:
             notes.append("no gold answers: tokens and time only.")
         elif set(result.summary) == set(result.settings.unread):
             notes.append("no score fits a context alone: tokens and time only; --reader URL has a model answer.")
-    if any("upstream_cost_of_pass" in values for values in result.summary.values()):
+    if any(UPSTREAM_COST_OF_PASS in values for values in result.summary.values()):
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
     notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
@@ -40,8 +53,8 @@ def _explain_marks(result: EvalResult) -> list[str]:
     """Say what is behind each mark and each "not measured": a line for each reason, with its numbers and systems."""
     titles = {key: title for title, key, _ in choose_columns(result)}
     # where nothing is priced there is no column, and these say why
-    titles = {"cost_per_1k_usd": "dollars", "embedding_cost_usd": "embedding $", **titles}
-    titles["timed_out_cost_usd"] = "timed out"
+    titles = {COST_PER_1K_USD: "dollars", EMBEDDING_COST_USD: "embedding $", **titles}
+    titles[TIMED_OUT_COST_USD] = "timed out"
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, notes in result.notes.items():
         for key, note in notes.items():
@@ -61,7 +74,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _is_unscored(result: EvalResult) -> bool:
-    return all(values.get("num_examples") == values.get("num_unscored") for values in result.summary.values())
+    return all(values.get(NUM_EXAMPLES) == values.get(NUM_UNSCORED) for values in result.summary.values())
 
 
 def _stop_note(result: EvalResult) -> str:
@@ -96,7 +109,7 @@ def _name_scores(result: EvalResult, key: str) -> str:
 
 def _macro_note(result: EvalResult) -> str:
     """Say what the macro score averages."""
-    if not any("macro_score" in values for values in result.summary.values()):
+    if not any(MACRO_SCORE in values for values in result.summary.values()):
         return ""
     primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
     unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
@@ -116,9 +129,9 @@ def _explain_best(result: EvalResult) -> str:
 def _explain_front(result: EvalResult) -> str:
     """Say what the front is, and by which cost."""
     cost = choose_cost(result)
-    if cost is None or not any("pareto_front" in values for values in result.summary.values()):
+    if cost is None or not any(PARETO_FRONT in values for values in result.summary.values()):
         return ""
-    failed = any(values.get("num_errors") for values in result.summary.values())
+    failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
     charged = " A failure costs what the dearest system paid for that example." if failed else ""
     return (
         "Pareto: off = another system is shown better in score or cost, and not shown worse in the other (paired 95% "
@@ -129,11 +142,9 @@ def _explain_front(result: EvalResult) -> str:
 def _tell_workers(result: EvalResult) -> str:
     """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
     workers = result.settings.workers
-    if not workers or not any("latency_median" in values for values in result.summary.values()):
+    if not workers or not any(LATENCY_MEDIAN in values for values in result.summary.values()):
         return ""
-    workers = {
-        name: n for name, n in workers.items() if not math.isnan(result.summary[name].get("latency_median", 0.0))
-    }
+    workers = {name: n for name, n in workers.items() if not math.isnan(result.summary[name].get(LATENCY_MEDIAN, 0.0))}
     systems: dict[int, list[str]] = {}
     for name, count in workers.items():
         systems.setdefault(count, []).append(name)
@@ -146,7 +157,7 @@ def _tell_workers(result: EvalResult) -> str:
 
 def _explain_repeats(result: EvalResult) -> str:
     """Say what the numbers of repeats mean."""
-    if not any("pass_at_k" in values for values in result.summary.values()):
+    if not any(PASS_AT_K in values for values in result.summary.values()):
         return ""
     answers = result.settings.repeats
     return (

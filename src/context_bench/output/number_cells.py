@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from context_bench.output.layout import score
+from context_bench.numbers import ERROR_RATE, NUM_ERRORS, NUM_EXAMPLES, NUMBERS, QUALITY, get_number, score
 from context_bench.results import EvalResult
 from context_bench.stats import TOO_FEW, Interval
 
@@ -16,33 +16,8 @@ Show = Callable[[float], str]
 
 BEST = "★"
 """Stands before the best value of a column; it needs no colour."""
-HEADLINES = {
-    *("macro_score", "mean_score", "mean_score:judge_score", "evidence_survival", "pass_rate", "compression_ratio"),
-    *("prompt_savings", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "latency_median", "latency_p95"),
-    *("pass_at_k", "pass_all_k", "repeat_flips", "repeat_variance_share", "saved_per_1k_usd", "retrieval_recall"),
-}
+HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
 """The numbers that are read first; the others have their intervals in JSON."""
-_MORE_IS_BETTER = {
-    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
-    *("pass_all_k", "evidence_survival", "compression_ratio", "prompt_savings", "saved_per_1k_usd", "retention"),
-    *("retrieval_recall", "retrieval_recall_at_10", "retrieval_ndcg", "retrieval_precision"),
-}
-_LESS_IS_BETTER = {
-    *("cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "cost_per_1k_usd", "latency_median"),
-    *("latency_p95", "proxy_overhead_median", "first_token_overhead_median", "repeat_flips"),
-}
-_FROM_SCORES = {
-    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
-    *("pass_all_k", "cost_of_pass", "upstream_cost_of_pass", "cost_of_pass_usd", "retention", "repeat_flips"),
-}
-_COUNT_FAILURES = {
-    *("macro_score", "mean_score", "official_score", "dataset", "pass_rate", "card_pass_rate", "pass_at_k"),
-    *("pass_all_k", "repeat_flips", "retention"),
-}
-"""Numbers in which a failed row counts as 0. The others leave it out, so that failing on long examples looks cheap."""
-_TIMES = {"latency_median", "latency_p95", "proxy_overhead_median", "first_token_overhead_median"}
-_QUALITY = ("macro_score", "mean_score", "evidence_survival", "retrieval_recall")
-_SAVINGS = {"compression_ratio", "prompt_savings", "saved_per_1k_usd"}
 _NOT_MEASURED = "not measured"
 _INSTEAD = ("not priced", "not claimed")
 """Words that stand for a number whose note begins with them."""
@@ -58,13 +33,13 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     where the examples do not need their context,
     where the best has too few examples for an interval, or where the intervals of times overlap.
     """
-    plain = re.split("[:@]", key, maxsplit=1)[0]
-    sign = 1 if plain in _MORE_IS_BETTER else -1 if plain in _LESS_IS_BETTER else 0
+    number = get_number(key)
+    sign = {"more": 1, "less": -1, "": 0}[number.better]
     if result.comparison is not None and result.comparison.context_unneeded:
         return set()
-    aside = _list_aside(result) | (_find_unjudged(result) if plain in _FROM_SCORES else set())
+    aside = _list_aside(result) | (_find_unjudged(result) if number.from_scores else set())
     competing = [name for name in (result.summary if names is None else names) if name not in aside]
-    if plain not in _COUNT_FAILURES:
+    if not number.counts_failures:
         competing = _leave_out_failing(result, competing)
     values = {
         name: result.summary[name][key] for name in competing if math.isfinite(result.summary[name].get(key, math.nan))
@@ -73,24 +48,28 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     if not sign or len(set(written.values())) < 2:
         return set()
     top = max(values, key=lambda name: sign * values[name])
-    if plain in _SAVINGS and values[top] <= 0:  # who loses least has saved nothing
+    if values[top] <= number.star_above:
         return set()
     known = {name: each for name in values if (each := result.intervals.get(name, {}).get(key)) is not None}
     few = {name for name, each in known.items() if not each.known or each.mark == TOO_FEW}
-    if plain in _TIMES and top in known and any(known[top].high >= known[name].low for name in known if name != top):
+    if (
+        number.unit == "seconds"
+        and top in known
+        and any(known[top].high >= known[name].low for name in known if name != top)
+    ):
         return set()
     return {name for name, text in written.items() if text == written[top] and name not in few}
 
 
 def _is_judged(values: Mapping[str, float]) -> bool:
     """Whether the quality of a system was measured, where any was to be."""
-    found = [values[key] for key in _QUALITY if key in values]
+    found = [values[key] for key in QUALITY if key in values]
     return not found or any(map(math.isfinite, found))
 
 
 def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
     """Leave out systems whose share of failures is shown to be above that of another one."""
-    rates = {name: each for name in names if (each := result.intervals.get(name, {}).get("error_rate")) is not None}
+    rates = {name: each for name in names if (each := result.intervals.get(name, {}).get(ERROR_RATE)) is not None}
     least = min((rate.high for rate in rates.values() if rate.known), default=math.inf)
     return [name for name in names if name not in rates or not rates[name].low > least]
 
@@ -131,7 +110,7 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
     value = values[key]
     if math.isnan(value):
         return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
-    if key == "num_errors" and 0 < value == values.get("num_examples"):
+    if key == NUM_ERRORS and 0 < value == values.get(NUM_EXAMPLES):
         return "all failed"
     interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
     text = show(value)

@@ -13,18 +13,18 @@ from collections.abc import Callable, Collection, Sequence
 
 from context_bench.compare.plans.lock import describe_lock
 from context_bench.errors import printable
+from context_bench.numbers import NUMBERS, score
 from context_bench.output.columns import (
-    LESS_THAN_THE_TAP,
     Column,
-    all_metered,
     choose_columns,
+    is_replaced,
     list_tables,
     own_columns,
 )
 from context_bench.output.conclusion import conclude, describe_alone
 from context_bench.output.extra_tables import curve_tables, evidence, meters
 from context_bench.output.fitting import fit_columns, fit_grid, wrap
-from context_bench.output.layout import escape_note, markdown_width, percent, score, seconds, tokens
+from context_bench.output.layout import escape_note, markdown_width
 from context_bench.output.notes import list_notes
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell
 from context_bench.output.verdict_table import verdict_table
@@ -70,51 +70,6 @@ def _find_first_cell_end(line: str) -> int:
 def _paint(found: re.Match[str]) -> str:
     colour = _BOLD if found["best"] else _DIM if found["limits"] else _WORDS[found["word"]]
     return f"{colour}{found[0]}{_END}"
-
-
-_BY_IMPORTANCE = (
-    "macro_score",
-    "mean_score",
-    "num_errors",
-    "num_unscored",
-    "evidence_survival",
-    "mean_score:judge_score",
-    "prompt_savings",
-    "compression_ratio",
-    "pass_rate",
-    "official_score",
-    "num_examples",
-    "upstream_cost_of_pass",
-    "cost_of_pass",
-    "cost_of_pass_usd",
-    "saved_per_1k_usd",
-    "pass_at_k",
-    "pass_all_k",
-    "repeat_flips",
-    "pareto_front",
-    "pareto_rank",
-    "retention",
-    "latency_median",
-    "proxy_overhead_median",
-    "latency_p95",
-    "cost_per_1k_usd",
-    "first_token_overhead_median",
-    "untouched_share",
-    "card_pass_rate",
-    "embedding_cost_usd",
-    "judge_cost_usd",
-    "repeat_variance_share",
-)
-"""Which columns are left out last where not all fit; a column that is not named here goes first."""
-_NEEDS = {"p95": "latency p50"}
-"""A title that is short because another one stands before it."""
-_BY_DATASET: tuple[Column, ...] = (
-    ("compression by dataset", "compression_ratio", percent),
-    ("savings by dataset", "prompt_savings", percent),
-    ("evidence survived, by dataset", "evidence_survival", percent),
-    ("model tokens / pass, by dataset", "upstream_cost_of_pass", tokens),
-    ("overhead p50 by dataset", "proxy_overhead_median", seconds),
-)
 
 
 class TableReporter:
@@ -184,7 +139,11 @@ class TableReporter:
             shorter = _list_lines(result, title, names, columns, {first})
             left_out = ["other intervals"] if shorter != lines else []
             lines = shorter
-        return fit_columns(lines, self._width, _order_to_give_way(columns), _NEEDS, left_out)
+        ordered = sorted(columns, key=lambda column: NUMBERS[column[1]].rank if column[1] in NUMBERS else math.inf)
+        beside = {title: NUMBERS[key].beside for title, key, _ in columns if key in NUMBERS}
+        needs = {title: NUMBERS[key].title for title, key in beside.items() if key}
+        give_way = [title for title, _, _ in reversed(ordered)]
+        return fit_columns(lines, self._width, give_way, needs, left_out)
 
     def _datasets(self, result: EvalResult) -> list[str]:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
@@ -192,10 +151,10 @@ class TableReporter:
         titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
         tables = [_lines_by_dataset(result, title, scores, score, kind[1]) for title, kind in zip(titles, kinds)]
         own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
-        for title, key, show in (*_BY_DATASET, *own):
+        declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
+        for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
-            shown = key not in LESS_THAN_THE_TAP or not all_metered(result)
-            if shown and any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
+            if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
                 tables += [_lines_by_dataset(result, title, keys, show, result.summary)] if len(keys) > 1 else []
         return [fit_grid(lines, self._width) for lines in tables]
 
@@ -218,13 +177,6 @@ def _list_lines(
         ]
         for name in names
     ]
-
-
-def _order_to_give_way(columns: Sequence[Column]) -> list[str]:
-    """Order the titles, the least important first."""
-    ranks = {key: rank for rank, key in enumerate(_BY_IMPORTANCE)}
-    ordered = sorted(columns, key=lambda column: ranks.get(column[1], len(ranks)))
-    return [title for title, _, _ in reversed(ordered)]
 
 
 def _lines_by_dataset(

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from context_bench.compare.comparison import Comparison, explain_first_samples, find_first_samples
+from context_bench.numbers import NUMBERS
 from context_bench.output.fitting import fit_columns
 from context_bench.output.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
 from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = [
     "FIXED",
@@ -55,7 +56,7 @@ def goes_beyond_margin(verdict: Verdict) -> bool:
 
 def name_metric(metric: str) -> str:
     """Name what is compared as the table does."""
-    return {"macro_score": "macro score", "mean_score": "score", "pass_rate": "pass rate"}.get(metric, metric)
+    return NUMBERS[metric].title if metric in NUMBERS else metric
 
 
 def verdict_table(result: EvalResult, width: int | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate, evaluate_memory
-from context_bench.output.layout import tokens
+from context_bench.numbers import tokens
 from context_bench.output.memory import (
     HistoryLengths,
     list_leading_grids,

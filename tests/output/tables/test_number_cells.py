@@ -9,7 +9,7 @@ import pytest
 
 from context_bench import EvalResult
 from context_bench.metrics import default_metrics
-from context_bench.output.layout import dollars, percent, score, seconds, tokens
+from context_bench.numbers import dollars, percent, score, seconds, tokens
 from context_bench.output.number_cells import BEST, find_best, write_cell, write_limits
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalRow

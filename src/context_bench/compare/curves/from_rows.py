@@ -11,6 +11,7 @@ from context_bench.compare.comparison import are_unlike, choose_baseline
 from context_bench.compare.curves.curve import Curve, Point
 from context_bench.compare.curves.knobs import Sweep, find_sweeps
 from context_bench.compare.curves.scored import Scores, compare_scores, estimate_score, read_scores
+from context_bench.numbers import choose_score_key
 from context_bench.stats import (
     Setting,
     area_weights,
@@ -139,7 +140,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
     return Curve(
         name=sweep.name,
         knob=sweep.knob,
-        metric="macro_score" if len(datasets) > 1 else "mean_score",
+        metric=choose_score_key(len(datasets)),
         meter=meter,
         points=tuple(points),
         baseline=baseline,

@@ -13,7 +13,8 @@ from typing import Any
 
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import UsageError
-from context_bench.text.small_files import read_small_file
+from context_bench.numbers import choose_score_key
+from context_bench.text import read_small_file
 
 __all__ = ["Lock", "count_earlier", "describe_lock", "find_deviations", "read_lock", "write_lock"]
 
@@ -111,7 +112,7 @@ def find_deviations(lock: Lock, config: Mapping[str, Any]) -> list[str]:
     """Find in what a run differs from its plan, a clause for each."""
     settings = read_settings(config)
     datasets = settings.datasets
-    metric = "macro_score" if len(datasets) > 1 else "mean_score"
+    metric = choose_score_key(len(datasets))
     found = [
         _compare("metric", metric, lock.metric),
         _compare("score", settings.score_field, lock.score_field),

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from context_bench.compare.curves.knobs import join_settings
+from context_bench.numbers import MEAN_SCORE, score
 from context_bench.output.columns import Column, choose_columns, list_tables
 from context_bench.output.conclusion import conclude, describe_alone
-from context_bench.output.layout import score
 from context_bench.output.notes import list_notes
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell, write_limits
 from context_bench.output.page.axes import draw_mark, svg, table
@@ -17,7 +17,7 @@ from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.quality_cost import choose_quality
 from context_bench.output.verdict_table import write_aside
 from context_bench.stats import Verdict
-from context_bench.text.wording import count_things, list_names
+from context_bench.text import count_things, list_names
 
 __all__ = [
     "answer_sentence",
@@ -127,7 +127,7 @@ def _write_verdict(facts: RunFacts, name: str) -> Child:
     verdict = comparison.of(name)
     if verdict is None:
         return element(
-            "span", {"class": "none", "title": facts.result.notes.get(name, {}).get("mean_score")}, "no verdict"
+            "span", {"class": "none", "title": facts.result.notes.get(name, {}).get(MEAN_SCORE)}, "no verdict"
         )
     p = "" if math.isnan(verdict.p_holm) else "p < 0.001" if verdict.p_holm < 0.001 else f"p = {verdict.p_holm:.3f}"
     limits = ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from context_bench.numbers import NUM_EXAMPLES
 from context_bench.output.page.row_values import Source, to_source, write_time
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.page.single_page import Run, make_page
@@ -63,5 +64,5 @@ def open_run(result: EvalResult, folder: str | None, number: int, open_stores: E
 
 
 def _count_rows(result: EvalResult) -> int:
-    counted = sum(int(values.get("num_examples") or 0) for values in result.summary.values())
+    counted = sum(int(values.get(NUM_EXAMPLES) or 0) for values in result.summary.values())
     return max(len(result.rows), counted)

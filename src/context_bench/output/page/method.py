@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from context_bench.output.layout import seconds
+from context_bench.numbers import seconds
 from context_bench.output.page.axes import table
 from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.row_values import clean_id, clean_name

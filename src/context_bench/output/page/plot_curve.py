@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from context_bench.output.layout import score, tokens
+from context_bench.numbers import score, tokens
 from context_bench.output.page.axes import (
     LETTERING,
     STYLES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import get_args
 
-from context_bench.output.layout import percent, score
+from context_bench.numbers import percent, score
 from context_bench.output.page.axes import figure, label, svg, table
 from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.run_facts import RunFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from context_bench.output.layout import dollars, score, tokens
+from context_bench.numbers import dollars, score, tokens
 from context_bench.output.page.axes import (
     LETTERING,
     Frame,

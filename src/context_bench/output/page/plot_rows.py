@@ -6,8 +6,8 @@ import math
 from array import array
 from collections.abc import Sequence
 
+from context_bench.numbers import score, seconds, tokens
 from context_bench.output.extra_tables import list_meters
-from context_bench.output.layout import score, seconds, tokens
 from context_bench.output.page.axes import Frame, Scale, draw_mark, figure, label, line, span_scores, svg, table, x_axis
 from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.run_facts import RunFacts

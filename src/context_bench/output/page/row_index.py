@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSCORED, PASS_RATE
 from context_bench.output.page.row_values import OUTCOMES, RowQuery, RowValues
 
 __all__ = ["NAMED", "Found", "RowIndex"]
@@ -215,7 +216,7 @@ class RowIndex:
             f"sum(CASE outcome WHEN 2 THEN 0 ELSE score END) * 1.0 / {counted}, "
             f"sum(outcome = 0) * 1.0 / {counted} FROM rows WHERE run = ? GROUP BY system"
         )
-        keys = ("num_examples", "num_errors", "num_unscored", "mean_score", "pass_rate")
+        keys = (NUM_EXAMPLES, NUM_ERRORS, NUM_UNSCORED, MEAN_SCORE, PASS_RATE)
         with self._lock:
             names = list(self._names["system"])
             found = self._database.execute(statement, (run,)).fetchall()

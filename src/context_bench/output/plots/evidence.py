@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.errors import UsageError
+from context_bench.numbers import EVIDENCE_SURVIVAL
 from context_bench.output.plots.labels import label_systems
 from context_bench.output.plots.scales import BLUE, GREY, ORANGE
 from context_bench.output.plots.vega_plot import Plot
@@ -31,7 +32,7 @@ class EvidenceShares(NamedTuple):
 
 def split_evidence(values: Mapping[str, float]) -> EvidenceShares | None:
     """Split the summary of a system into the four shares; None where evidence was not followed."""
-    kept = values.get("evidence_survival", math.nan)
+    kept = values.get(EVIDENCE_SURVIVAL, math.nan)
     if not math.isfinite(kept):
         return None
     failed, lost = values.get("failed_anyway", 0.0), values.get("lost_by_system", 0.0)

@@ -8,7 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_bench.compare.comparison import are_unlike
-from context_bench.compare.front import COST_KEYS
+from context_bench.numbers import (
+    COST_OF_PASS,
+    COST_PER_1K_USD,
+    MEAN_OUTPUT_TOKENS,
+    MEAN_UPSTREAM_TOKENS,
+    NUM_ERRORS,
+    NUMBERS,
+    PARETO_COSTS,
+    PARETO_FRONT,
+    find_score_key,
+)
 from context_bench.stats import TOO_FEW, Interval
 
 if TYPE_CHECKING:
@@ -16,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cost", "QualityCost", "choose_cost", "choose_quality", "find_front", "find_limits", "read_quality_cost"]
 
-_DOLLARS = ("cost of 1,000 examples, in dollars", "usd")
-_READ = ("tokens that the model reads, for each example", "tokens")
+_DOLLARS = (NUMBERS[PARETO_COSTS[0]].title, "usd")
+_READ = (NUMBERS[PARETO_COSTS[1]].title, "tokens")
 _WIDE = 30
 """Costs that differ by more than this factor are drawn by powers of ten."""
 
@@ -79,7 +89,7 @@ class QualityCost:
 
 def choose_quality(result: EvalResult) -> str:
     """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
-    return "macro_score" if any("macro_score" in values for values in result.summary.values()) else "mean_score"
+    return find_score_key(result.summary.values())
 
 
 def choose_cost(result: EvalResult) -> Cost | None:
@@ -87,21 +97,22 @@ def choose_cost(result: EvalResult) -> Cost | None:
 
     That is dollars, else tokens that the model reads, else tokens for each pass.
     """
-    for key, (title, unit) in zip(COST_KEYS, (_DOLLARS, _READ, ("tokens returned, for each example", "tokens"))):
-        if values := _read_key(result, key):
-            failed = any(own.get("num_errors") for own in result.summary.values())
+    for number in (NUMBERS[key] for key in PARETO_COSTS):
+        if values := _read_key(result, number.key):
+            title, unit = number.title, "usd" if number.unit == "dollars" else number.unit
+            failed = any(own.get(NUM_ERRORS) for own in result.summary.values())
             return Cost(values, f"{title}, failures included" if failed else title, unit)
     returns = result.settings.returns
     read: dict[str, float] = {}
     for name, values in result.summary.items():
-        if math.isfinite(values.get("mean_upstream_tokens", math.nan)):
-            read[name] = values["mean_upstream_tokens"]
-        elif returns.get(name) == "context" and math.isfinite(values.get("mean_output_tokens", math.nan)):
-            read[name] = values["mean_output_tokens"]
+        if math.isfinite(values.get(MEAN_UPSTREAM_TOKENS, math.nan)):
+            read[name] = values[MEAN_UPSTREAM_TOKENS]
+        elif returns.get(name) == "context" and math.isfinite(values.get(MEAN_OUTPUT_TOKENS, math.nan)):
+            read[name] = values[MEAN_OUTPUT_TOKENS]
     ways = (
-        Cost(_read_key(result, "cost_per_1k_usd"), *_DOLLARS),
+        Cost(_read_key(result, COST_PER_1K_USD), *_DOLLARS),
         Cost(read, *_READ),
-        Cost(_read_key(result, "cost_of_pass"), "tokens for each example that passed", "tokens"),
+        Cost(_read_key(result, COST_OF_PASS), "tokens for each example that passed", "tokens"),
     )
     most = max(len(way.values) for way in ways)
     return next((way for way in ways if way.values and len(way.values) == most), None)
@@ -146,8 +157,8 @@ def read_quality_cost(result: EvalResult) -> QualityCost | None:
     controls = set(result.settings.controls)
     competing = {name: at for name, at in points.items() if name not in controls}
     front = find_front(competing)
-    if any("pareto_front" in values for values in summary.values()):
-        front = sorted((name for name in competing if summary[name].get("pareto_front")), key=lambda name: points[name])
+    if any(PARETO_FRONT in values for values in summary.values()):
+        front = sorted((name for name in competing if summary[name].get(PARETO_FRONT)), key=lambda name: points[name])
     unneeded = result.comparison is not None and bool(result.comparison.context_unneeded)
     front = [] if unneeded else front
     return QualityCost(

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from typing import Any, TypeVar
 
 from context_bench.errors import UsageError
+from context_bench.numbers import MEAN_SCORE
 from context_bench.output.page.elements import Markup
 from context_bench.output.page.examples import cut_details, describe_row
 from context_bench.output.page.row_values import OUTCOMES, SORTED, RowQuery, to_source, write_time
@@ -108,7 +109,7 @@ class Answers:
 
     def _sum_up(self, run: RunInfo) -> dict[str, Any]:
         under_way = self._store.is_under_way(run)
-        scores = [own.get("mean_score", math.nan) for own in run.summary.values()]
+        scores = [own.get(MEAN_SCORE, math.nan) for own in run.summary.values()]
         known = [score for score in scores if math.isfinite(score)]
         return {
             "id": run.id,

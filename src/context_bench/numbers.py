@@ -1,0 +1,428 @@
+"""Every number of a summary, declared once: tables, page, plots, gates, stars and the docs reference read it here.
+
+To ship a number, add a line to `NUMBERS` and compute it in a metric. Code that needs one certain number uses its
+constant (`MEAN_SCORE`), never the text of its key. The numbers of a table stand in the order of their declaration.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["FORMATS", "NEEDS", "NUMBERS", "Number", "get_number", "list_keys", "list_numbers"]
+
+# -- keys that code outside of their metric reads
+
+NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED = "num_examples", "num_errors", "error_rate", "num_unscored"
+COUNTS = (NUM_EXAMPLES, NUM_ERRORS, ERROR_RATE, NUM_UNSCORED)
+"""Keys of every summary, also by dataset."""
+MEAN_SCORE, MACRO_SCORE, PASS_RATE = "mean_score", "macro_score", "pass_rate"
+JUDGE_SCORE = f"{MEAN_SCORE}:judge_score"
+"""The mean of a judge's scores, in a run whose score is another one."""
+COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS = "compression_ratio", "prompt_savings", "cost_of_pass"
+UPSTREAM_COST_OF_PASS, COST_USD, COST_PER_1K_USD = "upstream_cost_of_pass", "cost_usd", "cost_per_1k_usd"
+SAVED_PER_1K_USD, EMBEDDING_COST_USD = "saved_per_1k_usd", "embedding_cost_usd"
+TIMED_OUT_COST_USD = "timed_out_cost_usd"
+LATENCY_MEDIAN, PARETO_RANK, PARETO_FRONT = "latency_median", "pareto_rank", "pareto_front"
+PARETO_COSTS = ("pareto_cost_usd", "pareto_tokens_read", "pareto_tokens_written")
+"""Costs of an example that the front may go by. The first that is known of most systems counts."""
+EVIDENCE_SURVIVAL, RETRIEVAL_RECALL = "evidence_survival", "retrieval_recall"
+MEAN_UPSTREAM_TOKENS, MEAN_OUTPUT_TOKENS = "mean_upstream_tokens", "mean_output_tokens"
+PASS_AT_K = "pass_at_k"
+
+
+def choose_score_key(datasets: int) -> str:
+    """Choose the number that "score" stands for: with several datasets each counts the same."""
+    return MACRO_SCORE if datasets > 1 else MEAN_SCORE
+
+
+def find_score_key(summary: Iterable[Mapping[str, float]]) -> str:
+    """Find the number that "score" stands for in the summaries of a run's systems."""
+    return MACRO_SCORE if any(MACRO_SCORE in values for values in summary) else MEAN_SCORE
+
+
+# -- how values are written
+
+
+def score(value: float) -> str:
+    """Write a score with three places."""
+    return f"{value:.3f}"
+
+
+def percent(value: float) -> str:
+    """Write a share."""
+    return f"{value:.1%}"
+
+
+def tokens(value: float) -> str:
+    """Write a number of tokens; infinity is the cost of a pass that never came."""
+    return "none passed" if math.isinf(value) else f"{value:,.0f}"
+
+
+def dollars(value: float) -> str:
+    """Write dollars: below one, three significant digits and at least cents; below a hundredth of a cent, two."""
+    if math.isinf(value):
+        return "none passed"
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size >= 0.9995 or size == 0:
+        return f"{sign if size else ''}${size:,.2f}"
+    if 1e-9 <= size < 1e-4:  # nobody reads 6.4e-05 as money
+        return f"{sign}${size:.{1 - math.floor(math.log10(size))}f}"
+    shown = f"{size:.3g}" if size >= 1e-4 else f"{size:.1e}"
+    return f"{sign}${size:.2f}" if len(shown) < len("0.00") else f"{sign}${shown}"
+
+
+def seconds(value: float) -> str:
+    """Write a time in the unit that suits it."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.1f} ms"
+    return f"{value * 1e6:.0f} µs" if value >= 1e-6 or value <= 0 else f"{value * 1e6:.1g} µs"
+
+
+FORMATS: dict[str, Callable[[float], str]] = {
+    "score": score,
+    "share": percent,
+    "tokens": tokens,
+    "dollars": dollars,
+    "seconds": seconds,
+    "count": "{:,.0f}".format,
+    **dict.fromkeys(("rows", "calls", "rank"), "{:.0f}".format),
+    "calls each": "{:,.1f}".format,
+    **dict.fromkeys(("ratio", ""), "{:.4g}".format),
+    "bytes": lambda value: f"{value / 1024:,.0f} kB",
+    "front": lambda value: "front" if value else "off",
+}
+"""How the values of each unit are written."""
+
+# -- the declarations
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a summary. `{tag}` in a key stands for the name of a dataset.
+
+    Attributes:
+        key: Its key in `result.summary[system]`.
+        title: The title of its column, and its name in texts.
+        unit: A key of `FORMATS`, which decides how it is written.
+        meaning: What it is, for the docs reference.
+        metric: The metric that computes it; empty where the summary itself does.
+        table: The table that it stands in; empty where only JSON has it.
+        better: Whether the highest or the lowest value of a column earns the star; empty for none.
+        low: The least value that it can have. A gate whose limit every value or none meets is refused.
+        high: The greatest value that it can have.
+        rank: Columns with a low rank stay when a terminal is too narrow.
+        headline: The table shows its interval; those of other numbers are in JSON.
+        by_dataset: Also computed for each of several datasets, as `key@tag`.
+        dataset_title: The title of its own table by dataset; empty for none.
+        from_scores: Made of scores. Systems without a verdict get no star for it.
+        by_threshold: Carries the note of a dataset's card on a threshold that means little.
+        counts_failures: A failed row counts as 0. Other numbers leave failed rows out, so that failing on long examples
+            looks cheap: a system that fails more often than another gets no star for those.
+        gate: `quality`: a gate leaves it open where the examples can be answered without their context.
+        star_above: The star goes to greater values only: losing least is not saving.
+        hide_zero: The column is left out where all values are 0.
+        replaced_by: Left out where every system has this number, which says more.
+        beside: A column that has to stand before it, as its title is short.
+    """
+
+    key: str
+    title: str = ""
+    unit: str = ""
+    metric: str = ""
+    table: str = ""
+    better: Literal["", "more", "less"] = ""
+    low: float = -math.inf
+    high: float = math.inf
+    rank: int = 1000
+    headline: bool = False
+    by_dataset: bool = False
+    dataset_title: str = ""
+    from_scores: bool = False
+    by_threshold: bool = False
+    counts_failures: bool = False
+    gate: Literal["", "quality"] = ""
+    star_above: float = -math.inf
+    hide_zero: bool = False
+    replaced_by: str = ""
+    beside: str = ""
+    meaning: str = ""
+
+    @property
+    def show(self) -> Callable[[float], str]:
+        """Return what writes a value."""
+        return FORMATS[self.unit]
+
+
+TAP = "a tap (--tap, --start or --vendor) or --reader measures it"
+NEEDS = {
+    **dict.fromkeys(("prompt-savings", "upstream-tokens", "upstream-cost", "evidence-survival"), TAP),
+    **dict.fromkeys(("proxy-overhead", "token-meters", "prefix-stability"), TAP),
+    "repeats": "--repeats K measures it",
+    "retention": "--controls measures it",
+    "per-dataset-breakdown": "it takes more than one --dataset",
+    "pareto-rank": "it takes more than one system",
+    "card-pass-rate": "no dataset here has a card that recommends a threshold",
+    "official-score": "of no dataset here is the official number another than the mean of its rows",
+}
+"""What a run needs to have the numbers of a metric, for a gate on one that the run cannot have."""
+
+SYSTEMS, TOKENS, CACHE, EVIDENCE = "systems", "tokens", "prompt cache", "evidence"
+WRITING, RETRIEVAL, STORE = "memory costs", "retrieval", "store"
+"""The tables that numbers stand in."""
+
+# fmt: off
+_DECLARED = (
+    # the table of systems
+    Number(NUM_EXAMPLES, "n", "count", table=SYSTEMS, rank=110, by_dataset=True, meaning="Rows of the system."),
+    Number(NUM_ERRORS, "errors", "count", table=SYSTEMS, rank=30, hide_zero=True, by_dataset=True,
+           meaning="Rows that failed."),
+    Number(ERROR_RATE, "error rate", "share", low=0, high=1, by_dataset=True, meaning="Share of rows that failed."),
+    Number(NUM_UNSCORED, "unscored", "count", table=SYSTEMS, rank=40, hide_zero=True, by_dataset=True,
+           meaning="Rows without an error and without the score."),
+    Number(MACRO_SCORE, "macro score", "score", "per-dataset-breakdown", SYSTEMS, "more", 0, 1, rank=10, headline=True,
+           from_scores=True, counts_failures=True, gate="quality",
+           meaning="Mean of the mean scores of the datasets that have a scored row."),
+    Number(MEAN_SCORE, "score", "score", "mean-score", SYSTEMS, "more", 0, 1, rank=20, headline=True,
+           from_scores=True, counts_failures=True, gate="quality",
+           meaning="Mean score. Failed rows count as 0, unscored rows are left out."),
+    Number("official_score", "official", "score", "official-score", SYSTEMS, "more", rank=100,
+           from_scores=True, counts_failures=True, gate="quality",
+           meaning="The number that the benchmark's authors report, where it is not a mean of rows."),
+    Number(PASS_RATE, "pass rate", "share", "pass-rate", SYSTEMS, "more", 0, 1, rank=90, headline=True,
+           by_dataset=True, from_scores=True, by_threshold=True, counts_failures=True, gate="quality",
+           meaning="Share of rows whose score reaches the threshold."),
+    Number(JUDGE_SCORE, "judge score", "score", "mean-score", SYSTEMS, "more", rank=60, headline=True,
+           from_scores=True, counts_failures=True, gate="quality",
+           meaning="Mean score of the judge, in a run whose score is another one."),
+    Number("card_pass_rate", "card pass rate", "share", "card-pass-rate", SYSTEMS, "more", 0, 1, rank=280,
+           by_dataset=True, from_scores=True, counts_failures=True, gate="quality",
+           meaning="Share of rows whose score reaches the threshold that the dataset's card recommends."),
+    Number(PASS_AT_K, "pass@k", "share", "repeats", SYSTEMS, "more", 0, 1, rank=160, headline=True,
+           by_dataset=True, from_scores=True, counts_failures=True,
+           meaning="Share of examples of which at least one of K answers passes."),
+    Number("pass_all_k", "pass^k", "share", "repeats", SYSTEMS, "more", 0, 1, rank=170, headline=True,
+           by_dataset=True, from_scores=True, counts_failures=True,
+           meaning="Share of examples of which all K answers pass."),
+    Number("repeat_flips", "flips", "share", "repeats", SYSTEMS, "less", 0, 1, rank=180, headline=True,
+           by_dataset=True, from_scores=True, counts_failures=True,
+           meaning="Share of pairs of answers to one example of which exactly one passes."),
+    Number("repeat_variance_share", "repeat variance", "share", "repeats", SYSTEMS, rank=310, headline=True,
+           by_dataset=True, meaning="Share of the variance of scores between answers to one example."),
+    Number(COMPRESSION_RATIO, "compression", "share", "compression-ratio", SYSTEMS, "more", high=1, rank=80,
+           headline=True, by_dataset=True, dataset_title="compression by dataset", star_above=0,
+           replaced_by=PROMPT_SAVINGS, meaning="1 - output tokens / input tokens, over sums, without failed rows."),
+    Number(PROMPT_SAVINGS, "savings", "share", "prompt-savings", SYSTEMS, "more", high=1, rank=70, headline=True,
+           by_dataset=True, dataset_title="savings by dataset", star_above=0,
+           meaning="1 - tokens that reached the model / tokens sent, over sums."),
+    Number("untouched_share", "untouched", "share", "prompt-savings", SYSTEMS, low=0, high=1, rank=270,
+           by_dataset=True, meaning="Share of rows whose request means the same to the model as what was sent."),
+    Number(COST_OF_PASS, "cost of pass", "tokens", "cost-of-pass", SYSTEMS, "less", rank=130, headline=True,
+           by_dataset=True, from_scores=True, by_threshold=True, replaced_by=PROMPT_SAVINGS,
+           meaning="Output tokens of all rows for each row that passes. Infinite where none passes (null in JSON)."),
+    Number(UPSTREAM_COST_OF_PASS, "model tokens / pass", "tokens", "upstream-cost", SYSTEMS, "less", rank=120,
+           headline=True, by_dataset=True, dataset_title="model tokens / pass, by dataset", from_scores=True,
+           by_threshold=True,
+           meaning="Tokens that the model read and wrote, in extra and lost calls too, for each row that passes."),
+    Number(COST_USD, "dollars", "dollars", "dollar-cost", by_dataset=True, meaning="Dollars of all rows."),
+    Number("cost_of_pass_usd", "$ / pass", "dollars", "dollar-cost", SYSTEMS, "less", rank=140, headline=True,
+           by_dataset=True, from_scores=True, meaning="Dollars for each row that passes."),
+    Number(COST_PER_1K_USD, "$ / 1k", "dollars", "dollar-cost", SYSTEMS, "less", rank=250, by_dataset=True,
+           meaning="Dollars for 1,000 examples."),
+    Number(SAVED_PER_1K_USD, "$ saved / 1k", "dollars", "", SYSTEMS, "more", rank=150, headline=True, star_above=0,
+           meaning="Dollars that 1,000 examples cost less than with the baseline."),
+    Number(EMBEDDING_COST_USD, "embedding $", "dollars", "dollar-cost", SYSTEMS, rank=290,
+           meaning="Dollars of calls for embeddings. No other cost contains them."),
+    Number("judge_cost_usd", "judge $", "dollars", "dollar-cost", SYSTEMS, rank=300, meaning="Dollars of the judge."),
+    Number("latency_mean", "latency mean", "seconds", "latency", meaning="Mean time of `process`."),
+    Number(LATENCY_MEDIAN, "latency p50", "seconds", "latency", SYSTEMS, "less", rank=220, headline=True,
+           meaning="Median time of `process`. Failed rows are left out."),
+    Number("latency_p95", "p95", "seconds", "latency", SYSTEMS, "less", rank=240, headline=True, beside=LATENCY_MEDIAN,
+           meaning="95th percentile of the time of `process`."),
+    Number("latency_p99", "p99", "seconds", "latency", meaning="99th percentile of the time of `process`."),
+    Number("proxy_overhead_median", "overhead p50", "seconds", "proxy-overhead", SYSTEMS, "less", rank=230,
+           by_dataset=True, dataset_title="overhead p50 by dataset",
+           meaning="Median time that a proxy adds to the model's own, from rows that were alone in flight."),
+    Number("first_token_overhead_median", "first token", "seconds", "proxy-overhead", SYSTEMS, "less", rank=260,
+           meaning="Median delay of the first token of a stream."),
+    Number("retention", "retention", "share", "retention", SYSTEMS, "more", rank=210, from_scores=True,
+           counts_failures=True, meaning="(score - floor) / (direct - floor): the share of the context's worth kept."),
+    Number(PARETO_FRONT, "Pareto", "front", "pareto-rank", SYSTEMS, rank=190,
+           meaning="1 on the Pareto front of score and cost by paired intervals, 0 off it."),
+    Number(PARETO_RANK, "Pareto rank", "rank", "pareto-rank", SYSTEMS, rank=200,
+           meaning="Front by non-dominated sorting of mean score and cost of pass, as points."),
+    # scores by dataset
+    Number("dataset:{tag}", "score", "score", "per-dataset-breakdown", "score by dataset", "more",
+           from_scores=True, counts_failures=True, gate="quality", meaning="Mean score of one dataset."),
+    Number("official:{tag}", "official", "score", "official-score", from_scores=True,
+           meaning="`official_score` of one of several datasets."),
+    # the table of tokens
+    Number("downstream_tokens", "sent", "tokens", "upstream-tokens", TOKENS,
+           meaning="Tokens sent to the proxy, for the rows whose upstream tokens are known."),
+    Number("upstream_tokens", "reached the model", "tokens", "upstream-tokens", TOKENS,
+           meaning="Tokens that the model was sent, over all calls. Failed rows are paid for too, and count."),
+    Number("counted_tokens_saved", "saved", "tokens", "token-meters", TOKENS,
+           meaning="Tokens saved, as counted here."),
+    Number("prompt_savings_best", "savings at best", "share", "prompt-savings", TOKENS, high=1, by_dataset=True,
+           meaning="Savings if no doubtful call belongs to the system."),
+    Number("prompt_savings_worst", "at worst", "share", "prompt-savings", TOKENS, high=1, by_dataset=True,
+           meaning="Savings if all doubtful calls belong to the system."),
+    Number("claimed_tokens_saved", "saved, its own claim", "tokens", "token-meters", TOKENS,
+           meaning="Tokens that the vendor claims to have saved."),
+    Number("usage_prompt_tokens", "prompt, by API usage", "tokens", "token-meters", TOKENS,
+           meaning="Prompt tokens that the API billed, in lost calls and failed rows too."),
+    Number("extra_upstream_calls", "extra calls", "calls", "upstream-tokens", TOKENS,
+           meaning="Calls that the proxy made on top of the one for each request."),
+    Number("extra_upstream_calls_worst", "extra at worst", "calls", "upstream-tokens", TOKENS,
+           meaning="Extra calls if all doubtful calls count."),
+    Number("lost_upstream_calls", "lost calls", "calls", "upstream-tokens", TOKENS, hide_zero=True,
+           meaning="Calls that the model answered in an attempt that our client had to repeat."),
+    Number("lost_upstream_tokens", "tokens lost with them", "tokens", "upstream-tokens", TOKENS, hide_zero=True,
+           meaning="Tokens read and written in lost calls."),
+    Number("answers_without_call", "answers without a call", "calls", "upstream-tokens", TOKENS, hide_zero=True,
+           meaning="Answers that no call to the model stands behind."),
+    Number("cached_answers", "cached answers", "calls", "upstream-tokens", TOKENS, hide_zero=True,
+           meaning="Answers that the proxy says came from its cache."),
+    # the prompt cache
+    Number("prefix_stability", "prefix kept", "share", "prefix-stability", CACHE, low=0, high=1,
+           meaning="Share of a request with which the next request of the conversation begins."),
+    Number("first_message_changed", "first message changed", "share", "prefix-stability", CACHE, low=0, high=1,
+           meaning="Share of conversations whose first message the system changed."),
+    Number("rewritten_history", "history rewritten", "share", "prefix-stability", CACHE, low=0, high=1,
+           meaning="Share of turns that rewrite what an earlier request of the conversation sent."),
+    # what became of the evidence; the table of systems has its survival where a script answered
+    Number(EVIDENCE_SURVIVAL, "evidence", "share", "evidence-survival", "", "more", 0, 1, rank=50, headline=True,
+           by_dataset=True, dataset_title="evidence survived, by dataset",
+           meaning="Share of rows whose evidence reached the model, verbatim or recoverable."),
+    Number("evidence_rows", "rows", "rows", "evidence-survival", EVIDENCE,
+           meaning="Rows with evidence and a score, of which the other shares are."),
+    Number("evidence_verbatim", "verbatim", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
+           meaning="Share of rows whose evidence arrived word for word."),
+    Number("evidence_recoverable", "recoverable", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, meaning="Share of rows whose evidence lost words but not its meaning."),
+    Number("evidence_lost", "lost", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
+           meaning="Share of rows whose evidence was lost."),
+    Number("evidence_rewritten", "lost and rewritten", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, hide_zero=True, meaning="Share of rows that lost it in a text with words nobody sent."),
+    Number("evidence_survival_best", "survived at best", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, meaning="Survival if all rows whose answering call is unknown kept their evidence."),
+    Number("evidence_survival_worst", "at worst", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, meaning="Survival if all rows whose answering call is unknown lost it."),
+    Number("lost_by_system", "lost by the system", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, meaning="Share of rows that lost the evidence and were wrong."),
+    Number("failed_anyway", "failed anyway", "share", "evidence-survival", EVIDENCE, low=0, high=1, by_dataset=True,
+           meaning="Share of rows that kept the evidence and were wrong."),
+    Number("right_without_evidence", "right without it", "share", "evidence-survival", EVIDENCE, low=0, high=1,
+           by_dataset=True, meaning="Share of rows that lost the evidence and were right."),
+    # in JSON only
+    Number("card_threshold", "card threshold", "score", "card-pass-rate", by_dataset=True,
+           meaning="The threshold that the cards recommend, where it is one."),
+    Number("mean_input_tokens", "input tokens", "tokens", "compression-ratio", meaning="Mean input tokens of a row."),
+    Number(MEAN_OUTPUT_TOKENS, "output tokens", "tokens", "compression-ratio", meaning="Mean output tokens of a row."),
+    Number("num_passing", "passes", "count", "cost-of-pass", from_scores=True, by_threshold=True,
+           meaning="Rows that pass."),
+    Number("untouched_share_best", "untouched at best", "share", "prompt-savings", by_dataset=True,
+           meaning="`untouched_share` if no doubtful call belongs to the system."),
+    Number("untouched_share_worst", "untouched at worst", "share", "prompt-savings", by_dataset=True,
+           meaning="`untouched_share` if all doubtful calls belong to the system."),
+    Number("sent_tokens", "sent", "tokens", "prompt-savings",
+           meaning="Tokens sent, for the rows whose savings are known."),
+    Number("mean_sent_tokens", "sent, mean", "tokens", "prompt-savings", meaning="Mean of `sent_tokens`."),
+    Number(MEAN_UPSTREAM_TOKENS, "upstream, mean", "tokens", "upstream-tokens", meaning="Mean of `upstream_tokens`."),
+    Number("mean_downstream_tokens", "downstream, mean", "tokens", "upstream-tokens",
+           meaning="Mean of `downstream_tokens`."),
+    Number("extra_upstream_calls_best", "extra at best", "calls", "upstream-tokens",
+           meaning="Extra calls if no doubtful call counts."),
+    Number("claimed_rows", "claimed rows", "rows", "token-meters", meaning="Rows behind `claimed_tokens_saved`."),
+    Number("counted_rows", "counted rows", "rows", "token-meters", meaning="Rows behind `counted_tokens_saved`."),
+    Number("usage_rows", "usage rows", "rows", "token-meters", meaning="Rows behind `usage_prompt_tokens`."),
+    Number("proxy_overhead_mean", "overhead mean", "seconds", "proxy-overhead", meaning="Mean time that a proxy adds."),
+    Number("proxy_overhead_p95", "overhead p95", "seconds", "proxy-overhead",
+           meaning="95th percentile of the time that a proxy adds."),
+    Number("proxy_overhead_rows", "overhead rows", "rows", "proxy-overhead", meaning="Rows behind the overhead."),
+    Number("cost_per_1k_usd_best", "$ / 1k at best", "dollars", "dollar-cost",
+           meaning="Dollars for 1,000 examples if no doubtful call counts."),
+    Number("cost_per_1k_usd_worst", "$ / 1k at worst", "dollars", "dollar-cost",
+           meaning="Dollars for 1,000 examples if all doubtful calls count."),
+    Number("cost_per_1k_as_asked_usd", "$ / 1k as asked", "dollars", "dollar-cost",
+           meaning="Dollars for 1,000 examples at the price of the model that was asked for."),
+    Number("timed_out_attempts", "timed out", "count", "dollar-cost", meaning="Attempts that timed out."),
+    Number(TIMED_OUT_COST_USD, "timed out", "dollars", "dollar-cost",
+           meaning="The most that attempts which timed out may have cost."),
+    Number("billed_to_counted", "billed / counted", "ratio", "billed-ratio",
+           meaning="Billed prompt tokens for each token that was counted here, by least squares through zero."),
+    Number("billed_to_counted_residual", "residual", "share", "billed-ratio",
+           meaning="Share of the bills that this ratio does not explain."),
+    Number("billed_to_counted_rows", "rows", "rows", "billed-ratio", meaning="Rows behind the ratio."),
+    Number(PARETO_COSTS[0], "cost of 1,000 examples, in dollars", "dollars", "pareto-rank",
+           meaning="Dollars for 1,000 examples, a failure at the price of the dearest system."),
+    Number(PARETO_COSTS[1], "tokens that the model reads, for each example", "tokens", "pareto-rank",
+           meaning="Tokens that the model reads for an example, failures included."),
+    Number(PARETO_COSTS[2], "tokens returned, for each example", "tokens", "pareto-rank",
+           meaning="Tokens returned for an example, failures included."),
+    # memory systems
+    Number("ingest_turns", "turns", "tokens", "memory-costs", WRITING, meaning="Turns that were written."),
+    Number("ingest_calls", "calls / 1k turns", "calls each", "memory-costs", WRITING,
+           meaning="Model calls for writing 1,000 turns, background work included."),
+    Number("ingest_tokens", "tokens / 1k turns", "tokens", "memory-costs", WRITING,
+           meaning="Tokens read and written for 1,000 turns."),
+    Number("ingest_embed_tokens", "embedded / 1k turns", "tokens", "memory-costs", WRITING,
+           meaning="Tokens embedded for 1,000 turns."),
+    Number("ingest_usd", "$ / 1k turns", "dollars", "memory-costs", WRITING, meaning="Dollars for 1,000 turns."),
+    Number("ingest_seconds", "time / 1k turns", "seconds", "memory-costs", WRITING, meaning="Time for 1,000 turns."),
+    Number("searchable_seconds", "searchable after", "seconds", "memory-costs", WRITING,
+           meaning="Time from the first turn of a conversation until turns of it can be found."),
+    Number("disk_bytes", "disk", "bytes", "memory-costs", WRITING, meaning="Bytes kept on disk for a conversation."),
+    Number("memories", "memories", "tokens", "memory-costs", WRITING, meaning="Memories kept of a conversation."),
+    Number("query_calls", "calls / question", "calls each", "memory-costs", WRITING,
+           meaning="Model calls for a question, without the reader."),
+    Number("query_tokens", "tokens / question", "tokens", "memory-costs", WRITING,
+           meaning="Tokens read and written for a question, without the reader."),
+    Number("query_embed_tokens", "embedded / question", "tokens", "memory-costs", WRITING,
+           meaning="Tokens embedded for a question."),
+    Number("query_usd", "$ / question", "dollars", "memory-costs", WRITING, meaning="Dollars for a question."),
+    Number("query_seconds_median", "time / question", "seconds", "memory-costs", WRITING,
+           meaning="Median time of a question."),
+    Number(RETRIEVAL_RECALL, "recall", "score", "probe-shares", RETRIEVAL, "more", headline=True,
+           meaning="Share of the evidence turns that the memory retrieved and shows."),
+    Number("retrieval_recall_claimed", "claimed", "score", "probe-shares", RETRIEVAL,
+           meaning="Share of the evidence turns that the memory names."),
+    Number("retrieval_recall_at_10", "recall@10", "score", "probe-shares", RETRIEVAL, "more",
+           meaning="Recall of the first ten."),
+    Number("retrieval_ndcg", "nDCG", "score", "probe-shares", RETRIEVAL, "more",
+           meaning="nDCG of the retrieved turns, with binary relevance."),
+    Number("retrieval_precision", "precision", "score", "probe-shares", RETRIEVAL, "more",
+           meaning="Share of the retrieved turns that hold evidence."),
+    Number("store_forget", "forgotten", "share", "probe-shares", STORE,
+           meaning="Share of what was to be forgotten that the store no longer holds."),
+    Number("store_secret", "secrets", "share", "probe-shares", STORE,
+           meaning="Share of secrets that the store does not hold."),
+)
+# fmt: on
+
+NUMBERS: dict[str, Number] = {number.key: number for number in _DECLARED}
+"""Every number by its key."""
+_BY_PLAIN_KEY = {re.split("[:@]", key)[0]: number for key, number in reversed(NUMBERS.items())} | NUMBERS
+QUALITY = (MACRO_SCORE, MEAN_SCORE, EVIDENCE_SURVIVAL, RETRIEVAL_RECALL)
+"""Numbers that say whether the quality of a system was measured at all."""
+
+
+def get_number(key: str) -> Number:
+    """Return the declaration of a key, with or without a dataset; a metric of a user's gets a plain one."""
+    return NUMBERS.get(key) or _BY_PLAIN_KEY.get(re.split("[:@]", key, maxsplit=1)[0]) or Number(key, key)
+
+
+def list_numbers(table: str) -> list[Number]:
+    """List the numbers of a table, in their order."""
+    return [number for number in _DECLARED if number.table == table]
+
+
+def list_keys(metric: str, *, by_dataset: bool = False) -> tuple[str, ...]:
+    """List the keys that a metric may give, or those that it also gives for each dataset."""
+    given = (number for number in _DECLARED if metric and number.metric == metric and number.key != JUDGE_SCORE)
+    return tuple(number.key for number in given if number.by_dataset or not by_dataset)
