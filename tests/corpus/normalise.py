@@ -21,9 +21,13 @@ Json = Any
 
 TIMES = re.compile(
     r"latency|timing|seconds|overhead|^(started|ended|first|finished|created|when|moment|elapsed|duration|wall|rate)$"
-    r"|time_to_first_token|inter_token|queue|^waited|_at$|_time$|^time_|^pid$|^date$|^disk_bytes$|^compressor$"
+    r"|time_to_first_token|inter_token|queue|^waited|_at$|_time$|^time_|^pid$|^date$|^disk_bytes$|^compressor$|^asked$"
 )
 """Keys whose numbers are times or depend on them (or on the file system)."""
+TIMED_COUNTS = {"started", "when", "pid", "disk_bytes", "asked"}
+"""Keys whose whole numbers depend on time too."""
+MAYBE_ZERO = {"inter_token_seconds", "waited", "proxy_overhead", "asked"}
+"""Keys that are zero in one run and not in the next."""
 FINGERPRINTS = {"systems", "evaluator_versions", "versions"}
 """Keys of a run's record whose dictionaries map names to fingerprints or versions."""
 VERSIONS = {"version", "python", "fingerprint", "store_version"}
@@ -63,8 +67,8 @@ def clean(value: Json, paths: Sequence[tuple[str, str]], key: str = "", timed: b
         return "<version>" if key in VERSIONS else clean_text(value, paths)
     if isinstance(value, bool) or value is None:
         return value
-    if key in VERSIONS or (timed and (isinstance(value, float) or key in ("started", "when", "pid", "disk_bytes"))):
-        exact = value == 0 and key not in VERSIONS and key not in ("inter_token_seconds", "waited")
+    if key in VERSIONS or (timed and (isinstance(value, float) or key in TIMED_COUNTS)):
+        exact = value == 0 and key not in VERSIONS and key not in MAYBE_ZERO
         return value if exact else "<time>"
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
