@@ -21,7 +21,7 @@ Json = Any
 
 TIMES = re.compile(
     r"latency|timing|seconds|overhead|^(started|ended|first|finished|created|when|moment|elapsed|duration|wall|rate)$"
-    r"|time_to_first_token|inter_token|queue|^waited|_at$|_time$|^time_|^pid$|^date$|^disk_bytes$|^compressor$|^asked$"
+    r"|time_to_first_token|inter_token|queue|^waited|_at$|_time$|^time_|^pid$|^date$|^disk_bytes$|^compressor$"
 )
 """Keys whose numbers are times or depend on them (or on the file system)."""
 TIMED_COUNTS = {"started", "when", "pid", "disk_bytes", "asked"}
@@ -56,7 +56,7 @@ _STEADY_TIME = re.compile(r"^(?:0|5|10|30|60|120|300|600) (?:s|seconds|minutes)$
 
 def clean(value: Json, paths: Sequence[tuple[str, str]], key: str = "", timed: bool = False) -> Json:
     """Normalise a JSON value; `paths` are texts to replace, the longest first."""
-    timed = timed or bool(TIMES.search(key))
+    timed = timed or bool(TIMES.search(key)) or (key == "asked" and isinstance(value, int))
     if isinstance(value, dict):
         if key in FINGERPRINTS and all(isinstance(each, str) for each in value.values()):
             return {clean_text(name, paths): "<fingerprint>" for name in value}
