@@ -105,7 +105,7 @@ class ScoringOptions:
             sees_upstream=options.wants_tap or bool(options.reader),
             ranks_by_upstream=options.wants_tap or bool(options.reader and not options.proxy),
             controls=options.controls,
-            answering_model=options.asked_model if options.proxy or options.reader else None,
+            answering_model=options.model if options.proxy or options.reader else None,
             judges_contexts=bool(options.system) and not options.reader,
             repeats=options.repeats,
         )

@@ -11,16 +11,18 @@ from itertools import count, product, repeat, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.curves.knobs import name_setting
+from context_bench.compare.sweeps import name_setting
 from context_bench.config import RunOptions
 from context_bench.errors import UsageError
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url, merge_headers
 from context_bench.processes.started_proxy import SCRATCH
-from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, rename_system
+from context_bench.systems import WithReader, rename_system
 from context_bench.systems.adapt import build_systems
+from context_bench.systems.proxies import build_proxy
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of
 from context_bench.text.masking import MASK, mask_command, mask_text
+from context_bench.wire.forms import get_form
 
 if TYPE_CHECKING:
     from context_bench.tap.answering import Answerer
@@ -58,7 +60,7 @@ def build_system_list(options: RunOptions) -> list[Any]:
 def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapping[str, str] | None = None) -> Any:
     """Build a server that answers, with all request options; a --header wins over one of `headers`."""
     shared: dict[str, Any] = {
-        "model": options.asked_model,
+        "model": options.model,
         "name": name,
         "system_prompt": options.system_prompt,
         "timeout": options.timeout,
@@ -72,14 +74,9 @@ def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapp
     }
     if options.max_tokens is not None:
         shared["max_tokens"] = options.max_tokens
-    fallback = "ANTHROPIC_API_KEY" if options.api == "anthropic" else "OPENAI_API_KEY"
+    fallback = get_form(options.api).key_variable
     shared["api_key"] = find_key(check_url(url), variable=options.api_key_env, fallback=fallback)
-    if options.api == "anthropic":
-        if options.stream:
-            raise UsageError("--stream is for --api openai")
-        server: Any = AnthropicProxy(url, **shared)
-    else:
-        server = OpenAIProxy(url, stream=options.stream, **shared)
+    server = build_proxy(options.api, url, stream=options.stream, **shared)
     server.max_workers = PROXY_WORKERS
     return server
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, amount
 from context_bench.errors import ContextBenchError
+from context_bench.wire.forms import FORMS
 
 if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
@@ -92,7 +93,7 @@ def _build_parser() -> Parser:
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add(
         "--api",
-        choices=("openai", "anthropic"),
+        choices=[form.name for form in FORMS],
         default="openai",
         help="API that it speaks (default: %(default)s)",
     )

@@ -47,10 +47,14 @@ def main(
     from context_bench.cli.messages import show_messages
     from context_bench.cli.output import choose_form
     from context_bench.cli.recorded_command import mask_arguments
+    from context_bench.wire.forms import get_form
 
     options = RunOptions(**given, command=mask_arguments(flags), run_file=run_file, origins=origins)
     options.typed = mask_arguments(arguments if typed is None else typed)
     options.output = choose_form(options.output, options.out)
+    # A model or script of this machine answers whatever it is asked for.
+    options.model_given = bool(options.model or options.tap_model or options.tap_reply)
+    options.model = options.model or get_form(options.api).default_model
     options.timeout = options.timeout or (LOCAL_TIMEOUT if options.tap_model else TIMEOUT)
     with show_messages(quiet=options.silent, verbose=options.verbose):
         return _run(options)
@@ -68,7 +72,7 @@ def _run(options: RunOptions) -> int:
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
-        from context_bench.compare.comparison import choose_baseline
+        from context_bench.compare.verdicts import choose_baseline
         from context_bench.systems.adapt import add_twin
 
         choose_baseline([each.name for each in systems], options.baseline)
@@ -82,7 +86,7 @@ def _run(options: RunOptions) -> int:
 def _check_flags(options: RunOptions) -> None:
     """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
-    from context_bench.compare.comparison import check_margin
+    from context_bench.compare.verdicts import check_margin
     from context_bench.errors import UsageError
 
     if options.fresh and options.resume:
@@ -151,7 +155,7 @@ def _measure(
     from context_bench.monitors.limits import Limits
 
     if options.plots is not None:
-        from context_bench.output.page.plot_files import check_plots
+        from context_bench.output.page.html_page import check_plots
 
         check_plots(options.plots)
     result, failure = report_run(options, lambda: _evaluate(options, systems, datasets, scorer, metrics))
@@ -178,7 +182,7 @@ def _measure(
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
     """Write the plots, and say which."""
     from context_bench.cli.messages import say
-    from context_bench.output.page.plot_files import write_plots
+    from context_bench.output.page.html_page import write_plots
 
     for sentence in write_plots(result, folder, options.store_folder):
         if not options.silent:
@@ -235,8 +239,7 @@ def _evaluate(
             "run_file": options.run_file,
             "seed": options.seed,
             "model": _list_models(systems),
-            # A model or script of this machine answers whatever it is asked for.
-            "model_given": bool(options.model or options.tap_model or options.tap_reply),
+            "model_given": options.model_given,
             "max_examples": options.max_examples,
             "sample": options.sample,
             "sources": datasets.facts(),
@@ -250,8 +253,7 @@ def _follow_plan(options: RunOptions, systems: Sequence[str]) -> tuple[str | Non
     """Return baseline and margin, by the flags or else by the file of --plan, and what is recorded of that plan."""
     if options.plan is None:
         return options.baseline, options.margin, {}
-    from context_bench.compare.plans import read_lock
-    from context_bench.compare.plans.lock import count_earlier
+    from context_bench.compare.plans import count_earlier, read_lock
     from context_bench.store import Store
 
     lock = read_lock(Path(options.plan))

@@ -13,8 +13,8 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags, add_store, amount, positive
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
-from context_bench.compare.comparison import check_margin, choose_baseline
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
+from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars

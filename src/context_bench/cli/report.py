@@ -20,8 +20,7 @@ from context_bench.cli.runs import load_result
 from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.output.page import HtmlReporter
-from context_bench.output.page.plot_files import write_plots
-from context_bench.output.terminal_plot import draw_curve_text, draw_pareto_text
+from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
 
@@ -87,7 +86,7 @@ def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
         return result
 
 
-_DRAW = {"pareto": draw_pareto_text, "curve": draw_curve_text}
+_KINDS = ("pareto", "curve")
 
 
 def _plot(arguments: Sequence[str]) -> int:
@@ -103,7 +102,7 @@ def _plot(arguments: Sequence[str]) -> int:
     )
     add(
         "--kind",
-        choices=tuple(_DRAW),
+        choices=_KINDS,
         help="quality against cost, or against tokens for each setting of a sweep (default: what the run has)",
     )
     add_store(parser)
@@ -112,7 +111,8 @@ def _plot(arguments: Sequence[str]) -> int:
         result = load_run(options.run, options.cache_dir or STORE, rows=True)
         kinds = [options.kind] if options.kind else ["pareto", *(["curve"] if result.curves() else [])]
         width = shutil.get_terminal_size().columns
-        sys.stdout.write("\n".join(_DRAW[kind](result, width, color=wants_color()) for kind in kinds))
+        plots = [getattr(result.plot, kind)() for kind in kinds]
+        sys.stdout.write("\n".join(plot.to_text(width, color=wants_color()) for plot in plots))
     return 0
 
 

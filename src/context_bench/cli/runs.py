@@ -19,7 +19,7 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.compare.comparison import is_unread_row
+from context_bench.compare.pairing import is_unread_row
 from context_bench.config import STORE
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item

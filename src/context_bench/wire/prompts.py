@@ -1,0 +1,234 @@
+"""The prompt of a request: the messages, tools and texts that a model is asked to read, in whatever API's form.
+
+One function counts its tokens, whoever sent it and whoever received it, so that the two sides compare.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from context_bench.results import dump_json
+from context_bench.utils.tokens import Tokenizer
+
+__all__ = [
+    "Message",
+    "Prompt",
+    "choose_tool",
+    "dump_body",
+    "read_document",
+    "read_messages",
+    "read_text",
+    "spell",
+    "spell_json",
+]
+
+Message = dict[str, Any]
+
+_MAX_DEPTH = 8
+
+_NOT_READ = ("cache_control",)
+"""Fields of messages, blocks and tools that say something to the API and nothing to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The part of a request that a model reads. Two prompts are equal when their JSON is.
+
+    `as_read()` gives the one spelling that all prompts have which mean the same to a model.
+    """
+
+    system: Any = None
+    messages: list[Any] = field(default_factory=list)
+    tools: list[Any] = field(default_factory=list)
+
+    def texts(self) -> list[str]:
+        """List every text in it, in order: system, messages with the results and arguments of tools; not the tools."""
+        return [text for part in (self.system, *self.messages) for text in _list_texts(part)]
+
+    def messages_and_system(self) -> list[Any]:
+        """List every message in order; a system text of its own is the first."""
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        return [*system, *self.messages]
+
+    def tokens(self, count: Tokenizer) -> int:
+        """Count its tokens: the texts of its messages, and its tools as JSON."""
+        return sum(count(text) for text in (*self.texts(), *map(_dump, self.tools)) if text)
+
+    def as_read(self) -> Prompt:
+        """Spell the prompt in one way, whichever of those that APIs take for the same it was sent in.
+
+        Fields that are null are left out, and so is an empty content beside tool calls. A content that is one block
+        of text is that text. The arguments of tool calls are compact JSON. Keys are in alphabetical order, and a
+        number that is whole is written as an integer. Marks that say where to cache (`cache_control`) are not read.
+        """
+        try:
+            system = _spell_content(self.system) or None
+            tools = [_spell_tool(tool) for tool in self.tools]
+            return Prompt(system, [_spell_message(message) for message in self.messages], tools)
+        except RecursionError:  # nested deeper than any API takes
+            return self
+
+    def tool_names(self) -> list[str]:
+        """List the names of the tools on offer."""
+        return [name for name, _ in map(_read_tool, self.tools) if name]
+
+
+def read_messages(document: Mapping[str, Any]) -> Prompt | None:
+    """Read the prompt of a request that has `messages`, as the APIs of chats do; None when it has none."""
+    if not isinstance(document.get("messages"), list):
+        return None
+    tools = document.get("tools")
+    return Prompt(document.get("system"), document["messages"], tools if isinstance(tools, list) else [])
+
+
+def choose_tool(tools: Any, name: Any, *, any_tool: bool) -> tuple[str, Any] | None:
+    """Return name and schema of the tool of that name among those on offer, or of the first; None without one."""
+    known = [_read_tool(tool) for tool in tools] if isinstance(tools, list) else []
+    return next(((each, schema) for each, schema in known if each and (any_tool or each == name)), None)
+
+
+def dump_body(document: Any) -> bytes:
+    """Write JSON in UTF-8; escaped where a text holds half a surrogate pair, which UTF-8 cannot."""
+    try:
+        return orjson.dumps(document)
+    except TypeError:
+        return json.dumps(document).encode()
+
+
+def read_document(body: str | bytes) -> dict[str, Any]:
+    """Read a body as a JSON object; empty when it is not one. Escaped halves of surrogate pairs are kept."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError):
+            return {}
+    return document if isinstance(document, dict) else {}
+
+
+def read_text(content: Any) -> str:
+    """Join the text of a message's content: a text, or a list of parts some of which hold one."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        texts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "".join(text for text in texts if isinstance(text, str))
+    return "" if content is None else str(content)
+
+
+def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
+    """The texts of a message, of its content, or of one block of it; no API nests them deeper than the limit."""
+    if isinstance(part, str):
+        yield part
+    elif depth == _MAX_DEPTH:
+        return
+    elif isinstance(part, list):
+        for item in part:
+            yield from _list_texts(item, depth + 1)
+    elif isinstance(part, Mapping):
+        if isinstance(part.get("text"), str):
+            yield part["text"]
+        yield from _list_texts(part.get("content"), depth + 1)
+        if "input" in part:  # Anthropic's call of a tool
+            yield _dump(part["input"])
+        calls = part.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            yield _dump(call)
+
+
+# --- one spelling for what means the same
+
+
+def _spell_message(message: Any) -> Any:
+    if not isinstance(message, Mapping):
+        return spell(message)
+    fields = {key: value for key, value in message.items() if value is not None and key not in _NOT_READ}
+    calls = fields.pop("tool_calls", None)
+    content = _spell_content(fields.pop("content", None))
+    spelled = spell(fields)
+    if isinstance(calls, list) and calls:
+        spelled["tool_calls"] = [_spell_call(call) for call in calls]
+        content = content or None
+    return spelled if content is None else {**spelled, "content": content}
+
+
+def _spell_content(content: Any) -> Any:
+    """The content of a message or of a tool's result: None for none, a text where it is one block of text."""
+    if not isinstance(content, list):
+        return spell(content)
+    blocks = [_spell_block(block) for block in content]
+    if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
+        return blocks[0]["text"] if blocks[0]["type"] == "text" else blocks
+    return blocks or None
+
+
+def _spell_block(block: Any) -> Any:
+    if not isinstance(block, Mapping):
+        return spell(block)
+    fields = {key: value for key, value in block.items() if value is not None and key not in _NOT_READ}
+    if "content" not in fields:
+        return spell(fields)
+    content = _spell_content(fields.pop("content"))
+    return {**spell(fields), **({} if content is None else {"content": content})}
+
+
+def _spell_call(call: Any) -> Any:
+    """An OpenAI tool call, whose arguments are a text that holds JSON."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return spell(call)
+    fields = spell({key: value for key, value in call.items() if value is not None and key != "function"})
+    spelled = spell({key: value for key, value in function.items() if value is not None})
+    if isinstance(spelled.get("arguments"), str):
+        spelled["arguments"] = spell_json(spelled["arguments"])
+    return {**fields, "function": spelled}
+
+
+def _spell_tool(tool: Any) -> Any:
+    """A tool on offer; null within its schema is a value and stays."""
+    if not isinstance(tool, Mapping):
+        return spell(tool)
+    fields = {key: value for key, value in tool.items() if value is not None and key not in _NOT_READ}
+    function = fields.get("function")
+    if isinstance(function, Mapping):
+        fields["function"] = {key: value for key, value in function.items() if value is not None}
+    return spell(fields)
+
+
+def spell(value: Any) -> Any:
+    """Return a JSON value with its keys in order and whole numbers as integers."""
+    if isinstance(value, Mapping):
+        return {key: spell(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, list):
+        return [spell(item) for item in value]
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
+
+
+def spell_json(text: str) -> str:
+    """Spell a JSON text in one way; any other text stays as it is."""
+    try:
+        return dump_json(spell(orjson.loads(text)))
+    except (orjson.JSONDecodeError, RecursionError, TypeError):
+        return text
+
+
+def _dump(value: Any) -> str:
+    try:
+        return dump_json(value)
+    except (RecursionError, TypeError):  # nested deeper than any API takes
+        return ""
+
+
+def _read_tool(tool: Any) -> tuple[str, Any]:
+    """Return the name and the schema of a tool on offer, which may be a function within it; "" without a name."""
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    inner = function if isinstance(function, Mapping) else tool if isinstance(tool, Mapping) else {}
+    name = inner.get("name")
+    return name if isinstance(name, str) else "", inner.get("parameters", inner.get("input_schema"))

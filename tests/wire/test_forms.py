@@ -1,0 +1,23 @@
+"""Which API is spoken at which path."""
+
+from __future__ import annotations
+
+import pytest
+
+from context_bench.wire.forms import asks_model, find_form
+
+
+@pytest.mark.parametrize(
+    ("path", "api", "asks"),
+    [
+        ("/v1/chat/completions", "openai", True),
+        ("/v1/messages", "anthropic", True),
+        ("/v1/messages/count_tokens", None, False),
+        ("/v1/embeddings", None, False),
+        ("/v1/responses", None, True),
+    ],
+)
+def test_paths(path: str, api: str | None, asks: bool) -> None:
+    form = find_form(path)
+    assert (form and form.name) == api
+    assert asks_model(path) is asks
