@@ -9,7 +9,6 @@ from typing import TypeVar
 from xml.etree import ElementTree
 
 import pytest
-import resvg_py
 
 from context_bench import EvalResult, evaluate
 from context_bench.errors import MissingExtra, UsageError
@@ -176,6 +175,7 @@ def test_other_endings_and_places_are_refused_in_one_sentence(swept: EvalResult,
 
 
 def test_a_system_without_fonts_is_told_so(swept: EvalResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    resvg_py = pytest.importorskip("resvg_py")
     draw = functools.partial(resvg_py.svg_to_bytes, skip_system_fonts=True)
     monkeypatch.setattr(resvg_py, "svg_to_bytes", draw)
     with pytest.raises(UsageError, match="a plot as PNG needs a font, and this system has none"):
