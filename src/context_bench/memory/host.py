@@ -19,9 +19,8 @@ from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
-from context_bench.memory.inspection import Inspection
+from context_bench.memory.inspection import Inspection, Meter, Spending
 from context_bench.memory.members import Members, Worker
-from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest

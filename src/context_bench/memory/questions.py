@@ -20,7 +20,7 @@ import orjson
 
 from context_bench.errors import DataError, UsageError, suggest_file
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
-from context_bench.memory.scoring.probes import list_hidden_texts, list_kept_texts
+from context_bench.memory.probes import list_hidden_texts, list_kept_texts
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.keys import digest
 from context_bench.traits import DatasetTraits

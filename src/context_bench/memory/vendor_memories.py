@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
-from context_bench.memory.meter import OURS
+from context_bench.memory.inspection import OURS
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy

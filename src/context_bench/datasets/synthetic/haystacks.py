@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from context_bench.datasets.synthetic.draw import (
+from context_bench.datasets.synthetic.building import (
     LABELS,
     Draw,
+    Fact,
     Names,
+    Stock,
+    assemble,
     check_cell,
     check_share,
     check_whole,
     choose_depth,
     secret,
+    tokens,
     words,
     write_depth_tag,
 )
-from context_bench.datasets.synthetic.fit import Fact, Stock, assemble, tokens
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 MIN_NEEDLE_TOKENS = 60

@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from context_bench.datasets.synthetic.draw import (
+from context_bench.datasets.synthetic.building import (
     Draw,
+    Fact,
     Names,
+    Stock,
+    ToolOutput,
+    assemble,
     check_cell,
     check_choice,
     check_share,
@@ -21,7 +25,6 @@ from context_bench.datasets.synthetic.draw import (
     words,
     write_depth_tag,
 )
-from context_bench.datasets.synthetic.fit import Fact, Stock, ToolOutput, assemble
 from context_bench.datasets.synthetic.tool_json import tool_json
 
 STAMP = "2026-03-14T00:00:00Z"

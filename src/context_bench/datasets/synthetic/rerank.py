@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from context_bench.datasets.synthetic.draw import Draw, Names, check_cell, check_whole, phrases, words
-from context_bench.datasets.synthetic.fit import Assembled, Fact, Stock, assemble
+from context_bench.datasets.synthetic.building import (
+    Assembled,
+    Draw,
+    Fact,
+    Names,
+    Stock,
+    assemble,
+    check_cell,
+    check_whole,
+    phrases,
+    words,
+)
 from context_bench.datasets.synthetic.prose import Prose, prose_stock
 
 USUAL, LEAST = 100, 75  # tokens of a document

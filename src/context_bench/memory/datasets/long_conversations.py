@@ -30,10 +30,10 @@ from typing import Any
 
 import orjson
 
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.building import Draw
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.conversation_files import ConversationFiles, choose_types, find_files, match_pairs
+from context_bench.memory.datasets import ConversationFiles, choose_types, find_files, match_pairs
 
 ERROR_KINDS = {
     "H": "the gold is not in the conversation",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from context_bench.datasets.synthetic.draw import LABELS, THINGS, Draw, Names
+from context_bench.datasets.synthetic.building import LABELS, THINGS, Draw, Names
 from context_bench.memory.conversations import Question
 
 OWNER, STRANGER = "user-a", "user-b"

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from context_bench.datasets.synthetic.draw import Draw
+from context_bench.datasets.synthetic.building import Draw
 from context_bench.datasets.synthetic.prose import Prose
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Conversation, Question, Turn
-from context_bench.memory.datasets.conversation_files import choose_types
+from context_bench.memory.datasets import choose_types
 from context_bench.memory.datasets.plants import OWNER, PLANTS, STRANGER, Garden, Layout, Mention
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
