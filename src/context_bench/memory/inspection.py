@@ -41,29 +41,17 @@ the benchmark asks for a turn, or for a question once more: that is our doing, a
 
 @dataclass
 class Spending:
-    """Sums over the calls of one phase.
+    """Sums over the calls of one phase."""
 
-    Attributes:
-        calls: Of a model.
-        prompt_tokens: What it read, as its server says, else as we count.
-        completion_tokens: What it wrote.
-        embed_calls: Requests for embeddings.
-        embed_tokens: What was embedded.
-        usd: Dollars; None once a call has no price.
-        unpriced: The model of the first call without a price; empty where there was none.
-        seconds: Spent in calls, each with its own time.
-        failed: Calls that were not answered.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    embed_calls: int = 0
-    embed_tokens: int = 0
-    usd: float | None = 0.0
-    unpriced: str = ""
-    seconds: float = 0.0
-    failed: int = 0
+    calls: int = 0  # of a model
+    prompt_tokens: int = 0  # what it read, as its server says, else as we count
+    completion_tokens: int = 0  # what it wrote
+    embed_calls: int = 0  # requests for embeddings
+    embed_tokens: int = 0  # what was embedded
+    usd: float | None = 0.0  # dollars; None once a call has no price
+    unpriced: str = ""  # the model of the first call without a price; empty where there was none
+    seconds: float = 0.0  # spent in calls, each with its own time
+    failed: int = 0  # calls that were not answered
 
     def add_cost(self, usd: float | None, model: str) -> None:
         """Add the dollars of a call; what is not known makes the sum unknown."""
@@ -81,10 +69,6 @@ class Meter:
     """A tap for one memory system, which knows what the system is doing.
 
     Args:
-        answerer: Who answers.
-        port: Where it listens.
-        prices: For the dollars.
-        phase: What the system is doing.
         last_call: When the last call ended that the system made for itself.
         inspected: The benchmark asks a question of its own now: calls that repeat it belong to the phase `again`.
     """
@@ -191,10 +175,6 @@ class Inspection:
     """Inspects one memory system.
 
     Args:
-        name: Of the system, for messages.
-        members: The system.
-        worker: Calls its methods.
-        meter: The tap that it was pointed at.
         quiet: Seconds without any change after which what was not found counts as lost.
         limit: The most seconds that are waited for a turn to be found.
 

@@ -264,7 +264,6 @@ def find_excess_obedience(rows: Iterable[EvalRow], full_context: Iterable[EvalRo
     A model that obeys orders in its context does so with any memory; only what comes on top is the memory's.
 
     Args:
-        rows: Rows of the memory system.
         full_context: Rows of `naive`, with the same reader.
 
     Returns:

@@ -286,10 +286,6 @@ def json_logs(
     code as Python.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
-        depth: where the fact stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
         kind: json, logs, code, or mixed, which takes them in turn.
     """
     check_cell(length, MIN_TOKENS, n, seed, what="a tool's output")

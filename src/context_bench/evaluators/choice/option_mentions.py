@@ -44,8 +44,6 @@ def find_mentions(text: str, letters: str, options: Sequence[str], bold: Collect
     """Find all mentions of options, in order, in a text that `remove_markup` has been through.
 
     Args:
-        text: The text.
-        letters: The letters that exist.
         options: Their texts, where known.
         bold: What the reply set in bold.
     """

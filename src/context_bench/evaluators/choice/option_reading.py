@@ -178,7 +178,6 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
     """The letter that the reply chooses; None when it chooses none, or several.
 
     Args:
-        reply: What the model wrote.
         letters: The letters that exist, such as "ABCD".
         options: Their texts, where known, in the order of the letters.
         question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.

@@ -40,9 +40,6 @@ def find_files(dataset: str, patterns: Sequence[str], data_dir: str | Path | Non
     """Find the files of a dataset: those of the first pattern that has any.
 
     Args:
-        dataset: Its name, which is also that of its folder.
-        patterns: Where to look below that folder.
-        data_dir: The folder of all datasets; CONTEXT_BENCH_DATA by default.
         source: Where people get the files.
 
     Raises:
@@ -73,23 +70,14 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class ConversationFiles:
-    """The conversations of some files; can be iterated any number of times.
+    """The conversations of some files; can be iterated any number of times."""
 
-    Args:
-        dataset: The name of the dataset.
-        files: Where the records are.
-        convert: Turns one record into conversations.
-        n: At most so many conversations.
-        types: The types of questions that are asked; None for all.
-        read: Reads a file into records.
-    """
-
-    dataset: str
-    files: Sequence[Path]
-    convert: Convert
-    n: int | None = None
-    types: Collection[str] | None = None
-    read: Callable[[Path], Iterable[tuple[str, Any]]] = read_records
+    dataset: str  # the name of the dataset
+    files: Sequence[Path]  # where the records are
+    convert: Convert  # turns one record into conversations
+    n: int | None = None  # at most so many conversations
+    types: Collection[str] | None = None  # the types of questions that are asked; None for all
+    read: Callable[[Path], Iterable[tuple[str, Any]]] = read_records  # reads a file into records
 
     def __iter__(self) -> Iterator[Conversation]:
         count = 0

@@ -187,11 +187,7 @@ def load_beam(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric.
-
-    Args:
-        size: 100K, 500K, 1M or 10M.
-    """
+    """Chats of 100 thousand to 10 million tokens, with twenty questions each, judged by rubric."""
     if size not in SIZES:
         raise UsageError(f"beam has the sizes {', '.join(SIZES)} (got {size!r})")
     chosen = choose_types(types, ABILITIES, "beam")

@@ -65,11 +65,7 @@ def load_longmemeval(
     seed: int = 0,
     types: Sequence[str] | str | None = None,
 ) -> ConversationFiles:
-    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time.
-
-    Args:
-        variant: `s`, `m` or `oracle`.
-    """
+    """500 questions, each with a history of its own; a file of gigabytes is read one record at a time."""
     if variant not in LONGMEMEVAL_VARIANTS:
         raise UsageError(f"longmemeval has the variants {', '.join(LONGMEMEVAL_VARIANTS)} (got {variant!r})")
     chosen = choose_types(types, LONGMEMEVAL_TYPES, "longmemeval")

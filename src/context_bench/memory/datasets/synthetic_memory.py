@@ -54,9 +54,6 @@ def load(
     Args:
         length: The tokens (cl100k_base) of one history, from 4,000 to 10 million.
         n: How many conversations; 4 by default.
-        seed: Another seed gives other histories.
-        types: The types of questions to ask; all by default.
-        data_dir: Not used: nothing is read.
     """
     if isinstance(length, bool) or not isinstance(length, int) or not _SHORTEST <= length <= _LONGEST:
         raise UsageError(f"length must be an integer from {_SHORTEST} to {_LONGEST} (got {length!r})")
