@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from context_bench.compare.curves import Curve, find_sweeps
+from context_bench.compare.curves import Curve
+from context_bench.compare.sweeps import find_sweeps
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.output.elements import clean_text
 from context_bench.output.plots.grids import Cells, NeedleGrid

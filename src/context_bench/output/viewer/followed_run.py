@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from context_bench.compare.comparison import choose_baseline
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.config import RunSettings
 from context_bench.errors import ContextBenchError, StoreError, UsageError
 from context_bench.output.page.row_index import RowIndex
