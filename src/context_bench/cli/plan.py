@@ -44,7 +44,7 @@ def plan_parser() -> Parser:
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
-    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE}, or P if less)")
+    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
     add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")

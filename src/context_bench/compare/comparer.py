@@ -119,6 +119,11 @@ def _explain_no_claim(verdict: Verdict | None) -> str:
     return ""
 
 
+def _kept_prompt(row: EvalRow) -> bool:
+    """Whether a context reached its reader as it was; a system that answers by itself may send its model another."""
+    return row.metadata.get("unchanged") is True and (is_unread_row(row) or row.upstream_tokens is not None)
+
+
 def _explain_left_out(paired: Mapping[str, PairedRuns], tags: Sequence[str]) -> list[str]:
     """Say which systems are not compared on all datasets that others are."""
     missing = {name: [tag for tag in tags if tag not in sums.datasets] for name, sums in paired.items()}
@@ -227,7 +232,7 @@ class Comparer:
         metadata, score, failed = row.metadata, self._read(row), row.error is not None
         self._failed = self._failed or failed
         self._rows[row.system] += 1
-        self._unchanged[row.system] += metadata.get("unchanged") is True or metadata.get("untouched") is True
+        self._unchanged[row.system] += metadata.get("untouched") is True or _kept_prompt(row)
         if not failed:
             self._kinds.setdefault(row.system, set()).add(is_unread_row(row))
         if failed or (score is not None and score != 1):

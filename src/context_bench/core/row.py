@@ -132,8 +132,7 @@ class RowMaker:
             seen = read_exchanges(processed["tapped"])
             metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
-        read_behind = metadata.pop("upstream", None) == "context"
-        if read_behind:  # a reader was sent the context that it returned
+        if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
         output_tokens = response_tokens = 0
         response = processed.get("response", "")
@@ -141,8 +140,7 @@ class RowMaker:
             metadata["output"] = outcome.returns
             if outcome.returns == "context":
                 passed_on = merge(example, processed)
-                # A system that answers by itself may have sent its model anything.
-                if (unread or read_behind) and all(passed_on.get(key) == value for key, value in example.items()):
+                if all(passed_on.get(key) == value for key, value in example.items()):
                     metadata["unchanged"] = True
                 output_tokens = count_prompt(passed_on, self._count, self._text_fields)
                 response_tokens = self._count(response)
