@@ -74,7 +74,7 @@ def _run(options: RunOptions) -> int:
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
-        from context_bench.compare.comparison import choose_baseline
+        from context_bench.compare.verdicts import choose_baseline
         from context_bench.systems.adapt import add_twin
 
         choose_baseline([each.name for each in systems], options.baseline)
@@ -88,7 +88,7 @@ def _run(options: RunOptions) -> int:
 def _check_flags(options: RunOptions) -> None:
     """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
-    from context_bench.compare.comparison import check_margin
+    from context_bench.compare.verdicts import check_margin
     from context_bench.errors import UsageError
 
     if options.fresh and options.resume:
@@ -158,7 +158,7 @@ def _measure(
     from context_bench.monitors.limits import Limits
 
     if options.plots is not None:
-        from context_bench.output.page.plot_files import check_plots
+        from context_bench.output.page.html_page import check_plots
 
         check_plots(options.plots)
     width = table_width(wide=options.wide, out=options.out)
@@ -203,7 +203,7 @@ def _measure(
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
     """Write the plots, and say which."""
     from context_bench.cli.messages import say
-    from context_bench.output.page.plot_files import write_plots
+    from context_bench.output.page.html_page import write_plots
 
     for sentence in write_plots(result, folder, options.store):
         if not options.quiet:

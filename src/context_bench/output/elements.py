@@ -1,0 +1,96 @@
+"""HTML elements whose every text is escaped: the only way in which the report makes markup.
+
+Whatever comes from data is a plain `str` and becomes text; only what `element` returned is markup. Characters that act
+on their surroundings instead of being shown (controls, changes of writing direction, lone surrogates) become signs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+
+__all__ = ["Child", "Markup", "clean_text", "element", "join", "section", "table"]
+
+_ACTING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+)
+_EMPTY = frozenset({"meta", "input", "br", "col"})
+
+
+class Markup(str):
+    """Text that is HTML already, made by `element` or `join`."""
+
+    __slots__ = ()
+
+
+Child = Markup | str | None
+
+
+def clean_text(text: object) -> str:
+    """Return a text with signs in place of the characters that act on their surroundings; lines and tabs stay."""
+    return _ACTING.sub(_show, str(text).replace("\r\n", "\n"))
+
+
+def _show(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return chr(0x2400 + code) if code < 0x20 else "\ufffd"
+
+
+def element(tag: str, attributes: Mapping[str, object] | None = None, *children: Child) -> Markup:
+    """Make an element; children are texts unless they are markup. An attribute of None is left out, True is bare."""
+    parts = [f"<{tag}"]
+    for name, value in (attributes or {}).items():
+        if value is True:
+            parts.append(f" {name}")
+        elif value is not None and value is not False:
+            parts.append(f' {name}="{escape(clean_text(value))}"')
+    parts.append(">")
+    if tag in _EMPTY:
+        return Markup("".join(parts))
+    return Markup("".join(parts) + join(*children) + f"</{tag}>")
+
+
+def join(*children: Child) -> Markup:
+    """Join markup and texts; the texts are escaped."""
+    return Markup(
+        "".join(
+            child if isinstance(child, Markup) else escape(clean_text(child)) for child in children if child is not None
+        )
+    )
+
+
+def table(
+    head: Sequence[Child], lines: Sequence[Sequence[Child]], caption: str | None = None, kind: str | None = None
+) -> Markup:
+    """Lay out a table: the first column names the line, the others are right-aligned."""
+    heads = [element("th", {"scope": "col"}, each) for each in head]
+    body = [
+        element("tr", None, element("th", {"scope": "row"}, cells[0]), *(_cell(each) for each in cells[1:]))
+        for cells in lines
+    ]
+    whole = element(
+        "table",
+        {"class": kind},
+        element("caption", None, caption) if caption else None,
+        element("thead", None, element("tr", None, *heads)),
+        element("tbody", None, *body),
+    )
+    return element(
+        "div", {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": f"Table: {caption or head[0]}"}, whole
+    )
+
+
+def _cell(child: Child) -> Markup:
+    return element("td", None, child) if child not in (None, "") else element("td", {"class": "none"}, "–")
+
+
+def section(name: str, title: str, *children: Child, of: str = "") -> Markup:
+    """Make a part of the page with its heading; `of` names what it is about where several parts have that heading."""
+    more = element("span", {"class": "sr"}, f" of {of}") if of else None
+    return element(
+        "section",
+        {"id": name, "aria-labelledby": f"{name}-title"},
+        element("h2", {"id": f"{name}-title"}, title, more),
+        *children,
+    )
