@@ -18,8 +18,14 @@ from context_bench.datasets.joined import count_fields
 from context_bench.datasets.open import gather_datasets
 from context_bench.datasets.sample import name_sample
 from context_bench.errors import UsageError
-from context_bench.metrics import DEFAULT_THRESHOLD, BilledRatio, CardPassRate, DollarCost, default_metrics
-from context_bench.metrics.load import adapt_metrics
+from context_bench.metrics import (
+    DEFAULT_THRESHOLD,
+    BilledRatio,
+    CardPassRate,
+    DollarCost,
+    adapt_metrics,
+    default_metrics,
+)
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress

@@ -27,8 +27,7 @@ from context_bench.memory.scoring import (
     ProbeShares,
 )
 from context_bench.metrics import DEFAULT_THRESHOLD, DollarCost, Latency, MeanScore, PassRate
-from context_bench.metrics.prompt_savings import PromptSavings
-from context_bench.metrics.upstream_tokens import UpstreamTokens
+from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end
