@@ -18,7 +18,7 @@ import context_bench
 ROOT = Path(context_bench.__file__).parent
 
 BASE = {"_lazy", "_version", "caveats", "config", "distribution", "errors", "refs", "registry", "results", "stats"} | {
-    *("compare", "numbers", "output.plots", "summary", "tallies", "text", "traits", "types")
+    *("options", "compare", "numbers", "output.plots", "summary", "tallies", "text", "traits", "types")
 }
 """What everything stands on. It imports nothing above it; the registry knows the rest by name only."""
 
@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "distribution": set(),
     "errors": {"distribution"},  # how an extra is installed
-    "config": set(),
+    "options": {"errors"},
+    "config": {"options"},
     "numbers": set(),
     "stats": {"_lazy", "config", "errors", "text"},
     "text": set(),

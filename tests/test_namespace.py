@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -125,19 +124,6 @@ def test_whatever_evaluate_takes_or_returns_can_be_imported_from_the_top() -> No
     texts = [str(each.annotation) for each in signature.parameters.values()] + [str(signature.return_annotation)]
     named = {name for text in texts for name in re.findall(r"\b[A-Z]\w+", text)}
     assert named - {"Any", "Sequence", "Mapping", "Path", "None"} <= set(context_bench.__all__)
-
-
-def test_evaluate_and_its_asynchronous_twin_take_the_same_and_pass_it_on() -> None:
-    both = [inspect.signature(function) for function in (context_bench.evaluate, context_bench.aevaluate)]
-    assert both[0] == both[1]
-    (call,) = (
-        node
-        for node in ast.walk(ast.parse(inspect.getsource(context_bench.evaluate)))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "aevaluate"
-    )
-    passed = [ast.unparse(each) for each in call.args] + [str(each.arg) for each in call.keywords]
-    assert passed == list(both[0].parameters)
-    assert all(each.arg == ast.unparse(each.value) for each in call.keywords)
 
 
 def test_dir_shows_every_public_name() -> None:

@@ -1,12 +1,47 @@
-"""The options of a run, and `RunSettings`: the typed view of what a run recorded of itself."""
+"""Every option of a run, declared once: type, default, check, help and flag; and the typed view of a run's record.
+
+Parameters of `evaluate()`, flags, keys of run files, environment variables, checks, the record of a run and the docs
+page of options derive from these declarations. To add an option, declare it here, add it to the signatures of
+`evaluate()` and `aevaluate()`, and use it.
+
+- `RecordedOptions`: parameters of `evaluate()` that stand in the record of a run.
+- `EvaluateOptions`: all parameters of `evaluate()`.
+- `RunOptions`: those, and the flags that only the command line has. `RUN_GROUPS` says where the help lists each.
+- `CommandOptions`: the flags that `context-bench memory` shares; `context_bench.memory.options` has its own.
+- `RunSettings`: the record of a run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any
 
-__all__ = ["DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "RunSettings", "read_settings"]
+from context_bench.options import (
+    AMOUNT,
+    ANYTHING,
+    CONDITION,
+    COUNT,
+    ERROR_LIMIT,
+    FOLDER,
+    INTEGER,
+    MAPPING,
+    NAMES,
+    NUMBER,
+    PAGE,
+    POSITIVE,
+    RESOURCES,
+    SWITCH,
+    SYSTEM_NAME,
+    TEMPERATURE,
+    Options,
+    instance_of,
+    option,
+)
+
+__all__ = [
+    *("DEFAULT_MARGIN", "DEFAULT_THRESHOLD", "MODELS", "RUN_GROUPS", "STORE"),
+    *("CommandOptions", "EvaluateOptions", "RecordedOptions", "RunOptions", "RunSettings", "read_settings"),
+]
 
 DEFAULT_MARGIN = 0.02
 """A difference of scores within it does not matter."""
@@ -14,67 +49,434 @@ DEFAULT_MARGIN = 0.02
 DEFAULT_THRESHOLD = 0.7
 """The lowest score that passes."""
 
+STORE = ".context-bench"
+"""The folder of the store, where none is given on the command line."""
 
-@dataclass(frozen=True)
-class RunSettings:
+MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
+"""The model that is asked for when --model is not given, by API."""
+
+_PYTHON = ""
+"""The flag of an option that only Python has."""
+_REPEATABLE: dict[str, Any] = {"repeatable": True, "default": []}
+
+
+class RecordedOptions(Options):
+    """Options of `evaluate()` that are part of the record of a run."""
+
+    score_field: str | None = option(
+        "the score that counts (default: auto, the primary score of each dataset)", metavar="FIELD"
+    )
+    max_workers: int | None = option(
+        "examples at a time for each system (default: 8 for a proxy, 1 in process)", POSITIVE, metavar="N"
+    )
+    repeats: int = option("run each example K times (default: %(default)s)", POSITIVE, 1, metavar="K")
+    baseline: str | None = option(
+        "system that the others are compared with (default: direct, else passthrough, else the first)",
+        SYSTEM_NAME,
+        metavar="NAME",
+    )
+    margin: float | None = option(
+        f"difference of scores that does not matter (default: {DEFAULT_MARGIN:g})", NUMBER, metavar="X"
+    )
+    fixed_groups: bool = option(
+        "these documents or conversations are all that matter: verdicts go by example, and speak of no others",
+        SWITCH,
+        False,
+    )
+    text_fields: Sequence[str] | None = option("fields that count as the prompt", NAMES, flag=_PYTHON)
+    max_examples: int | None = option(
+        "at most N examples of each dataset (default: all)", COUNT, flag="--max-examples -n", metavar="N"
+    )
+    tokenizer: Any = option("encoding for all token counts (default: cl100k_base)", ANYTHING, metavar="NAME")
+    cache_tag: str | None = option(
+        "label for cached answers; change it when a server changed behind the same URL", metavar="TAG"
+    )
+    threshold: float | None = option(f"lowest score that passes (default: {DEFAULT_THRESHOLD:g})", NUMBER, metavar="X")
+    keep_reasoning: bool = option(
+        "score whole replies, with their <think> blocks and the like (default: the answer alone)", SWITCH, False
+    )
+
+
+class EvaluateOptions(RecordedOptions):
+    """All parameters of `evaluate()`; its docstring says what each means in Python."""
+
+    systems: Any = option("", ANYTHING, flag=_PYTHON)
+    dataset: Any = option("", ANYTHING, flag=_PYTHON)
+    evaluators: Any = option("", ANYTHING, flag=_PYTHON)
+    metrics: Any = option("", ANYTHING, flag=_PYTHON)
+    progress: bool = option("", SWITCH, True, flag=_PYTHON)
+    cache_dir: Any = option(
+        f"folder of the store, whose answers are reused (default: {STORE}, and nothing is reused)",
+        FOLDER,
+        metavar="DIR",
+    )
+    keep_rows: bool = option(
+        "keep rows in the store only: memory stays flat, and json has the summary alone",
+        SWITCH,
+        True,
+        flag="--no-rows",
+    )
+    store: Any = option(
+        "", instance_of("context_bench.store:Store", "an open Store (for a folder, use cache_dir)"), flag=_PYTHON
+    )
+    reuse: bool = option("", SWITCH, True, flag=_PYTHON)
+    limits: Any = option(
+        "",
+        instance_of("context_bench.monitors.limits:Limits", "Limits, such as Limits(max_errors='5')"),
+        flag=_PYTHON,
+    )
+    prices: Any = option(
+        "",
+        instance_of("context_bench.pricing:Prices", "Prices, such as Prices.from_file('prices.json')"),
+        flag=_PYTHON,
+    )
+    config: Mapping[str, Any] | None = option("", MAPPING, flag=_PYTHON)
+    preflight: bool = option(
+        "keep sending to a system whose first request failed for a reason that all others share (wrong key, model or "
+        "path)",
+        SWITCH,
+        True,
+        flag="--no-preflight",
+    )
+    debug: bool = option("open the debugger where a system's own code raises", SWITCH, False, flag="--pdb")
+    aa: bool = option("run the baseline twice, and show the difference between the two as noise", SWITCH, False)
+    stop_when_decided: bool = option(
+        "end each system as soon as its verdict is settled: five looks, in a random order by --seed", SWITCH, False
+    )
+    seed: int = option(
+        "seed for generated data, samples and random systems (default: %(default)s)", INTEGER, 0, metavar="N"
+    )
+    engine: Any = option(
+        "run systems and slow evaluators here, or on the workers of a Ray cluster (default: %(default)s)",
+        ANYTHING,
+        "local",
+        choices=("local", "ray"),
+    )
+
+
+class CommandOptions(EvaluateOptions):
+    """Flags that a run and `context-bench memory` share."""
+
+    # what is measured
+    system: list[str] = option(
+        "compressor or reranker: NAME[:key=value,...], module:object or file.py:object (repeatable)",
+        **_REPEATABLE,
+        metavar="REF",
+    )
+    data_dir: str | None = option(
+        "folder with the records of public datasets, as DIR/NAME/ (default: CONTEXT_BENCH_DATA, else the hub)",
+        metavar="DIR",
+        variable="CONTEXT_BENCH_DATA",
+    )
+    imports: list[str] = option(
+        "import a module or file that registers components (repeatable)",
+        **_REPEATABLE,
+        flag="--import",
+        metavar="MODULE|FILE",
+    )
+    evaluator: list[str] = option(
+        "one more evaluator, beside those of the dataset (repeatable)", **_REPEATABLE, metavar="REF"
+    )
+    # what is sent
+    reader: str | None = option(
+        "server of a model that answers from what each --system returned, so that it compares with a proxy",
+        metavar="URL",
+    )
+    model: str | None = option(
+        "model to ask for at every --proxy and --reader (default: "
+        + " or ".join(f"{model} with --api {api}" for api, model in MODELS.items())
+        + ")",
+        metavar="NAME",
+    )
+    api_key_env: str | None = option(
+        "environment variable with the key (default: OPENAI_API_KEY or ANTHROPIC_API_KEY, sent only over https or to "
+        "this machine)",
+        metavar="NAME",
+    )
+    timeout: Any = option("seconds for one attempt (default: 30; 600 with --tap-model)", AMOUNT, metavar="S")
+    tap_forward: str | None = option(
+        "the tap forwards requests to this server, with their key", flag="--tap-forward --relay", metavar="URL"
+    )
+    tap_model: str | None = option(
+        "the tap answers with a small model on this machine, or a GGUF file", metavar="local|FILE"
+    )
+    tap_reply: str | None = option(
+        "the tap answers from a script: extract, echo, text:ANSWER or a file", metavar="SCRIPT"
+    )
+    # who judges
+    judge_url: str | None = option("server of a model that rates answers; adds judge_score", metavar="URL")
+    judge_model: str | None = option("the model that judges (default: gpt-4)", metavar="NAME")
+    judge_key_env: str | None = option(
+        "environment variable with the judge's key (default: OPENAI_API_KEY, sent only over https or to this machine)",
+        metavar="NAME",
+    )
+    prices_file: str | None = option(
+        "dollars per million tokens by model (TOML or JSON), instead of those of `context-bench prices`",
+        flag="--prices",
+        metavar="FILE",
+    )
+    # what is kept, and what comes out
+    resume: bool = option(f"reuse the answers in {STORE}", SWITCH, False)
+    fresh: bool = option("ask everything again, and cache the new answers", SWITCH, False)
+    no_store: bool = option("record nothing", SWITCH, False)
+    output: str | None = option(
+        "form of the result: table, json, csv, html, or a reporter of your own by NAME, module:object or "
+        "file.py:object (default: by the ending of --out, else table)",
+        metavar="REF",
+    )
+    out: str | None = option("write the result to FILE (.json, .csv, .md or .html), not to stdout", metavar="FILE")
+    wide: bool = option("show all columns of a table, however narrow the terminal", SWITCH, False)
+    report: str | None = option(
+        "also write the report to FILE (.html): one page that opens offline", PAGE, metavar="FILE"
+    )
+    silent: bool = option("show no progress and no messages", SWITCH, False, flag="--quiet")
+    # facts about the command line
+    command: list[str] = option("", flag=_PYTHON, default=[])
+    origins: Mapping[str, str] = option("", flag=_PYTHON, default={})
+
+    @property
+    def store_folder(self) -> str | None:
+        """The folder of the store; None keeps nothing."""
+        return None if self.no_store else self.cache_dir or STORE
+
+    @property
+    def reuses_answers(self) -> bool:
+        """Whether answers in the store are used again."""
+        return (self.cache_dir is not None or self.resume) and not self.fresh
+
+    @property
+    def chosen_score_field(self) -> str | None:
+        """The score that the user chose; None leaves it to each dataset."""
+        return None if self.score_field == "auto" else self.score_field
+
+
+class RunOptions(CommandOptions):
+    """Every flag of a run.
+
+    Attributes:
+        typed: What the user typed, without keys: it may name a run file.
+        run_file: The text of the run file, without keys.
+    """
+
+    # what is measured
+    proxy: list[str] = option("server that speaks OpenAI's chat completions (repeatable)", **_REPEATABLE, metavar="URL")
+    name: list[str] = option(
+        "name of a --proxy, in their order (default: host:port; repeatable)", **_REPEATABLE, metavar="NAME"
+    )
+    dataset: list[str] = option(
+        "data: NAME[:key=value,...], a file (.jsonl .json .csv .parquet) or module:object (repeatable)",
+        **_REPEATABLE,
+        metavar="REF",
+    )
+    sample: str | None = option(
+        "which examples -n takes, by --seed; stratified takes as many of each category (default: random from files, "
+        "folders and generated data, first from the hub)",
+        choices=("first", "random", "stratified"),
+    )
+    revision: str | None = option("branch, tag or commit of a public dataset on the hub", metavar="REV")
+    map: str | None = option("rename columns of your files: question=prompt,answer=gold", metavar="FIELD=COLUMN,...")
+    metric: list[str] = option("one more metric (repeatable)", **_REPEATABLE, metavar="REF")
+    # what is sent
+    api: str = option("API that every --proxy speaks (default: %(default)s)", default="openai", choices=tuple(MODELS))
+    header: list[str] = option(
+        "one more header of each request; its value is never shown or stored (repeatable)",
+        **_REPEATABLE,
+        metavar="NAME:VALUE",
+    )
+    extra_body: str | None = option("more fields for the body of each request", metavar="JSON")
+    system_prompt: str | None = option("text to put before the context", metavar="TEXT")
+    temperature: float | None = option(
+        "sampling temperature; none leaves it to the server (default: %(default)s)", TEMPERATURE, 0.0, metavar="X"
+    )
+    max_tokens: int | None = option("most tokens in a reply", POSITIVE, metavar="N")
+    stream: bool = option("receive replies as streams, and time their tokens", SWITCH, False)
+    max_retries: int = option("attempts after the first (default: %(default)s)", COUNT, 3, metavar="N")
+    # what really reaches the model
+    tap: str | None = option(
+        "where the tap, a recording upstream, listens for the first proxy; for the second at the next port, and so on "
+        "(default with --start or --vendor: any free port)",
+        metavar="[HOST]:PORT",
+    )
+    tap_host: list[str] = option(
+        "also accept requests that address the tap by this name, such as host.docker.internal from a container "
+        "(repeatable; IP addresses and localhost always work)",
+        **_REPEATABLE,
+        metavar="NAME",
+    )
+    start: list[str] = option(
+        "command that starts a proxy, in the order of --proxy; {port} and {tap}, the address of its tap, are filled "
+        "in (repeatable)",
+        **_REPEATABLE,
+        metavar="COMMAND",
+    )
+    start_dir: str | None = option(
+        "directory that --start runs in (default: this one); scratch = an empty one that is removed afterwards",
+        metavar="DIR|scratch",
+    )
+    sweep: list[str] = option(
+        "values for {KEY} in a --start: the proxy is started once for each, and the report draws their curve "
+        "(repeatable)",
+        **_REPEATABLE,
+        metavar="KEY=A|B",
+    )
+    vendor: list[str] = option(
+        "proxy that we know how to start: kompact or headroom (repeatable)", **_REPEATABLE, metavar="NAME"
+    )
+    controls: bool = option(
+        "also ask the model with no context (floor), the evidence only (ceiling) and everything (direct)",
+        SWITCH,
+        False,
+    )
+    # how it is scored
+    plan: str | None = option(
+        "file of `context-bench plan --lock`; the report says where the run deviates from it", metavar="FILE"
+    )
+    unsafe_code: bool = option(
+        "run model-written code (HumanEval, MBPP) without a sandbox, at your own risk", SWITCH, False
+    )
+    # limits
+    max_connections: int | None = option("most requests in flight to each proxy", POSITIVE, metavar="N")
+    max_rpm: float | None = option("most requests a minute to each proxy", AMOUNT, metavar="N")
+    max_tpm: float | None = option(
+        "most tokens a minute for each proxy, by the count of its server", AMOUNT, metavar="N"
+    )
+    max_errors: str | None = option(
+        "stop when a system has more errors (default: go on, but exit with 3 above 10%%)", ERROR_LIMIT, metavar="N|P%"
+    )
+    max_cost: float | None = option("stop before systems and judge cost more", AMOUNT, metavar="USD")
+    max_total_tokens: int | None = option("stop before systems and judge use more tokens", POSITIVE, metavar="N")
+    # where it runs
+    ray_address: str | None = option(
+        "the cluster of --engine ray (default: RAY_ADDRESS, else one is started on this machine for the run)",
+        metavar="ADDRESS",
+    )
+    system_resources: dict[str, float] | None = option(
+        "what each worker of --engine ray needs, such as num_gpus=1,num_cpus=2 (default: what the system declares, "
+        "else one CPU)",
+        RESOURCES,
+        metavar="NAME=N,...",
+    )
+    # what comes out
+    plots: str | None = option("write the plots that the run has data for to DIR, as SVG and PNG", metavar="DIR")
+    dry_run: bool = option("show what would be sent and what it might cost; send nothing", SWITCH, False)
+    verbose: bool = option("show requests, replies and tracebacks on stderr, without secrets", SWITCH, False)
+    # a gate
+    fail_if: list[Any] = option(
+        'exit with 1 if the condition is met, with 4 if there are too few examples to tell: "score drops 0.02", '
+        '"prompt_savings < 0.3", "error_rate > 0.01", "verdict is worse" (repeatable)',
+        CONDITION,
+        **_REPEATABLE,
+        metavar="CONDITION",
+    )
+    junit: str | None = option("write the outcome of each condition as JUnit XML", metavar="FILE")
+    summary: str | None = option(
+        "write the table and the conditions in Markdown; with --fail-if also appended to $GITHUB_STEP_SUMMARY, if that "
+        "is set",
+        metavar="FILE",
+    )
+    # facts about the command line
+    typed: list[str] = option("", flag=_PYTHON, default=[])
+    run_file: str | None = option("", flag=_PYTHON)
+
+    @property
+    def asked_model(self) -> str:
+        """The model that every server is asked for."""
+        return self.model or MODELS[self.api]
+
+    @property
+    def wants_tap(self) -> bool:
+        """Whether any flag asks for a tap."""
+        answered = self.tap_forward or self.tap_model or self.tap_reply
+        return bool(self.tap or self.start or self.vendor or answered)
+
+
+RUN_GROUPS: dict[str, tuple[str, ...]] = {
+    "what is measured": (
+        *("proxy", "name", "system", "reader", "dataset", "max_examples", "sample", "data_dir", "revision", "map"),
+        *("evaluator", "metric", "imports"),
+    ),
+    "what is sent": (
+        *("model", "api", "api_key_env", "header", "extra_body", "system_prompt", "temperature", "max_tokens"),
+        *("stream", "timeout", "max_retries"),
+    ),
+    "what really reaches the model": (
+        *("tap", "tap_host", "tap_forward", "tap_model", "tap_reply", "start", "start_dir", "sweep", "vendor"),
+        "controls",
+    ),
+    "who judges": ("judge_url", "judge_model", "judge_key_env"),
+    "how it is scored": (
+        *("score_field", "threshold", "keep_reasoning", "baseline", "plan", "margin", "aa", "stop_when_decided"),
+        *("fixed_groups", "repeats", "unsafe_code", "tokenizer", "seed"),
+    ),
+    "limits": (
+        *("max_workers", "max_connections", "max_rpm", "max_tpm", "max_errors", "prices_file", "max_cost"),
+        *("max_total_tokens", "preflight"),
+    ),
+    "where it runs": ("engine", "ray_address", "system_resources"),
+    "what is kept": ("cache_dir", "resume", "fresh", "cache_tag", "no_store", "keep_rows"),
+    "what comes out": ("output", "out", "wide", "report", "plots", "dry_run", "silent", "verbose", "debug"),
+    "a gate for CI": ("fail_if", "junit", "summary"),
+}
+"""The flags of a run as its help lists them."""
+
+
+class RunSettings(RecordedOptions):
     """The record of a run (`result.config`) as typed values; what the record does not have takes its default."""
 
-    # the options
-    baseline: str | None = None
-    fixed_groups: bool = False
-    keep_reasoning: bool = False
-    margin: float = DEFAULT_MARGIN
-    max_examples: int | None = None
-    max_workers: int | None = None
+    # options as the run used them, where that is another type than was given
+    score_field: str = option(default="score")
+    margin: float = option(default=DEFAULT_MARGIN)
+    tokenizer: str | None = option()
+    # options of the command line
     model: str | None = None
     model_given: bool = True
-    repeats: int = 1
     sample: str | None = None
-    score_field: str = "score"
     seed: int | None = None
-    text_fields: Sequence[str] | None = None
-    threshold: float | None = None
     threshold_given: bool = False
-    tokenizer: str | None = None
+    origins: Mapping[str, str] = {}
     # what was run
     version: str | None = None
     python: str | None = None
     command: Sequence[str] = ()
     run_file: str | None = None
     plan: Mapping[str, Any] | None = None
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    systems: Mapping[str, str | None] = field(default_factory=dict)
+    memory: Mapping[str, Any] = {}
+    systems: Mapping[str, str | None] = {}
     controls: Sequence[str] = ()
     floors: Sequence[str] = ()
     twin: str | None = None
     sends_elsewhere: Sequence[str] = ()
-    workers: Mapping[str, int] = field(default_factory=dict)
-    datasets: Mapping[str, int] = field(default_factory=dict)
-    samples: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[str, Any] = field(default_factory=dict)
+    workers: Mapping[str, int] = {}
+    datasets: Mapping[str, int] = {}
+    samples: Mapping[str, str] = {}
+    sources: Mapping[str, Any] = {}
     evaluators: Sequence[str] | None = None
-    primary: Mapping[str, Any] = field(default_factory=dict)
-    context_primary: Mapping[str, Any] = field(default_factory=dict)
+    primary: Mapping[str, Any] = {}
+    context_primary: Mapping[str, Any] = {}
     metrics: Sequence[Mapping[str, Any]] = ()
-    prices: Mapping[str, Any] = field(default_factory=dict)
+    prices: Mapping[str, Any] = {}
     # what came of it
     run: str | None = None
     file: str | None = None
-    gold: Mapping[str, bool] = field(default_factory=dict)
-    weak_thresholds: Mapping[str, str] = field(default_factory=dict)
-    returns: Mapping[str, str] = field(default_factory=dict)
+    gold: Mapping[str, bool] = {}
+    weak_thresholds: Mapping[str, str] = {}
+    returns: Mapping[str, str] = {}
     unread: Sequence[str] = ()
-    reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reports: Mapping[str, Mapping[str, Any]] = {}
     reused: int | None = None
     stopped: str | None = None
-    stopped_systems: Mapping[str, str] = field(default_factory=dict)
-    looks: Mapping[str, Any] = field(default_factory=dict)
-    looks_before: Mapping[str, Any] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=dict)
-    failed_metrics: Mapping[str, str] = field(default_factory=dict)
+    stopped_systems: Mapping[str, str] = {}
+    looks: Mapping[str, Any] = {}
+    looks_before: Mapping[str, Any] = {}
+    columns: Mapping[str, str] = {}
+    failed_metrics: Mapping[str, str] = {}
     # as the store keeps it
-    comparison: Mapping[str, Any] = field(default_factory=dict)
-    intervals: Mapping[str, Any] = field(default_factory=dict)
+    comparison: Mapping[str, Any] = {}
+    intervals: Mapping[str, Any] = {}
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        known = {key: value for key, value in config.items() if value is not None and key in _RECORD_KEYS}
+        self.__dict__ = {**_RECORD_DEFAULTS, **known}
 
     @property
     def read_by_script(self) -> bool:
@@ -82,9 +484,10 @@ class RunSettings:
         return bool(self.memory.get("read_by_script"))
 
 
-_NAMES = frozenset(each.name for each in fields(RunSettings))
+_RECORD_DEFAULTS = {name: each.default for name, each in RunSettings.declared().items()}
+_RECORD_KEYS = _RECORD_DEFAULTS.keys() | RunSettings.__annotations__.keys()
 
 
 def read_settings(config: Mapping[str, Any]) -> RunSettings:
     """Read the record of a run; keys that we do not know are left out."""
-    return RunSettings(**{key: value for key, value in config.items() if value is not None and key in _NAMES})
+    return RunSettings(config)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.core.arguments import check_run_arguments
+from context_bench.config import EvaluateOptions
 from context_bench.core.record import execute_plan, run_with_store
-from context_bench.core.run_settings import Settings, plan_run
+from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
 from context_bench.core.scoring import Scorer
 from context_bench.distribution import find_namesake
@@ -98,12 +98,12 @@ def evaluate(
         config: Recorded in the result's `config`.
         score_field: The score that counts, as `score` of each row and in the default metrics; None takes the one that
             the dataset reports, or that fits the fields of an example.
-        threshold: A score from here on passes, in the default metrics; 0.7 by default.
+        threshold: A score from here on passes, in the default metrics; None takes `config.DEFAULT_THRESHOLD`.
         keep_reasoning: Score whole replies. By default `<think>` blocks and their like are no part of an answer.
         preflight: The first request of each endpoint goes alone, and stops that system where every other one would
             fail too; the reason is then in `config["stopped_systems"]`. False sends on.
         baseline: The system that the others are held against: `direct`, else `passthrough`, else the first by default.
-        margin: A difference of scores within it does not matter; 0.02 by default.
+        margin: A difference of scores within it does not matter; None takes `config.DEFAULT_MARGIN`.
         aa: Run the baseline twice, interleaved: what the two differ by is the noise that a difference must exceed.
         stop_when_decided: End each system as soon as its verdict is settled, by five looks at the examples in a random
             order: all of them are read before the run. `config["looks"]` says what was not run.
@@ -120,40 +120,8 @@ def evaluate(
         ScoreClash: Two evaluators emitted the same score. What was finished before is in `result`.
         Interrupted: Ctrl-C; what was finished is in `result`.
     """
-    return run_to_end(
-        lambda: aevaluate(
-            systems,
-            dataset,
-            evaluators=evaluators,
-            metrics=metrics,
-            max_examples=max_examples,
-            progress=progress,
-            text_fields=text_fields,
-            max_workers=max_workers,
-            cache_dir=cache_dir,
-            tokenizer=tokenizer,
-            repeats=repeats,
-            keep_rows=keep_rows,
-            store=store,
-            reuse=reuse,
-            cache_tag=cache_tag,
-            limits=limits,
-            prices=prices,
-            config=config,
-            score_field=score_field,
-            threshold=threshold,
-            keep_reasoning=keep_reasoning,
-            preflight=preflight,
-            debug=debug,
-            baseline=baseline,
-            margin=margin,
-            aa=aa,
-            stop_when_decided=stop_when_decided,
-            fixed_groups=fixed_groups,
-            seed=seed,
-            engine=engine,
-        )
-    )
+    given = dict(locals())
+    return run_to_end(lambda: aevaluate(**given))
 
 
 def run_to_end(start: Callable[[], Coroutine[Any, Any, EvalResult]]) -> EvalResult:
@@ -220,43 +188,15 @@ async def aevaluate(
     engine: str | Engine = "local",
 ) -> EvalResult:
     """Do what `evaluate` does, to be awaited: the arguments, the result and the errors are the same."""
+    settings = EvaluateOptions(**locals())
     if namesake := find_namesake():
         warnings.warn(namesake, stacklevel=2)
-    settings = Settings(
-        systems=systems,
-        dataset=dataset,
-        evaluators=evaluators,
-        metrics=metrics,
-        max_examples=max_examples,
-        progress=progress,
-        text_fields=text_fields,
-        max_workers=max_workers,
-        tokenizer=tokenizer,
-        repeats=repeats,
-        keep_rows=keep_rows,
-        cache_tag=cache_tag,
-        limits=limits,
-        prices=prices,
-        config=config,
-        score_field=score_field,
-        threshold=threshold,
-        keep_reasoning=keep_reasoning,
-        preflight=preflight,
-        debug=debug,
-        baseline=baseline,
-        margin=margin,
-        aa=aa,
-        stop_when_decided=stop_when_decided,
-        fixed_groups=fixed_groups,
-        seed=seed,
-        engine=engine,
-    )
-    check_run_arguments({**vars(settings), "cache_dir": cache_dir, "store": store, "reuse": reuse})
+    settings.check()
     if _are_memories(systems):
         find_engine(engine).check(systems, debug=debug)
         # It stands above this module, and comes back here with systems that ask the memories.
         run = import_object("context_bench.memory.evaluation:aevaluate_memory")
-        return await run(**vars(settings), cache_dir=cache_dir, store=store, reuse=reuse)  # type: ignore[no-any-return]
+        return await run(**vars(settings))  # type: ignore[no-any-return]
     plan, record, source = plan_run(settings)
     where = store if store is not None or cache_dir is None else Path(cache_dir)
     if where is None:

@@ -17,7 +17,7 @@ from command import environment
 from context_bench.cli import main
 from context_bench.cli.judge_check import KINDS, bank, wilson
 from context_bench.store import Store
-from context_bench.text.squad import normalize_answer
+from context_bench.text.golds import normalize_answer
 from servers import Request, Server, completion, free_port, reply
 
 KEY = "sk-test-0123456789abcdef"

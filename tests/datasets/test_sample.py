@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.datasets.sample import name_sample, sample
+from context_bench.datasets.joined import name_sample, sample
 from context_bench.errors import DataError, UsageError
 
 

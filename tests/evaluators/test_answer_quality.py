@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import AnswerQuality
-from context_bench.text.squad import normalize_answer
+from context_bench.text.golds import normalize_answer
 
 
 def _score(answer: Any, response: Any) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ContextRecall
-from context_bench.evaluators.context_recall import score_ranking
+from context_bench.evaluators.evidence import score_ranking
 from context_bench.text.evidence_state import NOT_IN_CONTEXT
 
 CONTEXT = "Alice lives in Paris. Bob lives in Rome. The code is X-42."

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from context_bench.datasets.synthetic.haystacks import needle
 from context_bench.datasets.synthetic.json_logs import json_logs
-from context_bench.datasets.synthetic.needle import needle
 from context_bench.evaluators import EvidenceSurvival
 from context_bench.systems.prompts import build_messages
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from context_bench.evaluators import PatchFiles
-from context_bench.evaluators.patch_files import find_named_files, find_patched_files
+from context_bench.evaluators.code import find_named_files, find_patched_files
 
 SCORER = PatchFiles()
 

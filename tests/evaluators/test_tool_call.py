@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import ToolCallMatch
-from context_bench.evaluators.tool_call import call_matches
-from context_bench.evaluators.tool_call_reading import Call, read_calls
+from context_bench.evaluators.tool_call import Call, call_matches, read_calls
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 SCORER = ToolCallMatch()

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-import context_bench.text.squad
+import context_bench.text.golds
 from context_bench.evaluators import AnswerQuality
 from context_bench.metrics.quality import exact_match, f1_score, normalize_answer, recall_score
 
@@ -43,11 +43,11 @@ def test_an_evaluator_that_is_built_on_them_agrees_with_ours() -> None:
         exact_match(given, gold),
         recall_score(given, gold),
     )
-    assert context_bench.text.squad.f1_score is f1_score
+    assert context_bench.text.golds.f1_score is f1_score
 
 
 def test_a_long_text_has_the_same_words_as_its_parts() -> None:
-    from context_bench.text.squad import split_normalized
+    from context_bench.text.golds import split_normalized
 
     parts = ["The cat's", "a", "an,", "theme", "ΟΔΟΣ", "É", "x-y", "\x1c"]
     text = " ".join(parts[i * i % 8] for i in range(150_000))
@@ -59,7 +59,7 @@ def test_the_words_of_a_huge_text_take_little_more_room_than_the_text() -> None:
     text = "Line 3.4 says nothing of use. " * 100_000
     tracemalloc.start()
     try:
-        words = context_bench.text.squad.split_normalized(text)
+        words = context_bench.text.golds.split_normalized(text)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.text.wording import count_things, list_names
+from context_bench.text import count_things, list_names
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from context_bench.core.scoring import Scorer, check_threshold
 from context_bench.datasets.catalog import card_for
 from context_bench.errors import UsageError, suggest
 from context_bench.evaluators.adapt import build_evaluators
-from context_bench.evaluators.evidence_survival import EvidenceSurvival
+from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, LLMJudge
 from context_bench.http import find_key
 from context_bench.http.secrets import check_url

@@ -16,7 +16,7 @@ from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
-from context_bench.evaluators.evidence_survival import EvidenceSurvival
+from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.numbers import percent
 from context_bench.numbers import score as as_score
 from context_bench.output.fitting import fit_listing

@@ -23,8 +23,8 @@ from context_bench.output.fitting import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.store import Store
 from context_bench.systems.prompts import build_messages, list_turn_prompts, open_turns
+from context_bench.text import count_things
 from context_bench.text.masking import PROMPT_FIELDS, mask_document
-from context_bench.text.wording import count_things
 from context_bench.traits import asks_model, find_model, system_traits
 from context_bench.types import Evaluator, Example
 from context_bench.utils.tokens import count_prompt, get_tokenizer

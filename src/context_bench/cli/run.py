@@ -24,7 +24,7 @@ from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_run_file
 from context_bench.cli.run_flags import run_parser
 from context_bench.errors import UnknownName, UsageError
-from context_bench.text.small_files import read_small_file
+from context_bench.text import read_small_file
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,7 +18,7 @@ from context_bench.cli.flags import STORE, add_store, add_tap_host
 from context_bench.cli.messages import say
 from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_arguments
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.store import RunInfo, Store

@@ -51,7 +51,7 @@ from context_bench.stats import (
     noise_of_twins,
 )
 from context_bench.stats import Comparison as PairedRuns
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow

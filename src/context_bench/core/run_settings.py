@@ -1,44 +1,36 @@
-"""The plan of a run: `Settings` are the arguments as they were given, `plan_run` checks them and builds every part."""
+"""The plan of a run: `plan_run` checks the arguments of `evaluate()` and builds every part."""
 
 from __future__ import annotations
 
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from context_bench._version import __version__
 from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
 from context_bench.core.examples import count_examples, read_examples
 from context_bench.core.run import Plan
-from context_bench.core.schedule import Engine, count_workers
+from context_bench.core.schedule import count_workers
 from context_bench.core.scoring import Scorer, check_threshold
-from context_bench.datasets.joined import count_fields
+from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
-from context_bench.datasets.sample import name_sample
 from context_bench.errors import UsageError
-from context_bench.metrics import (
-    DEFAULT_THRESHOLD,
-    BilledRatio,
-    CardPassRate,
-    DollarCost,
-    adapt_metrics,
-    default_metrics,
-)
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, adapt_metrics, default_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
-from context_bench.pricing import Prices, check_prices, describe_prices
+from context_bench.pricing import check_prices, describe_prices
 from context_bench.ray.ray_engine import find_engine
-from context_bench.stats import DEFAULT_MARGIN, least_n
+from context_bench.stats import least_n
 from context_bench.store.fingerprints import fingerprint_of
 from context_bench.summary import describe_metric
 from context_bench.systems.adapt import adapt, add_twin, build_systems
 from context_bench.systems.bounds import reads_no_context
 from context_bench.tallies import check_metric_members
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.traits import (
     can_start,
     dataset_traits,
@@ -51,43 +43,10 @@ from context_bench.traits import (
 from context_bench.types import Example, Metric, System
 from context_bench.utils.tokens import Tokenizer, current_tokenizer, get_tokenizer
 
-__all__ = ["Settings", "plan_run"]
+__all__ = ["plan_run"]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The arguments of `evaluate` that say what is run, as they were given; its docstring says what each means."""
-
-    systems: Any
-    dataset: Any
-    evaluators: Sequence[Any] | Scorer | None = None
-    metrics: Sequence[Any] | None = None
-    max_examples: int | None = None
-    progress: bool = True
-    text_fields: Sequence[str] | None = None
-    max_workers: int | None = None
-    tokenizer: str | Tokenizer | None = None
-    repeats: int = 1
-    keep_rows: bool = True
-    cache_tag: str | None = None
-    limits: Limits | None = None
-    prices: Prices | None = None
-    config: Mapping[str, Any] | None = None
-    score_field: str | None = None
-    threshold: float | None = None
-    keep_reasoning: bool = False
-    preflight: bool = True
-    debug: bool = False
-    baseline: str | None = None
-    margin: float | None = None
-    aa: bool = False
-    stop_when_decided: bool = False
-    fixed_groups: bool = False
-    seed: int = 0
-    engine: str | Engine = "local"
-
-
-def plan_run(settings: Settings) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
+def plan_run(settings: EvaluateOptions) -> tuple[Plan, dict[str, Any], Iterator[Example]]:
     """Check the settings and return the plan, what the record of the run says of it, and the examples.
 
     Raises:
@@ -143,7 +102,7 @@ def _draw_order(plan: Plan, source: Iterator[Example], seed: int) -> LookOrder:
     return order_for_looks(source, seed, plan.scorer.find_cluster_field)
 
 
-def _make_scorer(settings: Settings) -> Scorer:
+def _make_scorer(settings: EvaluateOptions) -> Scorer:
     given = settings.evaluators
     if isinstance(given, Scorer):
         return given
@@ -157,11 +116,11 @@ def _tell_doing(systems: Iterable[System]) -> str:
 
 
 def _make_plan(
-    settings: Settings, systems: list[System], scorer: Scorer, metrics: Sequence[Metric], examples: Any
+    settings: EvaluateOptions, systems: list[System], scorer: Scorer, metrics: Sequence[Metric], examples: Any
 ) -> Plan:
     """Put the parts together, with the baseline's twin among the systems where one is asked for."""
     systems, twin = add_twin(systems, settings.baseline) if settings.aa else (systems, None)
-    limits = settings.limits or Limits()
+    limits: Limits = settings.limits or Limits()
     prices = check_prices([*systems, *scorer.chosen], settings.prices, needed=limits.max_cost is not None)
     expected = count_examples(examples, settings.max_examples, settings.progress)
     rows = None if expected is None else expected * settings.repeats
@@ -192,23 +151,10 @@ def _make_plan(
     )
 
 
-def _describe_run(settings: Settings, plan: Plan) -> dict[str, Any]:
-    """Describe a run for its record; what the caller wants recorded comes last."""
-    return {
-        **_describe_plan(plan),
-        "max_examples": settings.max_examples,
-        "tokenizer": _name_tokenizer(settings.tokenizer),
-        "cache_tag": settings.cache_tag,
-        "threshold": next((found for each in plan.metrics if (found := find_threshold(each)) is not None), None),
-        "threshold_given": settings.threshold is not None,
-        "keep_reasoning": plan.scorer.keep_reasoning,
-        **(settings.config or {}),
-    }
-
-
-def _describe_plan(plan: Plan) -> dict[str, Any]:
-    """Describe what was planned."""
-    return {
+def _describe_run(settings: EvaluateOptions, plan: Plan) -> dict[str, Any]:
+    """Describe a run for its record: facts, recorded options as they were used, and what the caller wants recorded."""
+    given = {name: getattr(settings, name) for name in RecordedOptions.declared()}
+    facts = {
         "version": __version__,
         "python": platform.python_version(),
         "systems": {system.name: fingerprint_of(system) for system in plan.systems},
@@ -227,7 +173,14 @@ def _describe_plan(plan: Plan) -> dict[str, Any]:
         "floors": [each.name for each in plan.systems if reads_no_context(each)],
         "text_fields": list(plan.text_fields) if plan.text_fields is not None else None,
         **({"prices": describe_prices(plan.prices, (*plan.systems, *plan.scorer.chosen))} if plan.prices else {}),
+        "max_examples": settings.max_examples,
+        "tokenizer": _name_tokenizer(settings.tokenizer),
+        "cache_tag": settings.cache_tag,
+        "threshold": next((found for each in plan.metrics if (found := find_threshold(each)) is not None), None),
+        "threshold_given": settings.threshold is not None,
+        "keep_reasoning": plan.scorer.keep_reasoning,
     }
+    return {**facts, **{name: given[name] for name in given if name not in facts}, **(settings.config or {})}
 
 
 def _name_samples(examples: Any, max_examples: int | None, counts: Mapping[str, int]) -> dict[str, str]:

@@ -13,9 +13,8 @@ from typing import Any
 
 from context_bench.datasets.catalog import card_for, label_dataset
 from context_bench.datasets.files import FileDataset, is_data_file
-from context_bench.datasets.joined import FieldCounts, Joined, count_fields
+from context_bench.datasets.joined import FieldCounts, Joined, count_fields, name_sample, sample
 from context_bench.datasets.public.raw_files import digest
-from context_bench.datasets.sample import name_sample, sample
 from context_bench.errors import DataError, UsageError
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.registry import registry

@@ -11,8 +11,7 @@ from itertools import chain
 from typing import Any
 
 from context_bench.results import Scores
-from context_bench.text.golds import Gold, gold_answers, is_blank, response_text
-from context_bench.text.squad import split_normalized, token_f1
+from context_bench.text.golds import Gold, gold_answers, is_blank, response_text, split_normalized, token_f1
 
 
 @lru_cache(maxsize=1024)

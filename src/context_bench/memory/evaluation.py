@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.compare.curves.knobs import name_setting
+from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
 from context_bench.core.scoring import Scorer
 from context_bench.errors import UsageError
 from context_bench.evaluators import AnswerQuality
@@ -26,12 +27,11 @@ from context_bench.memory.scoring import (
     MemoryRetrieval,
     ProbeShares,
 )
-from context_bench.metrics import DEFAULT_THRESHOLD, DollarCost, Latency, MeanScore, PassRate
+from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.upstream import PromptSavings, UpstreamTokens
-from context_bench.pricing import Prices, load_shipped_prices
+from context_bench.pricing import load_shipped_prices
 from context_bench.results import EvalResult
 from context_bench.runner import aevaluate, run_to_end
-from context_bench.store import Store
 from context_bench.tap.answering import Answerer
 from context_bench.traits import find_score_fields
 from context_bench.types import Evaluator, Metric
@@ -71,21 +71,8 @@ async def aevaluate_memory(
     timeout: float = 600.0,
     quiet: float = 5.0,
     max_quiet: float = 120.0,
-    seed: int = 0,
     data_dir: str | None = None,
-    evaluators: Sequence[Any] | None = None,
     extra: Sequence[Any] = (),
-    metrics: Sequence[Any] | None = None,
-    tokenizer: str | Tokenizer | None = None,
-    prices: Prices | None = None,
-    cache_dir: str | Path | None = None,
-    store: Store | None = None,
-    reuse: bool = True,
-    baseline: str | None = None,
-    config: dict[str, Any] | None = None,
-    threshold: float | None = None,
-    score_field: str | None = None,
-    keep_reasoning: bool = False,
     **options: Any,
 ) -> EvalResult:
     """Do what `evaluate_memory` does, to be awaited.
@@ -107,27 +94,16 @@ async def aevaluate_memory(
         budgets: Tokens that the reader gets of what was retrieved.
         top_k: The most things that are retrieved; None leaves that to each system.
         answers: `reader`, `own` or both.
-        max_conversations: Stop after so many.
+        max_conversations: Read at most so many.
         types: Only questions of these types.
         timeout: Seconds for one call of a memory system.
-        quiet: Seconds without a call at the tap after which a memory counts as written.
-        max_quiet: The most seconds that are waited for that.
-        seed: For generated datasets and for systems that take one.
+        quiet: After writing, wait until a system made no call at its tap for so many seconds.
+        max_quiet: Wait at most so many seconds for that.
         data_dir: A folder with the records of public datasets.
-        evaluators: Judge every answer; None takes those of the dataset.
-        extra: Evaluators beside those.
-        metrics: None computes quality, quality by type, savings, dollars and latency.
-        tokenizer: Counts tokens; it should be the reader's.
-        prices: For dollars; None takes the table that ships with the package.
-        cache_dir: A folder in which answers are kept and found again.
-        store: An open store, instead of `cache_dir`.
-        reuse: False asks everything again.
-        baseline: `naive` by default, where it is among the systems.
-        config: Recorded in the result's `config`.
-        threshold: A score from here on passes.
-        score_field: The score that counts.
-        keep_reasoning: Score whole replies, with the reasoning in them.
-        options: Everything else that `evaluate` takes: `progress`, `max_workers`, `limits`, `margin` and so on.
+        extra: Evaluators beside those of the dataset, or beside `evaluators`.
+        options: Everything else that `evaluate` takes: `evaluators`, `metrics`, `tokenizer`, `cache_dir`, `margin` and
+            so on. `seed` is also for generated datasets and for systems that take one; `baseline` is `naive` by
+            default, where that is among the systems.
 
     Raises:
         UsageError: Something cannot be right, before anything was sent.
@@ -135,29 +111,38 @@ async def aevaluate_memory(
     """
     granularities = [granularity] if isinstance(granularity, str) else list(granularity)
     _check_choices(granularities, budgets, answers)
-    count = get_tokenizer(tokenizer)
-    opened, tag = open_conversations(dataset, n=max_conversations, seed=seed, data_dir=data_dir, types=types)
+    settings = EvaluateOptions(**options)
+    settings.check()
+    count = get_tokenizer(settings.tokenizer)
+    opened, tag = open_conversations(dataset, n=max_conversations, seed=settings.seed, data_dir=data_dir, types=types)
     questions = Questions(opened, tag, count, max_conversations, types)
-    priced = prices or load_shipped_prices()
-    models = Models(answerer, model, embedding_model, api_key, priced, seed)
-    home = Path(store.directory) if store is not None else None if cache_dir is None else Path(cache_dir)
-    settings = [
-        HostSettings(each, timeout, quiet, max_quiet, home / "memory" if home else None, reuse)
-        for each in granularities
-    ]
-    hosts = build_hosts(systems, models, settings)
+    prices = settings.prices or load_shipped_prices()
+    models = Models(answerer, model, embedding_model, api_key, prices, settings.seed)
+    home = settings.cache_dir if settings.store is None else settings.store.directory
+    folder = None if home is None else Path(home) / "memory"
+    hosts = build_hosts(
+        systems,
+        models,
+        [HostSettings(each, timeout, quiet, max_quiet, folder, settings.reuse) for each in granularities],
+    )
     shared = reader if isinstance(reader, SharedReader) else SharedReader(reader or ExtractReader())
     arms = [arm for host in hosts for arm in _make_arms(host, shared, budgets, top_k, answers, count)]
     for host in hosts:
         host.questions = questions
-    names = [each.name for each in arms]
-    if baseline is None and _BASELINE in names:
-        baseline = _BASELINE
+    if settings.baseline is None and any(each.name == _BASELINE for each in arms):
+        settings.baseline = _BASELINE
     judged = any("memory_judge" in (find_score_fields(each) or ()) for each in extra)
-    score_field = score_field or _find_primary(tag, judged)
-    field = score_field or "score"
-    if metrics is None:
-        metrics = _choose_metrics(field, judged, DEFAULT_THRESHOLD if threshold is None else threshold)
+    settings.score_field = settings.score_field or _find_primary(tag, judged)
+    field = settings.score_field or "score"
+    if settings.metrics is None:
+        threshold = DEFAULT_THRESHOLD if settings.threshold is None else settings.threshold
+        settings.metrics = _choose_metrics(field, judged, threshold)
+    settings.evaluators = Scorer(
+        _choose_evaluators(tag) if settings.evaluators is None else settings.evaluators,
+        extra,
+        score_field=field,
+        keep_reasoning=settings.keep_reasoning,
+    )
     about = {
         "budgets": list(budgets),
         "granularity": granularities,
@@ -165,28 +150,8 @@ async def aevaluate_memory(
         "reader": shared.label,
         "read_by_script": shared.is_script,
     }
-    return await aevaluate(
-        arms,
-        questions,
-        evaluators=Scorer(
-            _choose_evaluators(tag) if evaluators is None else evaluators,
-            extra,
-            score_field=field,
-            keep_reasoning=keep_reasoning,
-        ),
-        metrics=metrics,
-        tokenizer=tokenizer,
-        prices=prices,
-        cache_dir=cache_dir,
-        store=store,
-        reuse=reuse,
-        baseline=baseline,
-        score_field=score_field,
-        threshold=threshold,
-        seed=seed,
-        config={**(config or {}), "memory": about},
-        **options,
-    )
+    settings.config = {**(settings.config or {}), "memory": about}
+    return await aevaluate(**{**vars(settings), "systems": arms, "dataset": questions})
 
 
 def _check_choices(granularities: Sequence[str], budgets: Sequence[int], answers: Sequence[str]) -> None:

@@ -35,8 +35,8 @@ from context_bench.pricing import Prices
 from context_bench.results import EvalRow, Scores
 from context_bench.stats.interval import Interval
 from context_bench.stats.means import share_interval
+from context_bench.text import read_small_file
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.small_files import read_small_file
 from context_bench.wire.model_reply import NotAReply, read_chat_completion
 
 if sys.version_info >= (3, 11):

@@ -14,7 +14,7 @@ from context_bench.numbers import COST_PER_1K_USD, COST_USD, EMBEDDING_COST_USD,
 from context_bench.pricing import Price
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 from context_bench.utils.tokens import read_token_count
 
 __all__ = ["BilledRatio", "DollarCost"]

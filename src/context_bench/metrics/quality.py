@@ -16,7 +16,7 @@ from context_bench.metrics.running import MeanSpread, PlaceholderTally, RunningM
 from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, NUM_EXAMPLES, NUM_UNSCORED, PASS_AT_K, PASS_RATE
 from context_bench.results import EvalRow
 from context_bench.stats import Interval, average_means, flip_share, pass_all_k, pass_at_k, repeat_share
-from context_bench.text.squad import exact_match, f1_score, normalize_answer, recall_score
+from context_bench.text.golds import exact_match, f1_score, normalize_answer, recall_score
 from context_bench.traits import MetricTraits
 
 __all__ = [

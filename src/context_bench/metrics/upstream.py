@@ -23,7 +23,7 @@ from context_bench.metrics.running import (
 from context_bench.numbers import MEAN_UPSTREAM_TOKENS, PROMPT_SAVINGS, UPSTREAM_COST_OF_PASS, list_keys
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = [
     *("PrefixStability", "PromptSavings", "TokenMeters", "UpstreamCost", "UpstreamTokens"),

@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 
 from context_bench.monitors.limits import read_number
 from context_bench.results import EvalRow
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = ["Progress", "StatusLine"]
 

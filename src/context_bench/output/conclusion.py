@@ -22,7 +22,7 @@ from context_bench.output.columns import is_answered_by_script
 from context_bench.output.verdict_table import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Verdict
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 __all__ = ["conclude", "describe_alone"]
 

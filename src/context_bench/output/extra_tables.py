@@ -12,7 +12,7 @@ from context_bench.output.fitting import fit_columns, fit_grid, wrap
 from context_bench.output.layout import escape_note
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve, Point

@@ -25,7 +25,7 @@ from context_bench.output.number_cells import BEST, find_best
 from context_bench.output.plots.quality_cost import choose_cost
 from context_bench.output.verdict_table import explain_verdicts
 from context_bench.results import EvalResult
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = ["list_notes"]
 

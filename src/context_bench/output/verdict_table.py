@@ -11,7 +11,7 @@ from context_bench.output.fitting import fit_columns
 from context_bench.output.number_cells import HEADLINES, has_intervals
 from context_bench.results import EvalResult
 from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = [
     "FIXED",

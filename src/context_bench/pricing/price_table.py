@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from context_bench.errors import UsageError
 from context_bench.pricing.price import Price, Tier
-from context_bench.text.small_files import read_small_file
+from context_bench.text import read_small_file
 from context_bench.traits import asks_model, find_model
 
 __all__ = ["Match", "Prices", "check_prices", "describe_prices", "load_shipped_prices"]

@@ -123,7 +123,7 @@ async def _await(something: Any) -> Any:
 
 def _find_missing_sandbox(evaluator: Any) -> str | None:
     """Say why an evaluator that runs programs may not do so here."""
-    from context_bench.evaluators.code_execution import CodeExecution
+    from context_bench.evaluators.code import CodeExecution
 
     return evaluator.explain_refusal() if isinstance(evaluator, CodeExecution) else None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from context_bench.errors import UsageError
 from context_bench.stats.interval import FIRST, Interval
 from context_bench.stats.verdicts import WORDS, Verdict
-from context_bench.text.wording import count_things
+from context_bench.text import count_things
 
 __all__ = ["FAILS", "HOLDS", "TOO_FEW", "Condition", "Judgement", "parse_condition"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import IFEvalChecker, IFEvalOfficial
-from context_bench.evaluators.ifeval.checker import list_relaxed
+from context_bench.evaluators.ifeval import list_relaxed
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 COMMA_AND_HELLO = {

@@ -14,8 +14,7 @@ import pytest
 
 from context_bench.errors import DataError
 from context_bench.evaluators import IFEvalChecker
-from context_bench.evaluators.ifeval.checker import list_checks
-from context_bench.evaluators.ifeval.rules import RULES
+from context_bench.evaluators.ifeval import RULES, list_checks
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 

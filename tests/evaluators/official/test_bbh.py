@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_bench.evaluators import BBHScore
-from context_bench.evaluators.official.short_context import find_stated_answer
+from context_bench.evaluators.official_short_context import find_stated_answer
 
 LETTERS = {"question": "Which day?\nOptions:\n(A) Monday\n(B) Friday\n(C) Sunday", "answers": ["(B)"]}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import DropScore
-from context_bench.evaluators.official.short_context import drop_em_f1, normalize_span
+from context_bench.evaluators.official_short_context import drop_em_f1, normalize_span
 
 DATA = os.environ.get("CONTEXT_BENCH_DATA")
 

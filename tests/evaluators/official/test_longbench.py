@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from context_bench.evaluators import LongBenchScore
-from context_bench.evaluators.official.long_context import LONGBENCH_RULES, rouge_l_sets
+from context_bench.evaluators.official_long_context import LONGBENCH_RULES, rouge_l_sets
 
 
 def score(task: str, response: str | None, *answers: str, **meta: Any) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key
-from context_bench.text.small_files import read_small_file
+from context_bench.text import read_small_file
 
 __all__ = ["Lock", "count_earlier", "describe_lock", "find_deviations", "read_lock", "write_lock"]
 

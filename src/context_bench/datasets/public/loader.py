@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.catalog import Card, Config, catalog
+from context_bench.datasets.joined import SAMPLES, name_sample, sample
 from context_bench.datasets.public.adapters import Adapter, Where
-from context_bench.datasets.public.fetch import Records, open_records
-from context_bench.datasets.public.raw_files import LocalFiles
-from context_bench.datasets.sample import SAMPLES, name_sample, sample
+from context_bench.datasets.public.fetch import open_records
+from context_bench.datasets.public.raw_files import LocalFiles, Records
 from context_bench.errors import DataError, UnknownName, UsageError, printable
 from context_bench.registry import import_object
 from context_bench.traits import DatasetTraits

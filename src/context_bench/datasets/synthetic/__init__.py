@@ -8,11 +8,8 @@ the evidence, as a share of all the rest.
 
 from __future__ import annotations
 
-from context_bench.datasets.synthetic.aggregate import aggregate
+from context_bench.datasets.synthetic.haystacks import aggregate, kv, multi_needle, needle, tracking
 from context_bench.datasets.synthetic.json_logs import json_logs
-from context_bench.datasets.synthetic.kv import kv
-from context_bench.datasets.synthetic.needle import multi_needle, needle
 from context_bench.datasets.synthetic.rerank import rerank
-from context_bench.datasets.synthetic.tracking import tracking
 
 __all__ = ["aggregate", "json_logs", "kv", "multi_needle", "needle", "rerank", "tracking"]

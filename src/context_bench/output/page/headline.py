@@ -17,7 +17,7 @@ from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.quality_cost import choose_quality
 from context_bench.output.verdict_table import write_aside
 from context_bench.stats import Verdict
-from context_bench.text.wording import count_things, list_names
+from context_bench.text import count_things, list_names
 
 __all__ = [
     "answer_sentence",

@@ -28,7 +28,7 @@ from context_bench.output.page.plot_pareto import plot_pareto
 from context_bench.output.page.plot_rows import plot_datasets, plot_meters, plot_times
 from context_bench.output.page.row_values import Source
 from context_bench.output.page.run_facts import RunFacts
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 __all__ = [
     "Run",

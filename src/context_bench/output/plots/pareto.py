@@ -11,7 +11,7 @@ from context_bench.output.plots.quality_cost import QualityCost, find_limits, re
 from context_bench.output.plots.scales import BLUE, FORMATS, GREY, Scale, make_cost_scale, make_score_scale
 from context_bench.output.plots.texts import draw_texts
 from context_bench.output.plots.vega_plot import Plot
-from context_bench.text.wording import list_names
+from context_bench.text import list_names
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult

@@ -1,4 +1,4 @@
-"""Adapters: from one record of a public dataset to examples, one file for each family, one function for each dataset.
+"""Adapters: from one record of a public dataset to examples, one function for each dataset.
 
     def hotpotqa(record: Mapping[str, Any], where: Where) -> Iterator[Example]
 
@@ -19,19 +19,6 @@ from typing import Any
 from context_bench.datasets.formats import FORMATS
 from context_bench.errors import DataError
 from context_bench.types import Example
-
-__all__ = [
-    "Adapter",
-    "Page",
-    "Place",
-    "Reader",
-    "Span",
-    "Where",
-    "make_span",
-    "permutation",
-    "read_either",
-    "read_rows",
-]
 
 
 @dataclass(frozen=True)

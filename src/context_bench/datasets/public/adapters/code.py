@@ -1,12 +1,18 @@
-"""Programs: a task, and the tests that a program must pass."""
+"""Programs and function calls: a task with the tests that a program must pass, or `tools` with the wanted calls.
+
+The functions are sent as tools and nowhere else, so the context is empty. Names lose their dots, which most
+endpoints do not take; the scorer takes both spellings for the same.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from context_bench.datasets.public.adapters import Span, Where, make_span
+from context_bench.datasets.public.adapters import Span, Where, make_span, read_rows
 from context_bench.types import Example
 
 Record = Mapping[str, Any]
@@ -90,3 +96,117 @@ def _find_evidence(context: str, changes: Mapping[str, list[str]]) -> list[Span]
                 place = found + len(line)
                 spans.append(make_span(context, found, place))
     return spans
+
+
+_TYPES = {name: name for name in ("string", "integer", "number", "boolean", "array", "object", "null")}
+_TYPES |= {"dict": "object", "float": "number", "double": "number", "long": "integer", "tuple": "array"}
+_TYPES |= {"str": "string", "int": "integer", "bool": "boolean", "list": "array", "set": "array"}
+
+GROUPS = {
+    "simple_python": "non-live/simple",
+    "multiple": "non-live/multiple",
+    "parallel": "non-live/parallel",
+    "parallel_multiple": "non-live/parallel_multiple",
+    **dict.fromkeys(("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple"), "live"),
+    "irrelevance": "irrelevance/non-live",
+    "live_irrelevance": "irrelevance/live",
+}
+"""The kinds that the leaderboard averages (bfcl-eval 2026.3.23): non-live, live and irrelevance weigh the same in its
+overall number. Live calls count by their rows, all else category by category; live_relevance is shown, not counted."""
+
+
+def bfcl_files(paths: list[Path]) -> Iterator[Mapping[str, Any]]:
+    """The questions, each with its gold, which is in a file of the same name; of two versions the first."""
+    rows = list(read_rows(path for path in paths if path.name == paths[0].name))
+    golds = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
+    for row in rows:
+        if "question" in row or "function" in row:
+            identity = row.get("id")
+            yield {**row, "ground_truth": golds[identity]} if identity in golds else row
+
+
+def bfcl(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """One task of the Berkeley Function-Calling Leaderboard, of the kinds with a single turn."""
+    (messages,) = record["question"]
+    functions = record["function"]
+    example: Example = {
+        "id": record["id"],
+        "context": "",
+        **_read_request(messages),
+        "tools": [_make_tool(each) for each in (functions if isinstance(functions, list) else [functions])],
+        "ground_truth": [] if where.config.endswith("relevance") else record["ground_truth"],
+        "meta": {"category": where.config} | ({"group": GROUPS[where.config]} if where.config in GROUPS else {}),
+    }
+    yield example
+
+
+def _read_request(messages: Sequence[Mapping[str, Any]]) -> Example:
+    """One message of the user is the question; more of them, or a system's, are a conversation with one reply."""
+    if len(messages) == 1 and messages[0]["role"] == "user":
+        return {"question": messages[0]["content"]}
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if turns and turns[-1]["role"] == message["role"]:
+            turns[-1]["content"] += f"\n\n{message['content']}"
+        else:
+            turns.append({"role": message["role"], "content": message["content"]})
+    return {"turns": turns}
+
+
+def _make_tool(function: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = _make_schema(function["parameters"])
+    return _declare_tool(function["name"], function["description"], parameters)
+
+
+def _declare_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"name": name.replace(".", "_"), "description": description, "parameters": parameters}
+    return {"type": "function", "function": named}
+
+
+def _make_schema(given: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema from the leaderboard's own names of types; a type that is none of its own is left open."""
+    schema = {key: value for key, value in given.items() if key not in ("type", "optional")}
+    kind = _TYPES.get(str(given.get("type", "")).lower())
+    if kind:
+        schema = {"type": kind, **schema}
+    if isinstance(schema.get("properties"), Mapping):
+        schema["properties"] = {name: _make_schema(each) for name, each in schema["properties"].items()}
+    if isinstance(schema.get("items"), Mapping):
+        schema["items"] = _make_schema(schema["items"])
+    elif kind == "array":
+        schema["items"] = {}  # endpoints refuse a list that does not say of what
+    return schema
+
+
+def apigen(record: Mapping[str, Any], where: Where) -> Iterator[Example]:
+    """One request with generated functions; the gold has one accepted value for each argument."""
+    yield {
+        "id": record["id"],
+        "context": "",
+        "question": record["query"],
+        "tools": [_make_python_tool(tool) for tool in json.loads(record["tools"])],
+        "ground_truth": json.loads(record["answers"]),
+    }
+
+
+def _make_python_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A function whose parameters have Python's types, such as "List[str], optional"."""
+    given: Mapping[str, Mapping[str, Any]] = tool["parameters"]
+    properties = {name: _make_python_schema(parameter) for name, parameter in given.items()}
+    schema = {"type": "object", "properties": properties, "required": list(_list_required(given))}
+    return _declare_tool(tool["name"], tool["description"], schema)
+
+
+def _list_required(parameters: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    for name, parameter in parameters.items():
+        if "default" not in parameter and "optional" not in str(parameter.get("type", "")).lower():
+            yield name
+
+
+def _make_python_schema(parameter: Mapping[str, Any]) -> dict[str, Any]:
+    outer, _, inner = str(parameter.get("type", "")).partition(",")[0].partition("[")
+    schema = _make_schema({**parameter, "type": outer.strip()})
+    item = _TYPES.get(inner.rstrip("] ").lower())
+    if schema.get("type") == "array" and item:
+        schema["items"] = {"type": item}
+    return schema

@@ -10,11 +10,10 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
-from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
+from context_bench.evaluators.choice import MultipleChoiceAccuracy
 from context_bench.evaluators.rouge import lcs_rows, rouge_lsum
 from context_bench.results import Scores
-from context_bench.text.golds import gold_answers, response_text
-from context_bench.text.squad import normalize_answer, token_f1
+from context_bench.text.golds import gold_answers, normalize_answer, response_text, token_f1
 
 Rule = Callable[[str, str, Sequence[str]], float]
 

@@ -9,12 +9,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from context_bench.evaluators.assignment import find_best_assignment
+from context_bench.evaluators.choice import MultipleChoiceAccuracy
 from context_bench.evaluators.choice.option_reading import read_choice
-from context_bench.evaluators.multiple_choice import MultipleChoiceAccuracy
 from context_bench.evaluators.rouge import rouge_l, tokenize
 from context_bench.results import Scores
-from context_bench.text.golds import gold_answers, is_blank, response_text
-from context_bench.text.squad import normalize_answer, token_f1
+from context_bench.text.golds import gold_answers, is_blank, normalize_answer, response_text, token_f1
 
 _LETTER = re.compile(r"\(([A-Z])\)")
 _OPTION = re.compile(r"(?m)^\(([A-Z])\)[ \t]*(.*)$")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from context_bench import Limits, Price, Prices, evaluate
-from context_bench.core.arguments import check_run_arguments
+from context_bench.config import EvaluateOptions
 from context_bench.errors import ContextBenchError, UsageError
 
 EXAMPLES = [{"id": 1, "context": "one two", "answer": "one"}]
@@ -84,10 +84,10 @@ def test_values_that_are_long_or_cannot_be_shown_are_named_by_their_type() -> No
 
 def test_right_types_pass(tmp_path: Path) -> None:
     given = {name: parameter.default for name, parameter in inspect.signature(evaluate).parameters.items()}
-    check_run_arguments(given)
+    EvaluateOptions(**given).check()
     limits, prices = Limits(max_errors="5"), Prices({"m": Price(1.0, 2.0)})
     more = {"cache_dir": tmp_path, "limits": limits, "prices": prices, "config": {}, "text_fields": ("context",)}
-    check_run_arguments({**given, **more, "margin": 0.1, "threshold": 1, "max_examples": 0, "progress": 0})
+    EvaluateOptions(**{**given, **more, "margin": 0.1, "threshold": 1, "max_examples": 0, "progress": 0}).check()
 
 
 @pytest.mark.parametrize(

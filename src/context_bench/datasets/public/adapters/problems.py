@@ -1,4 +1,7 @@
-"""Reasoning with an answer that can be compared: numbers, formulas, spans of a passage, BIG-Bench Hard's forms."""
+"""Problems and instructions: reasoning with an answer that can be compared, and what checkers or a judge need.
+
+Answers to problems are numbers, formulas, spans of a passage, or BIG-Bench Hard's forms.
+"""
 
 from __future__ import annotations
 
@@ -153,3 +156,67 @@ def bbh_files(paths: list[Path]) -> Iterator[Record]:
     """The authors' files: the examples of a task stand in a list beside a canary."""
     for path in paths:
         yield from json.loads(path.read_text(encoding="utf-8"))["examples"]
+
+
+_WITH_REFERENCE = {"math", "reasoning", "coding"}
+"""The categories whose answers can be right or wrong: MT-Bench's judge is shown a reference for these alone."""
+
+_TEMPERATURE = {"writing": 0.7, "roleplay": 0.7, "stem": 0.1, "humanities": 0.1}
+
+
+def ifeval(record: Record, where: Where) -> Iterator[Example]:
+    """The hub's table pads the arguments of each instruction with nulls, which mean absent."""
+    arguments = [{key: value for key, value in each.items() if value is not None} for each in record["kwargs"]]
+    yield {
+        "id": record["key"],
+        "context": "",
+        "question": record["prompt"],
+        "instruction_id_list": list(record["instruction_id_list"]),
+        "kwargs": arguments,
+        "meta": {"weight": len(arguments)},  # instruction-level accuracy counts instructions, not prompts
+    }
+
+
+def alpaca_eval(record: Record, where: Where) -> Iterator[Example]:
+    """The baseline's answer is what a reply is compared with, and no gold answer."""
+    yield {
+        "id": f"alpaca-eval-{where.index}",
+        "context": "",
+        "question": record["instruction"],
+        "reference": record["output"],
+        "meta": {"source": record["dataset"], "baseline": record["generator"]},
+    }
+
+
+def mt_bench(record: Record, where: Where) -> Iterator[Example]:
+    """Two user messages, the second asked after the first is answered; the columns of three layouts."""
+    prompts = "prompt" in record or "prompt_id" in record
+    messages = record["prompt" if prompts else "turns"]
+    category = record["category"]
+    example: Example = {
+        "id": record["prompt_id" if prompts else "question_id"],
+        "context": "",
+        "turns": [{"role": "user", "content": message} for message in messages],
+        "meta": {"category": category, "temperature": _TEMPERATURE.get(category, 0.0)},
+    }
+    references = [text or "" for text in record["reference"] or ()]
+    if category in _WITH_REFERENCE and any(text.strip() for text in references):
+        example["reference"] = references
+        example["answers"] = [references]  # one answer in two parts, one for each turn
+    yield example
+
+
+def mt_bench_files(paths: list[Path]) -> Iterator[Record]:
+    """The authors' questions, with GPT-4's answers as references where their file is there."""
+    questions: list[dict[str, Any]] = []
+    answers: dict[Any, list[str]] = {}
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            if "choices" in record:
+                answers[record["question_id"]] = record["choices"][0]["turns"]
+            else:
+                questions.append(record)
+    for question in questions:
+        own = question.get("reference")
+        yield {**question, "reference": answers.get(question.get("question_id"), own)}

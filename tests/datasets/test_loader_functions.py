@@ -12,9 +12,8 @@ import pytest
 
 import context_bench.datasets
 from context_bench import evaluate
-from context_bench.datasets import load_jsonl
+from context_bench.datasets import MODULES, load_jsonl
 from context_bench.datasets.catalog import catalog
-from context_bench.datasets.loaders import MODULES
 from context_bench.errors import DataError
 
 NAMES = [(module, name) for module, names in MODULES.items() for name in names]

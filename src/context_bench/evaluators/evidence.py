@@ -1,0 +1,159 @@
+"""Did what the answer needs survive in what the system put out, and did it reach the model?
+
+`ContextRecall` looks into the context, or the conversation, that a system returned. It needs no model, so it is the
+base of every comparison without a network. Texts are compared word by word: layout, case, punctuation and escapes may
+change (a minified JSON keeps its facts). `EvidenceSurvival` looks into what the model got to read: a span may be there
+word for word, recoverable from what a pruner left of it, or lost (see `text.evidence_state`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from context_bench.evaluators.text_search import TextSearch, list_prompt_texts, read_sent_texts
+from context_bench.results import Scores
+from context_bench.text.evidence_state import NOT_IN_CONTEXT, STATE_SCORES, State
+from context_bench.text.golds import Gold, evidence_texts, gold_answers
+from context_bench.text.words import normalise
+from context_bench.traffic.exchanges import find_answers, read_exchanges
+
+_CONCLUSIONS = ("yes", "no")
+"""Answers that no context states: where the word stands there, it stands there by chance."""
+
+
+class ContextRecall:
+    """Scores `evidence_recall` and `answer_in_context`; for rerankers `recall_at_k`, `ndcg` and `mrr`.
+
+    `evidence_recall` is the share of the evidence spans that are not lost; `answer_in_context` is 1.0 when an accepted
+    answer is there in whole words (for an answer in parts the share of its parts). Both are looked for in the
+    conversation where the example has `turns` and the system made no context of them; what only a repetition of the
+    question holds does not count. What the original context does not hold cannot be lost: such evidence does not
+    count, and an example with such answers only, or with `yes` or `no`, has no `answer_in_context`. The rank scores
+    compare returned `documents` with `relevant_ids`.
+
+    Args:
+        k: How many documents from the top `recall_at_k` looks at.
+    """
+
+    name = "context-recall"
+    version = 3
+    score_fields = ("evidence_recall", "answer_in_context", "recall_at_k", "ndcg", "mrr")
+
+    def __init__(self, k: int = 5) -> None:
+        self.k = k
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        """Search the returned context, and judge the order of returned documents."""
+        texts, documents = read_sent_texts(original, processed), processed.get("documents")
+        if texts is None:
+            return Scores(reason="the system returned no context")
+        scores: dict[str, float] = {}
+        if documents is not None and original.get("relevant_ids"):
+            scores |= score_ranking([_read_id(item) for item in documents], original["relevant_ids"], self.k)
+        search = TextSearch(texts, original)
+        if found := search.find_states(evidence_texts(original)):
+            scores["evidence_recall"] = sum(state != "lost" for _, state in found) / len(found)
+        golds = gold_answers(original)
+        shares = [share for gold in golds if (share := _find_share(gold, search)) is not None]
+        if shares:
+            scores["answer_in_context"] = max(shares)
+        reason = NOT_IN_CONTEXT if golds and not shares else None
+        return Scores(scores, reason=reason if scores or reason else "no evidence, no gold answer and no relevant ids")
+
+
+def _find_share(gold: Gold, search: TextSearch) -> float | None:
+    """Find the share of an answer's parts that is left; None where the original context held none of them."""
+    found = [(part, search.has_words(part)) for part in gold if normalise(part).strip() not in _CONCLUSIONS]
+    source = search.source
+    left = [has for part, has in found if has or source is None or source.has_words(part)]
+    return sum(left) / len(left) if left else None
+
+
+def score_ranking(ranking: Sequence[Any], relevant_ids: Sequence[Any], k: int) -> dict[str, float]:
+    """Recall among the first k, nDCG over the whole ranking and the reciprocal rank of the first hit.
+
+    Relevance is binary; a document that is returned twice counts once, where it first stands.
+    """
+    relevant = set(relevant_ids)
+    hits = [place for place, item in enumerate(dict.fromkeys(ranking)) if item in relevant]
+    ideal = sum(1 / math.log2(place + 2) for place in range(len(relevant)))
+    return {
+        "recall_at_k": sum(place < k for place in hits) / len(relevant),
+        "ndcg": sum(1 / math.log2(place + 2) for place in hits) / ideal,
+        "mrr": 1 / (hits[0] + 1) if hits else 0.0,
+    }
+
+
+def _read_id(document: Any) -> Any:
+    return document.get("id") if isinstance(document, Mapping) else document
+
+
+_MAX_SHOWN_SPANS, _MAX_SPAN_CHARS = 3, 80
+
+
+class EvidenceSurvival:
+    """Scores `evidence_survived` and `evidence_verbatim`: whether all evidence was in what the model got to read.
+
+    `evidence_survived` is 1.0 when no span is lost, `evidence_verbatim` when every span is there word for word. What
+    the model read are the texts of the request that gave the answer, or else what the system put out: its
+    conversation, or its context; what only a side call read, such as one that sums up, did not reach the answer. A
+    span counts wherever it stands in one of those texts, but not where the question itself repeats it. One that the
+    original context does not hold cannot be lost, and does not count. The details count the spans as `verbatim`,
+    `recoverable` or `lost`; `rewritten` says of a row with lost spans whether the text has words that nobody sent: what
+    was lost may stand there in other words.
+    """
+
+    name = "evidence-survival"
+    version = 4
+    score_fields = STATE_SCORES
+
+    def score(self, original: dict[str, Any], processed: dict[str, Any]) -> dict[str, float]:
+        spans = evidence_texts(original)
+        if not spans:
+            return Scores(reason="no evidence")
+        sent = read_sent_texts(original, processed) if processed.get("tapped") is None else None
+        texts = sent or read_texts(processed)
+        if isinstance(texts, str):
+            return Scores(reason=texts)
+        search = TextSearch(texts, original)
+        found = search.find_states(spans)
+        if not found:
+            return Scores(reason="the original context does not hold the evidence")
+        states = [state for _, state in found]
+        details: dict[str, Any] = {state: states.count(state) for state in get_args(State)}
+        if lost := [span for span, state in found if state == "lost"]:
+            details["lost_spans"] = [_shorten(span) for span in lost[:_MAX_SHOWN_SPANS]]
+            details["rewritten"] = search.has_new_words(_list_sent(original, processed))
+        return Scores(
+            {"evidence_survived": float(not lost), "evidence_verbatim": float(details["verbatim"] == len(states))},
+            details=details,
+        )
+
+
+def read_texts(processed: Mapping[str, Any]) -> list[str] | str:
+    """The texts that a model got to read, or the reason why they are not known."""
+    tapped, context = processed.get("tapped"), processed.get("context")
+    if tapped is None:
+        return [context] if isinstance(context, str) else "what the model got to read was not seen"
+    answers = find_answers(read_exchanges(tapped))
+    if isinstance(answers, str):
+        return answers
+    prompts = [call.prompt for calls in answers for call in calls if call.prompt is not None]
+    if not prompts:
+        return "no request of this example reached the model"
+    return list(dict.fromkeys(text for prompt in prompts for text in prompt.texts()))
+
+
+def _list_sent(original: Mapping[str, Any], processed: Mapping[str, Any]) -> list[str]:
+    """List the texts that the system got."""
+    if processed.get("tapped") is None:
+        return list_prompt_texts(original)
+    prompts = [exchange.prompt for exchange in read_exchanges(processed["tapped"])]
+    return [text for prompt in prompts if prompt is not None for text in prompt.texts()]
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_SPAN_CHARS else line[: _MAX_SPAN_CHARS - 1] + "…"

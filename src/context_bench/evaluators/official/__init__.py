@@ -1,1 +1,0 @@
-"""Scores by the rules of the authors of a benchmark, one file each."""

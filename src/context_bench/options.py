@@ -1,0 +1,288 @@
+"""How an option is declared: what it may be, its default, its help and its flag. `context_bench.config` has them all.
+
+Nothing heavy is imported here: `context-bench --help` builds its flags from these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from importlib import import_module
+from typing import Any
+
+__all__ = [
+    *("AMOUNT", "ANYTHING", "CONDITION", "COUNT", "ERROR_LIMIT", "FOLDER", "INTEGER", "MAPPING", "NAMES", "NUMBER"),
+    *("NUMBERS", "PAGE", "PORT", "POSITIVE", "RESOURCES", "SWITCH", "SYSTEM_NAME", "TEMPERATURE", "TEXT", "WORDS"),
+    *("Kind", "Option", "Options", "instance_of", "option", "redeclare"),
+]
+
+PREFIX = "CONTEXT_BENCH_"
+"""Starts the name of every environment variable that sets an option."""
+
+_SHOWN_CHARS = 80
+"""A longer value is named by its type in an error."""
+
+_SWITCH_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+
+
+class Kind:
+    """What an option may be: how its text is parsed, and which values of Python are allowed.
+
+    Attributes:
+        rule: Follows the option's name in an error: "must be an integer of at least 1".
+    """
+
+    def __init__(
+        self, rule: str, parse: Callable[[str], Any] = str, allows: Callable[[Any], bool] | None = None
+    ) -> None:
+        self.rule, self._parse, self._allows = rule, parse, allows
+
+    def parse(self, text: str) -> Any:
+        """Parse the text of a flag or of an environment variable.
+
+        Raises:
+            ValueError: It must be something else; the error says what.
+        """
+        try:
+            return self._parse(text)
+        except ValueError:
+            raise ValueError(f"{self.rule} (got {text!r})") from None
+
+    def check(self, name: str, value: Any) -> None:
+        """Check a value that a caller of Python gave.
+
+        Raises:
+            UsageError: With the name, what it must be, and what was given.
+        """
+        if self._allows is not None and not self._allows(value):
+            from context_bench.errors import UsageError
+
+            raise UsageError(f"{name} {self.rule} (got {_show(value)})")
+
+
+def _show(value: Any) -> str:
+    """Show a value, or its type where its own text is long or fails."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of an object that we know nothing of
+        text = ""
+    return text if 0 < len(text) <= _SHOWN_CHARS else f"a {type(value).__name__}"
+
+
+def _number(convert: Callable[[str], Any], least: float, most: float = 1e300) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        value = convert(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _is_integer(least: float) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
+
+
+def _parse_words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise ValueError
+    return words
+
+
+def _parse_resources(text: str) -> dict[str, float]:
+    pairs = [item.partition("=") for item in text.split(",")]
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        raise ValueError
+    return {key.strip(): _number(float, 0)(value) for key, _, value in pairs}
+
+
+def _parse_error_limit(text: str) -> str:
+    _number(float, 0)(text.removesuffix("%"))
+    return text
+
+
+def _parse_page(text: str) -> str:
+    if not text.lower().endswith((".html", ".htm")):
+        raise ValueError
+    return text
+
+
+def _parse_switch(text: str) -> bool:
+    if text.lower() not in _SWITCH_WORDS:
+        raise ValueError
+    return _SWITCH_WORDS[text.lower()]
+
+
+def _parse_condition(text: str) -> Any:
+    return import_module("context_bench.stats.conditions").parse_condition(text)
+
+
+ANYTHING = Kind("")
+TEXT = Kind("must be a text", str, _is_text)
+SWITCH = Kind("must be True or False", _parse_switch, lambda value: isinstance(value, int) and value in (0, 1))
+INTEGER = Kind("must be an integer", _number(int, -1e300), _is_integer(-1e300))
+COUNT = Kind("must be an integer of at least 0", _number(int, 0), _is_integer(0))
+POSITIVE = Kind("must be an integer of at least 1", _number(int, 1), _is_integer(1))
+PORT = Kind("must be a port from 0 to 65535", _number(int, 0, 65535))
+NUMBER = Kind("must be a number", _number(float, -1e300), _is_number)
+AMOUNT = Kind("must be a number above 0", _number(float, 1e-12))
+TEMPERATURE = Kind(
+    "must be a number of at least 0, or none",
+    lambda text: None if text.lower() == "none" else _number(float, 0)(text),
+)
+ERROR_LIMIT = Kind("must be a number of errors or a percentage", _parse_error_limit)
+RESOURCES = Kind("must be NAME=N,... such as num_gpus=1,num_cpus=2", _parse_resources)
+WORDS = Kind("must be one or several words, with commas between them", _parse_words)
+NUMBERS = Kind(
+    "must be integers of at least 1, with commas between them",
+    lambda text: [_number(int, 1)(word) for word in _parse_words(text)],
+)
+PAGE = Kind("must end in .html, as it is written as an HTML page", _parse_page)
+CONDITION = Kind("must be a condition", _parse_condition)
+NAMES = Kind("must be a list of field names", _parse_words, _are_names)
+FOLDER = Kind("must be the path of a folder", str, lambda value: isinstance(value, str | os.PathLike))
+MAPPING = Kind("must be a dict", str, lambda value: isinstance(value, Mapping))
+SYSTEM_NAME = Kind("must be the name of a system", str, _is_text)
+
+
+def instance_of(place: str, what: str) -> Kind:
+    """Return the kind of an option that takes an object of a class, given as `module:Class`."""
+
+    def allows(value: Any) -> bool:
+        module, _, name = place.partition(":")
+        return isinstance(value, getattr(import_module(module), name))
+
+    return Kind(f"must be {what}", str, allows)
+
+
+class Option:
+    """One option.
+
+    Attributes:
+        name: The parameter in Python, and the attribute of `Options`.
+        kind: What it may be.
+        default: Its value where nothing sets it.
+        help: What the flag does; `%(default)s` stands for the default.
+        flags: Of the command line, the long one first; none for an option of Python alone.
+        metavar: How the help calls the value.
+        choices: The texts that are allowed; none for any.
+        repeatable: The flag may be given several times, and the value is a list.
+        variable: The environment variable that sets it.
+    """
+
+    def __init__(
+        self,
+        help: str = "",
+        kind: Kind = TEXT,
+        default: Any = None,
+        *,
+        flag: str | None = None,
+        metavar: str | None = None,
+        choices: Collection[str] = (),
+        repeatable: bool = False,
+        variable: str | None = None,
+    ) -> None:
+        self.help, self.kind, self.default = help, kind, default
+        self.metavar, self.choices, self.repeatable = metavar, choices, repeatable
+        self._flag, self._variable = flag, variable
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @property
+    def flags(self) -> list[str]:
+        if self._flag is None:
+            return [f"--{self.name.replace('_', '-')}"]
+        return self._flag.split()
+
+    @property
+    def variable(self) -> str:
+        return self._variable or PREFIX + self.flags[0][2:].replace("-", "_").upper()
+
+    @property
+    def text(self) -> str:
+        """The help with the default filled in."""
+        shown = f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+        return self.help.replace("%(default)s", shown)
+
+    def parse(self, text: str) -> Any:
+        """Parse one value.
+
+        Raises:
+            ValueError: It must be something else; the error says what.
+        """
+        return self.kind.parse(text)
+
+    def replace(self, **changes: Any) -> Any:
+        """Return a copy in which some attributes differ."""
+        made = copy(self)
+        for key, value in changes.items():
+            setattr(made, key, value)
+        return made
+
+
+def option(help: str = "", kind: Kind = TEXT, default: Any = None, **more: Any) -> Any:
+    """Declare an option as an attribute of a class of `Options`; see `Option` for the arguments."""
+    return Option(help, kind, default, **more)
+
+
+class Options:
+    """The values of the options that a class and its parents declare, as typed attributes."""
+
+    def __init__(self, **values: Any) -> None:
+        declared = self.declared()
+        if unknown := values.keys() - declared.keys():
+            raise TypeError(f"no option is called {', '.join(sorted(unknown))}")
+        for name, each in declared.items():
+            given = values.get(name, each.default)
+            setattr(self, name, list(given) if given is each.default and isinstance(given, list) else given)
+
+    @classmethod
+    def declared(cls) -> dict[str, Option]:
+        """Return every option by its name, those of parents first."""
+        return {
+            name: each
+            for owner in reversed(cls.__mro__)
+            for name, each in vars(owner).items()
+            if isinstance(each, Option)
+        }
+
+    def check(self) -> None:
+        """Check every value; None passes where it is the default, and for switches.
+
+        Raises:
+            UsageError: With the option, what it must be, and what was given.
+        """
+        for name, each in self.declared().items():
+            value = getattr(self, name)
+            if value is not None or not (each.default is None or each.kind is SWITCH):
+                each.kind.check(name, value)
+
+
+def redeclare(parent: type[Options], name: str, **changes: Any) -> Any:
+    """Declare an option as a parent does, with other words or another default."""
+    return parent.declared()[name].replace(**changes)
