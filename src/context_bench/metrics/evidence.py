@@ -18,7 +18,7 @@ __all__ = ["EvidenceShares"]
 
 @dataclass(frozen=True)
 class EvidenceShares(RunningMetric):
-    """Where a wrong answer comes from: the system lost what the answer needs, or the model failed with it.
+    """Rows by what became of their evidence, and whether the answer was right, as shares of them all.
 
     `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; `evidence_survival` is the sum of the
     first two. `evidence_rewritten` of the rows lost it in a text with words that nobody sent. `lost_by_system` lost it

@@ -243,10 +243,10 @@ class BreakdownTally:
 
 @dataclass(frozen=True)
 class OfficialScore(RunningMetric):
-    """The number that a benchmark's authors report, where it is not a mean of rows.
+    """`official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged.
 
-    `official_score`, or `official:<tag>` for each of several datasets; nothing where rows are simply averaged. Rows say
-    in their metadata how they count. `group` is a path such as `live/simple`: rows are averaged within it, then paths
+    The number that a benchmark's authors report, where it is not a mean of rows. Rows say in their metadata how they
+    count. `group` is a path such as `live/simple`: rows are averaged within it, then paths
     level by level (the mean of BBH's tasks, BFCL's groups). `weight` units of the score `weight_field` make a ratio of
     sums (IFEval's instructions). Errored rows count 0, as everywhere.
     """
