@@ -29,7 +29,7 @@ from context_bench.errors import DataError, RequestFailed, UsageError, describe
 from context_bench.evaluators.judge_reply import drop_thoughts
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, Case, LLMJudge, make_code
 from context_bench.http import Secret
-from context_bench.memory.scoring.question_record import read_question
+from context_bench.memory.scoring import read_question
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow, Scores
@@ -37,7 +37,8 @@ from context_bench.stats.interval import Interval
 from context_bench.stats.means import share_interval
 from context_bench.text import read_small_file
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.wire.model_reply import NotAReply, read_chat_completion
+from context_bench.wire.form import NotAReply
+from context_bench.wire.openai_chat import read_chat_completion
 
 if sys.version_info >= (3, 11):
     import tomllib
