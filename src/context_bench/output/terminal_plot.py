@@ -13,8 +13,7 @@ from itertools import pairwise
 
 from context_bench.errors import UsageError
 from context_bench.numbers import dollars, tokens
-from context_bench.output.fitting import wrap
-from context_bench.output.layout import display_width
+from context_bench.output.layout import display_width, wrap
 from context_bench.output.plots.labels import Lettering, Place, label_systems, place_labels, shorten_name
 from context_bench.output.plots.pareto import title_pareto
 from context_bench.output.plots.quality_cost import find_front, find_limits, read_quality_cost

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from context_bench.numbers import percent, tokens
-from context_bench.output.extra_tables import sum_up_curve, write_difference
 from context_bench.output.page.axes import table
 from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.plot_curve import plot_curves
 from context_bench.output.page.run_facts import RunFacts
+from context_bench.output.tables import sum_up_curve, write_difference
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve

@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Sequence
 
 from context_bench.numbers import score, seconds, tokens
-from context_bench.output.extra_tables import list_meters
 from context_bench.output.page.axes import Frame, Scale, draw_mark, figure, label, line, span_scores, svg, table, x_axis
 from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.run_facts import RunFacts
@@ -15,6 +14,7 @@ from context_bench.output.plots.by_dataset import DatasetScore, list_dataset_sco
 from context_bench.output.plots.labels import shorten_name
 from context_bench.output.plots.quality_cost import find_limits
 from context_bench.output.plots.times import BINS, Spreads, spread_times
+from context_bench.output.tables import list_meters
 from context_bench.stats import Interval
 
 __all__ = ["plot_datasets", "plot_meters", "plot_times"]
