@@ -20,7 +20,7 @@ from context_bench.numbers import (
     UPSTREAM_COST_OF_PASS,
 )
 from context_bench.output.columns import BEST, choose_columns, find_best, list_tables
-from context_bench.output.plots.quality_cost import choose_cost
+from context_bench.output.plots.pareto import choose_cost
 from context_bench.output.verdict_tables import explain_verdicts
 from context_bench.results import EvalResult
 from context_bench.text import count_things
