@@ -21,6 +21,12 @@ __all__ = ["BilledRatio", "DollarCost"]
 
 _KEYS = (COST_USD, COST_PER_1K_USD, "cost_of_pass_usd")
 _BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
+_COST_FIELDS = frozenset(
+    {"judge_cost_usd", "llm-judge", "embedding_usage", "timed_out_attempts", "saved_by_repeating", "cost_usd"}
+    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "billed_usage", "counted_usage"}
+)
+"""Metadata that tells of money; a row without any of it has no known cost."""
+
 _UNPAID = ("scripted/", "local ")
 """Prefixes of `answered_by` of models behind a tap that send no bill."""
 
@@ -61,6 +67,10 @@ class DollarTally:
         self._each, self._pass = RatioSpread(positive=True), RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
+        if _COST_FIELDS.isdisjoint(row.metadata):
+            self._unknown += 1
+            self._failed_unknown += row.error is not None
+            return
         self._add_judge(row)
         self._embeddings.add(row)
         self._timed_out.add(row)
@@ -283,6 +293,8 @@ class RatioTally:
         self._rows = self._billed = self._both = self._counted = 0
 
     def add(self, row: EvalRow) -> None:
+        if not row.upstream_tokens:
+            return
         metadata = row.metadata
         billed = read_token_count(metadata.get("billed_prompt_tokens"))
         if billed is None and "upstream_calls" not in metadata:

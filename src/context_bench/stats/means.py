@@ -56,9 +56,11 @@ class Moments(Accumulator):
         """Add many at once."""
         kept = values if isinstance(values, list) else list(values)
         if kept:
-            self.n += len(kept)
-            self.total += sum(kept)
-            self.squares += sum([value * value for value in kept])
+            total, squares = self.total, self.squares
+            for value in kept:  # not `sum`, which rounds in another way from Python 3.12 on
+                total += value
+                squares += value * value
+            self.n, self.total, self.squares = self.n + len(kept), total, squares
             self.least, self.most = min(self.least, min(kept)), max(self.most, max(kept))
 
     @property

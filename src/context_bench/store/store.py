@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,7 +44,7 @@ from context_bench.store.run_records import (
     update_run,
 )
 from context_bench.store.running import RunningMark, is_running
-from context_bench.store.writer import Batch, Copy, Writer
+from context_bench.store.writer import LONG_CONTENT, Batch, Copy, Writer
 
 __all__ = ["Answer", "RunInfo", "RunRecord", "Store", "StoredAnswer"]
 
@@ -93,7 +94,7 @@ class Store(Reader):
         self._put = _refuse if self._writer is None else self._writer.put
         self._seal = _refuse if self._writer is None else self._writer.seal
         self._marks: dict[int, RunningMark] = {}
-        self._row_counts: dict[int, int] = {}
+        self._row_counts: Counter[int] = Counter()
         self._example_ids: dict[bytes, int] = {}
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
@@ -276,14 +277,15 @@ class Store(Reader):
         identity, packed, said, new = run.number << PLACES | place, pack_row(row), None, None
         if answer is not None:
             body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
-            said = self._seal(body, identity)
+            said = body if len(body) < LONG_CONTENT else self._seal(body, identity)
         if example_id is None:
-            example_id = self._example_ids.get(keys.whole) or identity
-            content = self._seal(to_bytes(example), example_id, keys.whole)
-            new = keys.whole, content, keys.whole in self._example_ids
+            known = self._example_ids.get(keys.whole)
+            example_id, content = known or identity, to_bytes(example)
+            kept = content if len(content) < LONG_CONTENT else self._seal(content, example_id, keys.whole)
+            new = keys.whole, kept, known is not None
         if said is not None:
             keys.response = identity
-        self._count_row(run)
+        self._row_counts[run.number] += 1
         self._put(Batch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new)
         return example_id
 
@@ -305,11 +307,8 @@ class Store(Reader):
 
         `record` is the answer as it was found in the store, where the run that it is from may be removed meanwhile.
         """
-        self._count_row(run)
+        self._row_counts[run.number] += 1
         self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
-
-    def _count_row(self, run: RunInfo) -> None:
-        self._row_counts[run.number] = self._row_counts.get(run.number, 0) + 1
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
         """Keep a row that `find_rows` found last as a row of this run too; many are copied by one statement."""
@@ -319,7 +318,7 @@ class Store(Reader):
             self.flush_copies()
         self._shift = shift
         self._copied.append(Copy(self._found[old], example_key, example))
-        self._count_row(run)
+        self._row_counts[run.number] += 1
 
     def flush_copies(self) -> None:
         """Queue the copies that `copy_row` has gathered."""
@@ -344,7 +343,7 @@ class Store(Reader):
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         """Record how a run ended, and with what."""
         self.flush_copies()
-        statement, values = update_run(run, status, result, self._row_counts.get(run.number, 0))
+        statement, values = update_run(run, status, result, self._row_counts[run.number])
         self._put(Batch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:

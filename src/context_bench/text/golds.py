@@ -26,6 +26,8 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{0,40}\|>|\A\s*<s>|</s>\s*\Z")
 
 def remove_reasoning(reply: str) -> str:
     """Return the answer in a reply; empty where the reply is nothing but reasoning."""
+    if "<" not in reply and "[" not in reply and "◁" not in reply and "analysis" not in reply:
+        return reply  # no mark begins otherwise
     if "<|channel|>" in reply:
         return _SPECIAL.sub("", _read_final_channel(reply))
     if _BARE_CHANNEL.match(reply):
@@ -106,11 +108,13 @@ def has_gold(example: Mapping[str, Any]) -> bool:
 _SCORING_FIELDS = (
     *("evidence", "answer", "answers", "correct_letter", "test", "test_list", "instruction_id_list", "ground_truth"),
 )
+_SCORING_PLACES = {field: place for place, field in enumerate(_SCORING_FIELDS)}
 
 
 def list_scoring_fields(example: Mapping[str, Any]) -> tuple[str, ...]:
     """List the fields of an example that decide which score fits it."""
-    return tuple([field for field in _SCORING_FIELDS if example.get(field)])
+    found = _SCORING_PLACES.keys() & example.keys()
+    return tuple([field for field in sorted(found, key=_SCORING_PLACES.__getitem__) if example[field]])
 
 
 def response_text(processed: Mapping[str, Any]) -> str:
