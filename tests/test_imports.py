@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "options": {"errors"},
     "config": {"options"},
     "numbers": set(),
-    "stats": {"_lazy", "config", "errors", "text"},
+    "stats": {"config", "errors", "text"},
     "text": set(),
     "registry": {"errors"},
     "traits": {"errors", "numbers"},

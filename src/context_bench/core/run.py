@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from context_bench.compare.comparison import choose_baseline, is_unread_row, read_value
+from context_bench.compare.pairing import is_unread_row, read_value
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.core.call import Outcome
 from context_bench.core.finish import finish_parts, prepare_parts
 from context_bench.core.pipeline import Done, Pipeline

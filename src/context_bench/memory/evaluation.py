@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.compare.curves.knobs import name_setting
+from context_bench.compare.sweeps import name_setting
 from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
 from context_bench.core.scoring import Scorer
 from context_bench.errors import UsageError

@@ -10,12 +10,19 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from context_bench.compare.repeated_answers import RepeatedAnswers
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.running import MeanSpread, PlaceholderTally, RunningMetric, ScoreCount, mean
 from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, NUM_EXAMPLES, NUM_UNSCORED, PASS_AT_K, PASS_RATE
 from context_bench.results import EvalRow
-from context_bench.stats import Interval, average_means, flip_share, pass_all_k, pass_at_k, repeat_share
+from context_bench.stats import (
+    Interval,
+    RepeatedAnswers,
+    average_means,
+    flip_share,
+    pass_all_k,
+    pass_at_k,
+    repeat_share,
+)
 from context_bench.text.golds import exact_match, f1_score, normalize_answer, recall_score
 from context_bench.traits import MetricTraits
 
@@ -334,7 +341,7 @@ class RepeatsTally:
         self._answers = RepeatedAnswers(repeats, threshold)
 
     def add(self, row: EvalRow) -> None:
-        self._answers.add(row, self._rows.take(row))
+        self._answers.add((row.dataset, row.example_id), self._rows.take(row))
 
     def intervals(self) -> dict[str, Interval]:
         sums, k = self._answers.total(), self._repeats

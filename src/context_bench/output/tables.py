@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from context_bench.compare.plans.lock import describe_lock
+from context_bench.compare.plans import describe_lock
 from context_bench.errors import printable
 from context_bench.numbers import (
     CACHE,

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.plans import Lock, describe_lock, find_deviations, read_lock, write_lock
-from context_bench.compare.plans.lock import count_earlier
+from context_bench.compare.plans import Lock, count_earlier, describe_lock, find_deviations, read_lock, write_lock
 from context_bench.errors import UsageError
 
 LOCK = Lock("mean_score", "score", 0.02, "a", 200, ("a", "b"), ("d",), "2026-01-02")

@@ -6,15 +6,30 @@ import random
 
 import pytest
 
+from context_bench.compare.looks import Looks
+from context_bench.compare.pairing import ScoredAnswer
 from context_bench.errors import UsageError
-from context_bench.stats import Looks, PairedSums, look_boundary, paired_difference
+from context_bench.stats import PairedSums, Verdict, look_boundary, paired_difference
 
 scipy = pytest.importorskip("scipy.stats")
 
 
+def _add(
+    looks: Looks,
+    place: int,
+    first: float,
+    second: float,
+    group: str | None = None,
+    dataset: str = "",
+    failed: bool = False,
+) -> Verdict | None:
+    own = ScoredAnswer(place, dataset, first, group, failed)
+    return looks.add(place, own, ScoredAnswer(place, dataset, second, group))
+
+
 def _run(looks: Looks, pairs: list[tuple[float, float]], order: list[int] | None = None) -> Looks:
     for place in order or range(len(pairs)):
-        looks.add(place, *pairs[place])
+        _add(looks, place, *pairs[place])
     return looks
 
 
@@ -43,9 +58,9 @@ def test_the_order_of_arrival_changes_nothing() -> None:
 def test_a_look_waits_for_every_example_before_it() -> None:
     looks, pairs = Looks(100), _draw(100, 0.9, 0.0)
     for place in range(1, 100):
-        assert looks.add(place, *pairs[place]) is None
+        assert _add(looks, place, *pairs[place]) is None
     assert looks.look == 0
-    assert looks.add(0, *pairs[0]) is not None
+    assert _add(looks, 0, *pairs[0]) is not None
     assert looks.look == 1
 
 
@@ -55,7 +70,7 @@ def test_a_skipped_example_holds_its_place() -> None:
         looks.skip(place)
     assert looks.look == 1
     for place in range(5, 10):
-        looks.add(place, 1.0, 0.0)
+        _add(looks, place, 1.0, 0.0)
     assert looks.verdict is not None
     assert looks.verdict.n == 5
 
@@ -63,11 +78,11 @@ def test_a_skipped_example_holds_its_place() -> None:
 def test_what_comes_after_the_verdict_or_twice_is_ignored() -> None:
     looks = _run(Looks(100), _draw(100, 0.9, 0.0))
     before = looks.verdict
-    assert looks.add(99, 0.0, 1.0) is before
+    assert _add(looks, 99, 0.0, 1.0) is before
     late = Looks(100)
-    late.add(0, 1.0, 0.0)
-    late.add(0, 0.0, 1.0)
-    late.add(1, 1.0, 1.0)
+    _add(late, 0, 1.0, 0.0)
+    _add(late, 0, 0.0, 1.0)
+    _add(late, 1, 1.0, 1.0)
     assert late.difference == paired_difference(PairedSums(2, 1.0, 1.0, 1, 0, 1.0, 1.0))
 
 
@@ -124,7 +139,7 @@ def test_conversations_are_judged_by_conversation() -> None:
     pairs = _draw(200, 0.4, 0.1, 1)
     looks = Looks(200)
     for place, pair in enumerate(pairs):
-        looks.add(place, *pair, group=f"c{place // 10}")
+        _add(looks, place, *pair, group=f"c{place // 10}")
     assert looks.verdict is not None
     assert looks.verdict.word == "better"
     assert (looks.difference.method, looks.verdict.groups) == ("clusters", looks.verdict.n // 10)
@@ -152,7 +167,7 @@ def test_fewer_examples_than_looks_are_refused() -> None:
 def test_looks_may_be_of_other_sizes_and_several_may_fall_together() -> None:
     looks = Looks(100, sizes=[60, 60, 60, 80, 100], margin=0.0)
     for place in range(60):
-        looks.add(place, 1.0, 0.0 if place < 15 else 1.0)
+        _add(looks, place, 1.0, 0.0 if place < 15 else 1.0)
     # 15 of 60 got better: z is about 4, beyond the boundary of the second look and not that of the first
     assert look_boundary(2, 5) < scipy.norm.isf(looks.difference.p_value() / 2) < look_boundary(1, 5)
     assert (looks.look, looks.verdict and looks.verdict.word) == (2, "better")
@@ -165,7 +180,7 @@ def test_datasets_weigh_the_same_and_errors_are_told() -> None:
     looks = Looks(40, margin=0.1)
     for place in range(40):
         small = place % 4 == 0
-        looks.add(place, 0.0 if small else 1.0, 1.0, dataset="small" if small else "large", failed=small)
+        _add(looks, place, 0.0 if small else 1.0, 1.0, dataset="small" if small else "large", failed=small)
     verdict = looks.verdict
     assert verdict is not None
     assert verdict.difference == -0.5

@@ -1,12 +1,13 @@
-"""Runs, or the systems of one run, against a baseline: paired where examples agree, by dataset and in all."""
+"""Compares runs, or the systems of one run, with a baseline: paired where examples agree, by dataset and in all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from context_bench.compare.comparison import (
+from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAnswer
+from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score
+from context_bench.compare.verdicts import (
     LOOKED,
     ONLY_ZEROS,
     choose_baseline,
@@ -17,26 +18,39 @@ from context_bench.compare.comparison import (
     withhold_unneeded,
     withhold_verdict,
 )
-from context_bench.compare.incomparable import find_differences, find_other_score
-from context_bench.compare.inputs import RunInput, Selection
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.errors import UnknownName, UsageError
 from context_bench.numbers import choose_score_key
 from context_bench.stats import (
-    Comparison,
     Contrast,
-    DatasetPairs,
     Difference,
-    Pairing,
+    ScoreSums,
     Verdict,
     average_differences,
     compare_means,
     judge_family,
 )
 
-__all__ = ["Contest", "RunComparison", "compare_runs"]
+__all__ = ["Changes", "Contest", "RunComparison", "compare_runs"]
 
-_KEPT = 1000
+_SYSTEM, _BASELINE = "system", "baseline"
+
+MAX_LISTED = 1000
+"""Fixed or broken examples that are listed for one system; all are counted."""
+
+
+@dataclass
+class Changes:
+    """Examples that pass on one side alone: all are counted, the first of them listed by dataset and id."""
+
+    count: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, answer: ScoredAnswer) -> None:
+        """Add one example."""
+        self.count += 1
+        if len(self.examples) < MAX_LISTED:
+            self.examples.append((answer.dataset, str(answer.id)))
 
 
 @dataclass
@@ -45,7 +59,15 @@ class Contest:
 
     Attributes:
         name: What it is called in the report.
-        found: The pairs, and what was fixed and broken.
+        pairs: Sums over the examples that both answered.
+        scores: What the system scored by dataset, paired or not.
+        baseline_scores: The same for the baseline.
+        fixed: Examples that pass with the system alone.
+        broken: Examples that pass with the baseline alone.
+        same_content: Pairs whose contents are known to agree; the others agree in their id.
+        other_content: Examples with the same id on both sides, and another content.
+        only_here: Examples that the baseline lacks.
+        only_in_baseline: Examples that the system lacks.
         verdict: On the headline number.
         by_dataset: On each dataset.
         context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
@@ -57,44 +79,91 @@ class Contest:
     baseline: RunInput
     baseline_system: str
     control: bool = False
-    found: Comparison = field(default_factory=Comparison)
+    pairs: Pairs = field(default_factory=Pairs)
+    scores: dict[str, ScoreSums] = field(default_factory=dict)
+    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)
+    fixed: Changes = field(default_factory=Changes)
+    broken: Changes = field(default_factory=Changes)
+    same_content: int = 0
+    other_content: int = 0
+    only_here: int = 0
+    only_in_baseline: int = 0
     verdict: Verdict | None = None
     by_dataset: dict[str, Verdict] = field(default_factory=dict)
     context_unneeded: str = ""
 
-    def list_datasets(self) -> dict[str, DatasetPairs]:
+    def start_pairing(self, threshold: float) -> Pairing:
+        """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""
+
+        def add_example(side: str, answer: ScoredAnswer) -> None:
+            if answer.value is not None:
+                scores = self.scores if side == _SYSTEM else self.baseline_scores
+                scores.setdefault(answer.dataset, ScoreSums()).add(answer.value, answer.group)
+
+        def add_pair(_: str, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
+            known = own.content is not None and baseline.content is not None
+            if known and own.content != baseline.content:
+                self.other_content += 1
+            elif self.pairs.add(own, baseline) and own.value is not None and baseline.value is not None:
+                self.same_content += known
+                if (passes := own.value >= threshold) != (baseline.value >= threshold):
+                    (self.fixed if passes else self.broken).add(own)
+
+        repeats, baseline_repeats = self.source.repeats, self.baseline.repeats
+        return Pairing(
+            [_SYSTEM],
+            _BASELINE,
+            add_pair,
+            repeats=repeats,
+            baseline_repeats=baseline_repeats,
+            on_example=add_example,
+        )
+
+    def list_datasets(self) -> list[str]:
         """List the datasets that both sides have scores for."""
-        return {tag: each for tag, each in sorted(self.found.datasets.items()) if each.first.n and each.second.n}
+        return sorted(self.scores.keys() & self.baseline_scores.keys())
 
-    def is_paired(self, pairs: DatasetPairs) -> bool:
+    def get_pairs(self, tag: str) -> DatasetPairs:
+        """Return the pairs of one dataset."""
+        return self.pairs.datasets.get(tag) or DatasetPairs()
+
+    def is_paired(self, tag: str) -> bool:
         """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
-        return pairs.n >= 2 and 2 * pairs.n >= min(pairs.first.n, pairs.second.n)
+        n = self.get_pairs(tag).n
+        return n >= 2 and 2 * n >= min(self.scores[tag].n, self.baseline_scores[tag].n)
 
-    def find_difference(self, pairs: DatasetPairs, *, without_errors: bool = False) -> Difference:
-        """Give the difference on one dataset: over pairs, or of two means."""
-        if self.is_paired(pairs):
-            return pairs.difference(without_errors=without_errors)
-        return compare_means(pairs.first, pairs.second)
+    def contrast(self, tags: Sequence[str]) -> Contrast:
+        """Return the difference on some datasets, of several their mean: over pairs where it can be, or of two means.
 
-    def difference(self, *, without_errors: bool = False) -> Difference:
-        """Give the headline difference: of one dataset its own, of several the mean with equal weights."""
-        parts = [self.find_difference(each, without_errors=without_errors) for each in self.list_datasets().values()]
+        Without errors it is given where all datasets are paired.
+        """
+        clean = self._average(tags, without_errors=True) if all(map(self.is_paired, tags)) else None
+        return Contrast(self.name, self._average(tags), clean, self.control)
+
+    def _average(self, tags: Sequence[str], *, without_errors: bool = False) -> Difference:
+        parts = [
+            self.get_pairs(tag).difference(without_errors=without_errors)
+            if self.is_paired(tag)
+            else compare_means(self.scores[tag], self.baseline_scores[tag])
+            for tag in tags
+        ]
         return parts[0] if len(parts) == 1 else average_differences(parts)
 
     def find_means(self) -> tuple[float, float]:
-        """Give the scores of the system and of the baseline over what is compared, as the headline counts them."""
-        means = [self._find_means(each) for each in self.list_datasets().values()]
+        """Return the scores of the system and of the baseline over what is compared, as the headline counts them."""
+        means = []
+        for tag in self.list_datasets():
+            pairs = self.get_pairs(tag)
+            if self.is_paired(tag):
+                baseline = pairs.baseline_total / pairs.n
+                means.append((baseline + pairs.join().total / pairs.n, baseline))
+            else:
+                means.append((self.scores[tag].join().mean, self.baseline_scores[tag].join().mean))
         return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
-
-    def _find_means(self, pairs: DatasetPairs) -> tuple[float, float]:
-        if not self.is_paired(pairs):
-            return pairs.first.join().mean, pairs.second.join().mean
-        baseline = pairs.baseline_total / pairs.n
-        return baseline + pairs.join().total / pairs.n, baseline
 
     def count_changes(self) -> tuple[int, int] | None:
         """Count the examples that were fixed and those that were broken; None where nothing is paired."""
-        return (self.found.fixed_count, self.found.broken_count) if self.found.pairs else None
+        return (self.fixed.count, self.broken.count) if self.pairs.n else None
 
 
 @dataclass
@@ -122,11 +191,6 @@ class RunComparison:
     first_samples: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def within_one_run(self) -> bool:
-        """Whether all sides are systems of the same run."""
-        return all(each.source is each.baseline for each in self.contests)
 
 
 def compare_runs(
@@ -211,15 +275,15 @@ def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
 def _explain_silence(contest: Contest) -> str:
     """Say why the scores of two sides cannot be compared, or show nothing."""
     sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
-    datasets = contest.list_datasets().values()
-    if all(each.both_failed == each.n > 0 for each in datasets):
+    tags = contest.list_datasets()
+    if all(pairs.both_failed == pairs.n > 0 for pairs in map(contest.get_pairs, tags)):
         return "both sides failed on every example"
     default = all(run.settings.score_field == "score" for run, _ in sides)
     if default and len({name in run.settings.unread for run, name in sides}) > 1:
         return "one side returns contexts that no model has read, the other answers: they have no score in common"
     if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
         return reason
-    if all(not each.first.join().squares and not each.second.join().squares for each in datasets):
+    if not any(scores[tag].join().squares for scores in (contest.scores, contest.baseline_scores) for tag in tags):
         return ONLY_ZEROS
     return ""
 
@@ -234,10 +298,10 @@ def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
         return ""
     verdicts = [each.verdict if tag is None else each.by_dataset.get(tag) for each in contests]
     sides = [
-        side.join()
+        scores[own].join()
         for contest in contests
-        for own, pairs in contest.list_datasets().items()
-        for side in (pairs.first, pairs.second)
+        for own in contest.list_datasets()
+        for scores in (contest.scores, contest.baseline_scores)
         if tag in (None, own)
     ]
     perfect = all(side.total == side.squares == side.n for side in sides)
@@ -363,36 +427,34 @@ def _explain_no_dataset(contest: Contest) -> str:
     names = [
         f"{name} has scores for {', '.join(tags) or 'none'}"
         for name, tags in (
-            (contest.source.label, [tag for tag, each in contest.found.datasets.items() if each.first.n]),
-            (contest.baseline.label, [tag for tag, each in contest.found.datasets.items() if each.second.n]),
+            (contest.source.label, contest.scores),
+            (contest.baseline.label, contest.baseline_scores),
         )
     ]
     return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
 
 
 def _read_all(contests: Sequence[Contest], threshold: float) -> None:
-    """Read every run once, all by turns, and give each row to the comparisons that it is part of."""
-    pairings = [
-        (each, Pairing(threshold=threshold, kept=_KEPT, repeats=(each.source.repeats, each.baseline.repeats)))
-        for each in contests
-    ]
-    takers: dict[tuple[int, str], list[tuple[Any, bool]]] = {}
+    """Read every run once, all by turns, and give each answer to the comparisons that it is part of."""
+    takers: dict[tuple[int, str], list[tuple[Pairing, str]]] = {}
+    pairings = [each.start_pairing(threshold) for each in contests]
     sources: dict[int, RunInput] = {}
-    for contest, pairing in pairings:
-        sides = ((contest.source, contest.system, False), (contest.baseline, contest.baseline_system, True))
-        for source, system, baseline in sides:
+    for contest, pairing in zip(contests, pairings):
+        sides = ((contest.source, contest.system, _SYSTEM), (contest.baseline, contest.baseline_system, _BASELINE))
+        for source, system, side in sides:
             sources[id(source)] = source
-            takers.setdefault((id(source), system), []).append((pairing, baseline))
-    for place, system, row in _read_by_turns(list(sources.items())):
-        for pairing, baseline in takers.get((place, system), ()):
-            pairing.add(row, baseline=baseline)
-    for contest, pairing in pairings:
-        contest.found = pairing.finish()
+            takers.setdefault((id(source), system), []).append((pairing, side))
+    for place, system, answer in _read_by_turns(list(sources.items())):
+        for pairing, side in takers.get((place, system), ()):
+            pairing.add(side, answer)
+    for contest, pairing in zip(contests, pairings):
+        pairing.close()
+        contest.only_here, contest.only_in_baseline = pairing.count_unpaired()
 
 
-def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, Any]]:
-    """Read all runs a row at a time, so that rows in the same order meet at once and none waits for long."""
-    reading = [(place, source.read_rows()) for place, source in sources]
+def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, ScoredAnswer]]:
+    """Read all runs an answer at a time, so that those in the same order meet at once and none waits for long."""
+    reading = [(place, source.read_answers()) for place, source in sources]
     while reading:
         for each in [*reading]:
             found = next(each[1], None)
@@ -404,25 +466,10 @@ def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[in
 
 def _judge(contests: Sequence[Contest], margin: float, fixed_groups: bool) -> None:
     """Judge the headline as one family, and each dataset as one of its own."""
-    headlines = [Contrast(each.name, each.difference(), _clean(each), each.control) for each in contests]
+    headlines = [each.contrast(each.list_datasets()) for each in contests]
     for contest, verdict in zip(contests, judge_family(headlines, margin=margin, fixed_groups=fixed_groups)):
         contest.verdict = verdict
-    members = [
-        (each, tag, Contrast(each.name, each.find_difference(pairs), _clean_dataset(each, pairs), each.control))
-        for each in contests
-        for tag, pairs in each.list_datasets().items()
-    ]
-    verdicts = judge_family([contrast for _, _, contrast in members], margin=margin, fixed_groups=fixed_groups)
-    for (contest, tag, _), verdict in zip(members, verdicts):
+    places = [(each, tag) for each in contests for tag in each.list_datasets()]
+    family = [contest.contrast([tag]) for contest, tag in places]
+    for (contest, tag), verdict in zip(places, judge_family(family, margin=margin, fixed_groups=fixed_groups)):
         contest.by_dataset[tag] = verdict
-
-
-def _clean_dataset(contest: Contest, pairs: DatasetPairs) -> Difference | None:
-    return contest.find_difference(pairs, without_errors=True) if contest.is_paired(pairs) else None
-
-
-def _clean(contest: Contest) -> Difference | None:
-    """Give the difference without pairs in which either side failed; None where nothing is paired."""
-    if not all(map(contest.is_paired, contest.list_datasets().values())):
-        return None
-    return contest.difference(without_errors=True)

@@ -1,6 +1,6 @@
-"""Every system against the baseline: which wins, and is it sure? What is said of them, and who is the baseline.
+"""Comparison of each system with the baseline: verdicts, intervals, savings, and when a verdict is withheld.
 
-`comparer.py` makes it from rows.
+`against_baseline.py` makes it from the rows of a run, `runs.py` from several runs.
 """
 
 from __future__ import annotations
@@ -8,21 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from context_bench.config import read_settings
 from context_bench.errors import UsageError, suggest
-from context_bench.numbers import MACRO_SCORE, MEAN_SCORE, PASS_RATE
 from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
-
-if TYPE_CHECKING:
-    from context_bench.results import EvalRow
 
 __all__ = [
     "LOOKED",
     "NO_VERDICT",
     "ONLY_ZEROS",
-    "SCORE_NAMES",
     "UNLIKE",
     "Comparison",
     "DollarSaving",
@@ -33,23 +28,17 @@ __all__ = [
     "explain_floor",
     "find_first_samples",
     "find_floors",
-    "is_unread_row",
     "mark_samples",
     "mark_verdict",
     "name_twin",
-    "read_group",
     "read_intervals",
     "read_settled",
-    "read_value",
     "was_stopped_by_looks",
     "withhold_unneeded",
     "withhold_verdict",
 ]
 
 _USUAL_BASELINES = ("direct", "passthrough")
-
-SCORE_NAMES = (None, "score", MEAN_SCORE, MACRO_SCORE)
-"""Names for the score that counts: over several datasets it is their mean, each with the same weight."""
 
 _TWIN = "{} (again)"
 
@@ -221,33 +210,6 @@ def check_margin(margin: float) -> float:
     if not 0 < margin < 1:
         raise UsageError(f"the margin must be between 0 and 1 (got {margin:g})")
     return margin
-
-
-def read_group(row: EvalRow) -> str | None:
-    """Return the document or conversation that an example shares with others, where it does.
-
-    The answers to one repeated example are no group: they are averaged.
-    """
-    cluster = row.metadata.get("cluster")
-    return str(cluster) if isinstance(cluster, str | int) else None
-
-
-def is_unread_row(row: EvalRow) -> bool:
-    """Whether a system returned a context that no model has read, so that there is no answer to score."""
-    return row.metadata.get("output") == "context" and "answered" not in row.metadata
-
-
-def read_value(metric: str, score_field: str, threshold: float) -> Callable[[EvalRow], float | None]:
-    """Return what reads the number that is compared off a row: its score, whether it passed, or another score."""
-    if metric == PASS_RATE:
-
-        def read_pass(row: EvalRow) -> float | None:
-            score = row.scores.get(score_field)
-            return None if score is None else float(score >= threshold)
-
-        return read_pass
-    name = score_field if metric in SCORE_NAMES else metric
-    return lambda row: row.scores.get(name)
 
 
 @dataclass(frozen=True)

@@ -9,30 +9,30 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.inputs import RunInput, Selection
-from context_bench.compare.run_comparison import Contest, compare_runs
+from context_bench.compare.pairing import ScoredAnswer
+from context_bench.compare.run_inputs import RunInput, Selection
+from context_bench.compare.runs import Contest, compare_runs
 from context_bench.errors import UsageError
 from context_bench.stats import (
     Moments,
     PairedSums,
-    ScoredRow,
     average_differences,
     paired_difference,
     unpaired_difference,
 )
 
 
-def _row(identity: str, score: float | None, dataset: str = "d", **more: Any) -> ScoredRow:
-    return ScoredRow(identity, dataset, score, **more)
+def _row(identity: str, score: float | None, dataset: str = "d", **more: Any) -> ScoredAnswer:
+    return ScoredAnswer(identity, dataset, score, **more)
 
 
-def _read(systems: dict[str, list[ScoredRow]]) -> Iterator[tuple[str, ScoredRow]]:
+def _read(systems: dict[str, list[ScoredAnswer]]) -> Iterator[tuple[str, ScoredAnswer]]:
     for name, rows in systems.items():
         for row in rows:
             yield name, row
 
 
-def _run(label: str, systems: dict[str, list[ScoredRow]], **config: Any) -> RunInput:
+def _run(label: str, systems: dict[str, list[ScoredAnswer]], **config: Any) -> RunInput:
     return RunInput(label, tuple(systems), config, partial(_read, systems), {name: {} for name in systems})
 
 
@@ -40,7 +40,7 @@ def _select(run: RunInput, *systems: str) -> Selection:
     return Selection(run, systems or run.systems, run.label)
 
 
-def _scores(scores: list[float], dataset: str = "d", **more: Any) -> list[ScoredRow]:
+def _scores(scores: list[float], dataset: str = "d", **more: Any) -> list[ScoredAnswer]:
     return [_row(f"{dataset}{place}", score, dataset, **more) for place, score in enumerate(scores)]
 
 
@@ -62,7 +62,7 @@ def test_two_runs_of_one_system_each_whatever_they_are_called() -> None:
     # differences 0, -1, +1, -1: sum -1, squares 3
     expected = paired_difference(PairedSums(4, -1.0, 3.0, 1, 2))
     assert (contest.verdict.difference, contest.verdict.interval) == (-0.25, expected.interval(0.95))
-    assert (contest.found.fixed, contest.found.broken) == ([("d", "d2")], [("d", "d1"), ("d", "d3")])
+    assert (contest.fixed.examples, contest.broken.examples) == ([("d", "d2")], [("d", "d1"), ("d", "d3")])
 
 
 def test_the_systems_of_several_runs_are_matched_by_name() -> None:
@@ -148,13 +148,12 @@ def test_where_most_examples_differ_means_are_compared() -> None:
     old = [*_scores(OLD, content=b"1"), *[_row(f"a{n}", 1.0, content=b"1") for n in range(6)]]
     new = [*_scores(NEW, content=b"2"), *[_row(f"b{n}", 1.0, content=b"1") for n in range(6)]]
     contest = _only(compare_runs([_select(_run("A", {"x": old})), _select(_run("B", {"x": new}))]).contests)
-    pairs = contest.list_datasets()["d"]
-    assert (contest.is_paired(pairs), contest.found.changed_content, contest.found.only_first) == (False, 4, 6)
+    assert (contest.is_paired("d"), contest.other_content, contest.only_here) == (False, 4, 6)
     ours, theirs = Moments(), Moments()
     for one, other in zip([*NEW, *[1.0] * 6], [*OLD, *[1.0] * 6]):
         ours.add(one)
         theirs.add(other)
-    assert contest.difference() == unpaired_difference(ours, theirs)
+    assert contest.contrast(["d"]).difference == unpaired_difference(ours, theirs)
     assert contest.find_means() == (pytest.approx(0.8), pytest.approx(0.9))
     assert contest.verdict is not None
     assert contest.verdict.word_without_errors is None
@@ -168,28 +167,29 @@ def test_half_of_the_smaller_side_is_enough_to_pair() -> None:
             [_select(_run("A", {"x": old[:2]})), _select(_run("B", {"x": [*old[1:], _row("z", 1.0)]}))]
         ).contests
     )
-    assert contest.found.pairs == 1
-    assert not contest.is_paired(contest.list_datasets()["d"])  # one pair has no spread
+    assert contest.pairs.n == 1
+    assert not contest.is_paired("d")  # one pair has no spread
     contest = _only(compare_runs([_select(_run("A", {"x": old})), _select(_run("B", {"x": old[:2]}))]).contests)
-    assert contest.is_paired(contest.list_datasets()["d"])
+    assert contest.is_paired("d")
     assert contest.find_means() == (1.0, 1.0)  # over the pairs alone
 
 
 def test_answers_to_one_example_are_one_pair() -> None:
-    rows = [_row(f"{n}", score, repeat=repeat) for n, score in enumerate(OLD) for repeat in (0, 1)]
+    rows = [_row(f"{n}", score) for n, score in enumerate(OLD) for _ in (0, 1)]
     runs = [_run(label, {"x": rows}, repeats=2) for label in "AB"]
     contest = _only(compare_runs([_select(each) for each in runs]).contests)
-    assert (contest.difference().method, contest.difference().n) == ("paired t", 4)
-    others = [_row(f"{n}", 1.0 - score, repeat=repeat) for n, score in enumerate(OLD) for repeat in (0, 1)]
+    assert (contest.contrast(["d"]).difference.method, contest.contrast(["d"]).difference.n) == ("paired t", 4)
+    others = [_row(f"{n}", 1.0 - score) for n, score in enumerate(OLD) for _ in (0, 1)]
     turned = [_run("A", {"x": rows}, repeats=2), _run("B", {"x": others}, repeats=2)]
-    found = _only(compare_runs([_select(each) for each in turned]).contests).found
-    assert found.fixed_count + found.broken_count == len(found.fixed) + len(found.broken) == 4
+    changed = _only(compare_runs([_select(each) for each in turned]).contests)
+    assert changed.fixed.count + changed.broken.count == 4
+    assert len(changed.fixed.examples) + len(changed.broken.examples) == 4
 
 
 def test_each_run_is_read_once() -> None:
     reads = []
 
-    def read(systems: dict[str, list[ScoredRow]]) -> Iterator[tuple[str, ScoredRow]]:
+    def read(systems: dict[str, list[ScoredAnswer]]) -> Iterator[tuple[str, ScoredAnswer]]:
         reads.append(1)
         yield from _read(systems)
 
@@ -200,7 +200,7 @@ def test_each_run_is_read_once() -> None:
 
 def test_two_systems_that_failed_everywhere_are_not_equivalent() -> None:
     # 200 pairs of 0 and 0 would be: 1.653 · √2 / 202 is below 0.02
-    dead = [_row(str(n), None, error=True) for n in range(200)]
+    dead = [_row(str(n), 0.0, failed=True) for n in range(200)]
     live = [_row(str(n), 1.0) for n in range(200)]
     runs = [_select(_run(name, {"x": dead, "y": live})) for name in "AB"]
     found = compare_runs(runs)
@@ -211,13 +211,13 @@ def test_two_systems_that_failed_everywhere_are_not_equivalent() -> None:
 
 def test_errors_count_as_0_and_a_disagreement_without_them_is_kept() -> None:
     old = [_row(str(n), 1.0) for n in range(60)]
-    new = [_row(str(n), None, error=True) if n < 20 else _row(str(n), 1.0) for n in range(60)]
+    new = [_row(str(n), 0.0, failed=True) if n < 20 else _row(str(n), 1.0) for n in range(60)]
     contest = _only(compare_runs([_select(_run("A", {"x": old})), _select(_run("B", {"x": new}))]).contests)
     assert contest.verdict is not None
     assert (contest.verdict.word, contest.verdict.word_without_errors) == ("worse", "undecided")
     (own,) = contest.by_dataset.values()
     assert (own.word, own.word_without_errors) == ("worse", "undecided")
-    assert contest.found.broken_count == 20
+    assert contest.broken.count == 20
 
 
 def test_the_second_run_of_the_baseline_is_left_out() -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from context_bench.compare.conditions import Condition, parse_condition
 from context_bench.errors import UsageError
-from context_bench.stats import Condition, Difference, Interval, Verdict, decide_verdict, parse_condition
+from context_bench.stats import Difference, Interval, Verdict, decide_verdict
 
 SAID = {"holds": "the gate holds", "fails": "the gate fails", "too few": "too few examples to tell"}
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.comparer import Comparer
-from context_bench.compare.comparison import Comparison, DollarSaving, read_value
+from context_bench.compare.against_baseline import Comparer
+from context_bench.compare.pairing import read_value
+from context_bench.compare.verdicts import Comparison, DollarSaving
 from context_bench.results import EvalRow
 from context_bench.stats import Verdict, holm
 from report_pages import make_result

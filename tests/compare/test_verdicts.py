@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.compare.comparison import (
+from context_bench.compare.pairing import read_value
+from context_bench.compare.verdicts import (
     Comparison,
     DollarSaving,
     check_margin,
     choose_baseline,
     name_twin,
-    read_value,
 )
 from context_bench.errors import UsageError
 from context_bench.stats import Interval, NoiseFloor

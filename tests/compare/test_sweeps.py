@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.compare.curves import find_sweeps
-from context_bench.compare.curves.knobs import join_settings, name_setting
+from context_bench.compare.sweeps import find_sweeps, join_settings, name_setting
 
 
 def found(*names: str) -> list[tuple[str, str, list[str]]]:

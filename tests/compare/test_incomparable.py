@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.incomparable import find_differences
-from context_bench.compare.inputs import RunInput
+from context_bench.compare.run_inputs import RunInput, find_differences
 
 CONFIG: dict[str, Any] = {
     "version": "1.0",

@@ -1,20 +1,22 @@
-"""From rows to curves: the points of each sweep, their differences from the baseline, and the areas."""
+"""Curves: the quality of a system with a knob against the tokens that reached the model, one point for each setting."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.comparison import are_unlike, choose_baseline
-from context_bench.compare.curves.curve import Curve, Point
-from context_bench.compare.curves.knobs import Sweep, find_sweeps
-from context_bench.compare.curves.scored import Scores, compare_scores, estimate_score, read_scores
+from context_bench.compare.pairing import Answers, compare_answers, gather_answers
+from context_bench.compare.sweeps import Sweep, find_sweeps
+from context_bench.compare.verdicts import are_unlike, choose_baseline
 from context_bench.numbers import choose_score_key
 from context_bench.stats import (
+    Interval,
+    ScoreSums,
     Setting,
     area_weights,
+    average_means,
     find_common_range,
     find_largest_saving,
 )
@@ -22,7 +24,101 @@ from context_bench.stats import (
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["draw_curves"]
+__all__ = ["Curve", "Point", "draw_curves"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the knob.
+
+    Attributes:
+        system: The name of the system with this setting.
+        setting: The value of the knob.
+        tokens: Tokens that reached the model, for each example on average; NaN where that is not known.
+        saving: The share of the baseline's tokens that is saved on the same examples; NaN where that is not known.
+        quality: The score with its interval.
+        difference: The score less the baseline's, with its 95% interval; None for the baseline itself.
+    """
+
+    system: str
+    setting: str
+    tokens: float
+    saving: float
+    quality: Interval
+    difference: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "system": self.system,
+            "setting": self.setting,
+            "tokens": self.tokens if math.isfinite(self.tokens) else None,
+            "saving": self.saving if math.isfinite(self.saving) else None,
+            "quality": self.quality.to_dict(),
+            "difference": self.difference and self.difference.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Quality against tokens for one system with a knob.
+
+    Attributes:
+        name: The system, without the knob.
+        knob: The parameter that was swept.
+        metric: `mean_score`, or `macro_score` where there are several datasets.
+        meter: Where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known.
+        points: The settings, the fewest tokens first.
+        baseline: What savings and differences are against: a system of the run.
+        margin: A difference within it does not matter.
+        span: The range of tokens that every curve of the run covers; None if there is none.
+        area: The area under the curve over the span divided by its length: the mean quality there.
+        area_difference: The area less that of the first curve of the run; None for the first.
+        best: The system with the largest saving that is not worse than the baseline by the margin, if there is one.
+        note: What has to be known to read it.
+    """
+
+    name: str
+    knob: str
+    metric: str
+    meter: str
+    points: tuple[Point, ...]
+    baseline: str
+    margin: float
+    span: tuple[float, float] | None = None
+    area: Interval | None = None
+    area_difference: Interval | None = None
+    best: str | None = None
+    note: str = ""
+
+    @property
+    def tokens_title(self) -> str:
+        """The name of its tokens: those that a model got, or those of the context, where none was seen to get it."""
+        seen = self.meter != "output_tokens"
+        return f"tokens {'that reached the model' if seen else 'of the context that was returned'}, for each example"
+
+    @property
+    def best_point(self) -> Point | None:
+        """The point of the largest saving that is not worse."""
+        return next((point for point in self.points if point.system == self.best), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "name": self.name,
+            "knob": self.knob,
+            "metric": self.metric,
+            "meter": self.meter,
+            "points": [point.to_dict() for point in self.points],
+            "baseline": self.baseline,
+            "margin": self.margin,
+            "span": None if self.span is None else list(self.span),
+            "area": self.area and self.area.to_dict(),
+            "area_difference": self.area_difference and self.area_difference.to_dict(),
+            "best": self.best,
+            "note": self.note,
+        }
+
 
 Tokens = dict[tuple[str, str | int, int], float]
 """By dataset, example and repeat."""
@@ -32,7 +128,7 @@ Tokens = dict[tuple[str, str | int, int], float]
 class _Arm:
     """One system: its scores and its tokens, by example."""
 
-    scores: Scores
+    scores: Answers
     tokens: Tokens
 
     @property
@@ -67,7 +163,8 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     drawn = []
     for sweep in sweeps:
         meter = _find_meter(each for name in sweep.settings for each in rows[name])
-        arms = {name: _make_arm(rows[name], field, meter) for name in (*sweep.settings, *_only(chosen))}
+        names = dict.fromkeys((*sweep.settings, *(() if chosen is None else (chosen,))))
+        arms = {name: _make_arm(rows[name], field, meter) for name in names}
         # One setting of a knob is a baseline for the others only if somebody asked for it.
         held = None if baseline is None and chosen in sweep.settings else chosen
         if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
@@ -77,10 +174,6 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
             curve = replace(curve, best=None, note="; ".join(filter(None, (unneeded, curve.note))))
         drawn.append((curve, arms))
     return _add_areas(drawn)
-
-
-def _only(name: str | None) -> tuple[str, ...]:
-    return () if name is None else (name,)
 
 
 def _find_baseline(result: EvalResult) -> str | None:
@@ -106,7 +199,7 @@ def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
         count = _read_tokens(row, meter)
         if count is not None and row.error is None:
             tokens[row.dataset, row.example_id, row.repeat] = count
-    return _Arm(read_scores(rows, field), tokens)
+    return _Arm(gather_answers(rows, field), tokens)
 
 
 def _read_tokens(row: EvalRow, meter: str) -> int | None:
@@ -128,7 +221,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
         saving = _find_saving(arm.tokens, base.tokens)
         difference = None
         if name != baseline:
-            difference = compare_scores(arm.scores, base.scores)
+            difference = compare_answers(arm.scores, base.scores)
             if saving > 0:
                 settings.append(Setting(name, saving, difference))
         quality = estimate_score(arm.scores)
@@ -136,7 +229,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
         points.append(Point(name, value, arm.mean_tokens, saving, quality, limits))
     points.sort(key=lambda point: math.inf if math.isnan(point.tokens) else point.tokens)
     best = find_largest_saving(settings, margin)
-    datasets = {tag for name in sweep.settings for tag in arms[name].scores}
+    datasets = {tag for name in sweep.settings for tag, _ in arms[name].scores}
     return Curve(
         name=sweep.name,
         knob=sweep.knob,
@@ -182,7 +275,7 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]
     if span is None:
         return [curve for curve, _ in drawn]
     curves: list[Curve] = []
-    first: Scores | None = None
+    first: Answers | None = None
     for curve, arms in drawn:
         if curve not in measured:
             curves.append(curve)
@@ -191,21 +284,26 @@ def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]
         areas = _weigh([arms[point.system] for point in curve.points], weights)
         difference = None
         if first is not None:
-            difference = compare_scores(areas, first).interval()
+            difference = compare_answers(areas, first).interval()
         first = areas if first is None else first
         curves.append(replace(curve, span=span, area=estimate_score(areas), area_difference=difference))
     return curves
 
 
-def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Scores:
-    """Give each example's own area, its scores weighted; examples that lack a setting are left out."""
+def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Answers:
+    """Compute each example's own area, its scores weighted; examples that lack a setting are left out."""
     used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
-    areas: Scores = {}
-    for tag, own in used[0][0].items():
-        columns = [(scores.get(tag, {}), weight) for scores, weight in used]
-        found = areas[tag] = {}
-        for key, (_, group) in own.items():
-            if all(key in column for column, _ in columns):
-                area = sum(weight * column[key][0] for column, weight in columns)
-                found[key] = (min(1.0, max(0.0, area)), group)
-    return {tag: found for tag, found in areas.items() if found}
+    areas = {}
+    for key, answer in used[0][0].items():
+        if all(key in scores for scores, _ in used):
+            area = sum(weight * (scores[key].value or 0.0) for scores, weight in used)
+            areas[key] = replace(answer, value=min(1.0, max(0.0, area)), failed=False)
+    return areas
+
+
+def estimate_score(answers: Answers) -> Interval:
+    """Estimate the mean score, of several datasets the mean of their means, by clusters where examples share them."""
+    sums: dict[str, ScoreSums] = {}
+    for each in answers.values():
+        sums.setdefault(each.dataset, ScoreSums()).add(each.value or 0.0, each.group)
+    return average_means([own.estimate() for own in sums.values()])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate
-from context_bench.compare.inputs import open_file, open_run, select
+from context_bench.compare.run_inputs import open_file, open_run, select
 from context_bench.errors import DataError, UsageError
 from context_bench.results import EvalResult
 from context_bench.stats import Interval
@@ -36,8 +36,8 @@ def test_a_stored_run_and_its_json_give_the_same_rows(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(result.to_json())
     with Store(tmp_path / "store", readonly=True) as store:
         stored, exported = open_run(store, "last"), open_file(tmp_path / "run.json")
-        ours, theirs = list(stored.read_rows()), list(exported.read_rows())
-        assert list(stored.read_rows()) == ours  # from the beginning each time
+        ours, theirs = list(stored.read_answers()), list(exported.read_answers())
+        assert list(stored.read_answers()) == ours  # from the beginning each time
     assert [name for name, _ in ours] == ["passthrough"] * 5
     expected = [(str(n), "d", 1.0) for n in range(5)]  # "v0" stands in "value of 0 is v0"
     assert [(row.id, row.dataset, row.value) for _, row in ours] == expected
@@ -55,7 +55,9 @@ def test_the_content_of_an_example_is_its_own(tmp_path: Path) -> None:
     _run(tmp_path)
     _run(tmp_path, changed)
     with Store(tmp_path, readonly=True) as store:
-        first, second = ([row.content for _, row in open_run(store, name).read_rows()] for name in ("last~1", "last"))
+        first, second = (
+            [row.content for _, row in open_run(store, name).read_answers()] for name in ("last~1", "last")
+        )
     assert [one == other for one, other in zip(first, second)] == [True, True, False, True, True]
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from context_bench.compare.pairing import Pairs, ScoredAnswer
 from context_bench.errors import UsageError
 from context_bench.stats.boundaries import crossing_chance, look_boundary
-from context_bench.stats.compare import Comparison, DatasetPairs
 from context_bench.stats.differences import Difference
 from context_bench.stats.distributions import normal_cdf, normal_quantile
 from context_bench.stats.interval import Interval
@@ -31,16 +30,6 @@ from context_bench.stats.verdicts import (
 )
 
 __all__ = ["Looks"]
-
-
-class Pair(NamedTuple):
-    """Scores of a system and of the baseline on one example."""
-
-    first: float
-    second: float
-    group: str | None = None
-    dataset: str = ""
-    failed: bool = False
 
 
 SETTLED = ("equivalent", "better", "worse")
@@ -77,8 +66,8 @@ class Looks:
     p: float = 1.0
     """The smallest level at which any look so far would have decided."""
     _next: int = 0
-    _waiting: dict[int, Pair | None] = field(default_factory=dict)
-    _counted: Comparison = field(default_factory=Comparison)
+    _waiting: dict[int, tuple[ScoredAnswer, ScoredAnswer] | None] = field(default_factory=dict)
+    _counted: Pairs = field(default_factory=Pairs)
 
     @property
     def settled(self) -> bool:
@@ -103,30 +92,12 @@ class Looks:
         """The difference over the examples that are counted."""
         return self._counted.difference()
 
-    def add(
-        self,
-        place: int,
-        first: float,
-        second: float,
-        group: str | None = None,
-        *,
-        dataset: str = "",
-        failed: bool = False,
-    ) -> Verdict | None:
-        """Hand over the pair at a place of the order, counted from 0; gives the verdict once there is one.
-
-        Args:
-            place: In the order.
-            first: What the system scored.
-            second: What the baseline did.
-            group: What the example shares with others of its dataset, such as a document.
-            dataset: Of several the mean difference counts, each with the same weight.
-            failed: Whether either side failed.
-        """
-        return self._take(place, Pair(first, second, group, dataset, failed))
+    def add(self, place: int, own: ScoredAnswer, baseline: ScoredAnswer) -> Verdict | None:
+        """Take the two answers at a place of the order, counted from 0; return the verdict once there is one."""
+        return self._take(place, (own, baseline))
 
     def skip(self, place: int) -> Verdict | None:
-        """Say that the example at this place has no score on one of the sides."""
+        """Leave out the example at this place, as its answers cannot be compared."""
         return self._take(place, None)
 
     def finish(self) -> Verdict:
@@ -136,22 +107,17 @@ class Looks:
         assert self.verdict is not None
         return self.verdict
 
-    def _take(self, place: int, pair: Pair | None) -> Verdict | None:
+    def _take(self, place: int, pair: tuple[ScoredAnswer, ScoredAnswer] | None) -> Verdict | None:
         if self.verdict is None and place >= self._next:
             self._waiting[place] = pair
             while self.verdict is None and self._next in self._waiting:
-                self._count(self._waiting.pop(self._next))
+                if (complete := self._waiting.pop(self._next)) is not None:
+                    self._counted.add(*complete)
                 self._next += 1
                 # A group that is larger than a part of the run makes several looks one: the last of them counts.
                 while self.verdict is None and self._next >= self.sizes[self.look]:
                     self._judge()
         return self.verdict
-
-    def _count(self, pair: Pair | None) -> None:
-        if pair is None:
-            return
-        pairs = self._counted.datasets.setdefault(pair.dataset, DatasetPairs())
-        (pairs.failed if pair.failed else pairs.clean).add(pair.first, pair.second, pair.group)
 
     def _judge(self, *, last: bool = False) -> None:
         self.look += 1
