@@ -73,7 +73,7 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.output import table_width, tell_stops
     from context_bench.http.loop import run_sync
     from context_bench.monitors.limits import Limits
-    from context_bench.output.fitting import fit_columns, wrap
+    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 
@@ -183,7 +183,7 @@ def _check_memory(options: Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.memory.judge import check_memory_judge
     from context_bench.monitors.limits import Limits
-    from context_bench.output.fitting import fit_columns, wrap
+    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
 
     with show_warnings():

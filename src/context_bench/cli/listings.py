@@ -12,7 +12,7 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags
 from context_bench.cli.output import table_width
 from context_bench.errors import ContextBenchError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 from context_bench.traits import find_score_fields

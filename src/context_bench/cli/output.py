@@ -338,8 +338,7 @@ def format_json(value: Any, *, longest: int | None, width: int | None) -> str:
     """
     import json
 
-    from context_bench.output.fitting import wrap
-    from context_bench.output.layout import show_controls
+    from context_bench.output.layout import show_controls, wrap
 
     text = json.dumps(shorten_texts(value, longest), indent=2, ensure_ascii=False, default=str)
     text = show_controls(text)

@@ -11,7 +11,7 @@ from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flags import Parser, add_flags
 from context_bench.cli.output import table_width
 from context_bench.errors import UsageError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
 
 __all__ = ["main", "prices_parser"]
