@@ -15,8 +15,7 @@ from context_bench.core.record import open_cache
 from context_bench.core.run import Run
 from context_bench.core.run_settings import plan_run
 from context_bench.core.schedule import Engine
-from context_bench.distribution import find_namesake
-from context_bench.errors import UsageError
+from context_bench.errors import UsageError, find_namesake
 from context_bench.http.loop import new_event_loop
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices

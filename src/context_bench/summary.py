@@ -19,8 +19,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
-from context_bench.compare.comparer import Comparer
-from context_bench.compare.comparison import (
+from context_bench.compare.against_baseline import Comparer
+from context_bench.compare.front import FrontTally
+from context_bench.compare.pairing import read_value
+from context_bench.compare.verdicts import (
     LOOKED,
     NO_VERDICT,
     Comparison,
@@ -29,9 +31,7 @@ from context_bench.compare.comparison import (
     find_floors,
     mark_samples,
     read_settled,
-    read_value,
 )
-from context_bench.compare.front import FrontTally
 from context_bench.config import DEFAULT_THRESHOLD, read_settings
 from context_bench.numbers import (
     COST_OF_PASS,
@@ -149,7 +149,7 @@ class _SystemTallies:
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
             if suffix is None:
                 continue
-            own, said = read_tally(metric, tally, report)
+            own, said = read_tally(tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
             known = read_tally_intervals(tally)
             self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
@@ -169,9 +169,8 @@ class _SystemTallies:
         values: dict[str, float] = census.counts()
         notes: dict[str, str] = {}
         for place, tally in zip(self._broken_down, tallies):
-            metric = self._metrics[place]
-            shown = list_by_dataset(metric)
-            own, said = read_tally(metric, tally, {})
+            shown = list_by_dataset(self._metrics[place])
+            own, said = read_tally(tally, {})
             known = read_tally_intervals(tally)
             self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
             values |= {key: own[key] for key in shown if key in own}

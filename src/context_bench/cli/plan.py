@@ -10,16 +10,15 @@ from datetime import date
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import amount, positive
-from context_bench.cli.flags import STORE, add_store, add_wide
+from context_bench.cli.flags import Parser, add_flags, add_store, amount, positive
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
-from context_bench.compare.comparison import check_margin, choose_baseline
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
+from context_bench.compare.verdicts import check_margin, choose_baseline
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars
-from context_bench.output.fitting import fit_listing, wrap
+from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 
@@ -33,6 +32,10 @@ def main(arguments: Sequence[str]) -> int:
         return _plan(flags)
 
 
+_DIFFERENCE = 0.05
+"""The difference to find, unless another is given or so many examples cannot differ."""
+
+
 def plan_parser() -> Parser:
     """Make the parser of the command's flags."""
     parser = Parser(prog="context-bench plan", description=COMMANDS["plan"])
@@ -40,7 +43,7 @@ def plan_parser() -> Parser:
     add("run", nargs="?", metavar="RUN", help="a pilot: an id, the start of one, last, or a result in a .json file")
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
-    add("--difference", type=amount, default=0.05, metavar="D", help="difference to find (default: %(default)s)")
+    add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
     add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
@@ -49,9 +52,9 @@ def plan_parser() -> Parser:
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
     add("--score-field", metavar="FIELD", help="the score that counts (default: the pilot's, else score)")
-    add_store(parser, reuse=False)
+    add_store(parser)
     add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
-    add_wide(parser)
+    add_flags(parser, "wide")
     return parser
 
 
@@ -65,7 +68,8 @@ def _plan(flags: argparse.Namespace) -> int:
     if not 0 < flags.power < 1:
         raise UsageError(f"--power must be between 0 and 1 (got {flags.power:g})")
     margin = check_margin(flags.margin or (pilot.settings.margin if pilot else DEFAULT_MARGIN))
-    target = Target(flags.difference, margin, flags.power, n=flags.max_examples)
+    difference = flags.difference or min(_DIFFERENCE, flags.discordant or _DIFFERENCE)
+    target = Target(difference, margin, flags.power, n=flags.max_examples)
     baseline = _find_baseline(flags, pilot)
     if pilot is None:
         comparisons = max(1, len(flags.system) - 1)

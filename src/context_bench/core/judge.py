@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Protocol
 
-from context_bench.compare.comparison import is_unread_row
+from context_bench.compare.pairing import is_unread_row
 from context_bench.core.call import list_frames
 from context_bench.core.threads import call_beside, call_in_thread, unwrap
 from context_bench.core.wiring import (

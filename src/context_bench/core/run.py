@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Any
 
 from context_bench.caveats import find_unscored
-from context_bench.compare.comparison import choose_baseline, is_unread_row, read_value
+from context_bench.compare.pairing import is_unread_row, read_value
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.config import DEFAULT_MARGIN
 from context_bench.core.cache import Cache
 from context_bench.core.call import Outcome, open_debugger

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from context_bench._version import __version__
-from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
 from context_bench.core.judge import Scorer
 from context_bench.core.run import Plan
@@ -21,8 +21,7 @@ from context_bench.datasets.example_check import ExampleCheck
 from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
 from context_bench.errors import UsageError
-from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, default_metrics
-from context_bench.metrics.load import adapt_metrics
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, adapt_metrics, default_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress, StatusLine

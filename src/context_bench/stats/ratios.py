@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import mul
 
-from context_bench.stats.accumulator import Accumulator
 from context_bench.stats.distributions import t_quantile
 from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
+from context_bench.stats.means import Accumulator
 
 __all__ = ["RatioSums", "limit_ratio", "ratio_interval"]
 
