@@ -37,6 +37,7 @@ __all__ = [
     "is_answered_by_script",
     "is_replaced",
     "list_tables",
+    "make_columns",
     "own_columns",
     "write_cell",
     "write_limits",
@@ -47,6 +48,11 @@ Column = tuple[str, str, Callable[[float], str]]
 
 _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 """The titles of the tables of systems."""
+
+
+def make_columns(table: str) -> list[Column]:
+    """Make the columns of a table as its numbers are declared."""
+    return [(each.title, each.key, each.show) for each in list_numbers(table)]
 
 
 def choose_columns(result: EvalResult) -> list[Column]:
