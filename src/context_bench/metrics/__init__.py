@@ -68,7 +68,7 @@ METRICS: dict[str, Any] = {
 } | {
     "by-type": "context_bench.memory.metrics:ByType",
     "memory-costs": "context_bench.memory.metrics:MemoryCosts",
-    "probe-shares": "context_bench.memory.scoring:ProbeShares",
+    "probe-shares": "context_bench.memory.probes:ProbeShares",
 }
 """The metrics that ship, by name; those of memory runs are imported where they are used."""
 
