@@ -17,7 +17,19 @@ from context_bench.memory.findings import (
     list_findings,
     price_right_answer,
 )
-from context_bench.numbers import MEAN_SCORE, RETRIEVAL_RECALL, dollars, percent, score, seconds, tokens
+from context_bench.numbers import (
+    FORMATS,
+    MEAN_SCORE,
+    RETRIEVAL,
+    RETRIEVAL_RECALL,
+    STORE,
+    WRITING,
+    dollars,
+    list_numbers,
+    percent,
+    score,
+    seconds,
+)
 from context_bench.output.fitting import fit_columns, fit_grid
 from context_bench.output.layout import markdown_width
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell
@@ -66,34 +78,11 @@ class Grid(NamedTuple):
         return fit_grid([list(column) for column in zip(*self.lines)] if turned else self.lines, width)
 
 
-def _write_bytes(value: float) -> str:
-    return f"{value / 1024:,.0f} kB"
+def _list_columns(table: str) -> tuple[Column, ...]:
+    return tuple((number.title, number.key, FORMATS[number.unit]) for number in list_numbers(table))
 
 
-_COSTS: tuple[Column, ...] = (
-    ("turns", "ingest_turns", tokens),
-    ("calls / 1k turns", "ingest_calls", "{:,.1f}".format),
-    ("tokens / 1k turns", "ingest_tokens", tokens),
-    ("embedded / 1k turns", "ingest_embed_tokens", tokens),
-    ("$ / 1k turns", "ingest_usd", dollars),
-    ("time / 1k turns", "ingest_seconds", seconds),
-    ("searchable after", "searchable_seconds", seconds),
-    ("disk", "disk_bytes", _write_bytes),
-    ("memories", "memories", tokens),
-    ("calls / question", "query_calls", "{:,.1f}".format),
-    ("tokens / question", "query_tokens", tokens),
-    ("embedded / question", "query_embed_tokens", tokens),
-    ("$ / question", "query_usd", dollars),
-    ("time / question", "query_seconds_median", seconds),
-)
-_RETRIEVAL: tuple[Column, ...] = (
-    ("recall", RETRIEVAL_RECALL, score),
-    ("claimed", CLAIMED, score),
-    ("recall@10", "retrieval_recall_at_10", score),
-    ("nDCG", "retrieval_ndcg", score),
-    ("precision", "retrieval_precision", score),
-)
-"""`claimed` is shown where a system names turns that it does not show."""
+_COSTS, _RETRIEVAL, _STORE = map(_list_columns, (WRITING, RETRIEVAL, STORE))
 _OFFICIAL: dict[str, tuple[Column, ...]] = {
     "LoCoMo": (
         ("F1, categories 1 to 4", "locomo_f1", score),
@@ -108,7 +97,6 @@ _OFFICIAL: dict[str, tuple[Column, ...]] = {
         for depth in (5, 10)
     ),
 }
-_STORE: tuple[Column, ...] = (("forgotten", "store_forget", percent), ("secrets", "store_secret", percent))
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
@@ -298,7 +286,7 @@ def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None
     for name in names:
         lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
         if any((name, place) in lengths.sizes for place in places):
-            kept = _write_medians(name, places, lengths.sizes, _write_bytes)
+            kept = _write_medians(name, places, lengths.sizes, FORMATS["bytes"])
             lines.append([f"{_name_system(result, name)}, on disk", *kept])
     return Grid(lines)
 
