@@ -30,9 +30,8 @@ from context_bench.numbers import (
     score,
     seconds,
 )
-from context_bench.output.fitting import fit_columns, fit_grid
-from context_bench.output.layout import markdown_width
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell
+from context_bench.output.columns import HEADLINES, find_best, write_cell
+from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = [
