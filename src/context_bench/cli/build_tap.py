@@ -28,7 +28,7 @@ BuildServer = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Arm:
+class TapArm:
     """One proxy of the run: where it listens, how it is started if it is, and what it is called.
 
     Attributes:
@@ -78,7 +78,7 @@ def build_tapped(options: RunOptions, build_server: BuildServer) -> list[Any]:
     return systems
 
 
-def _plan_arms(options: RunOptions) -> list[Arm]:
+def _plan_arms(options: RunOptions) -> list[TapArm]:
     """Plan the proxies: the k-th --start goes with the k-th --proxy, then come those of --vendor."""
     from context_bench.tap.system import Launch
     from context_bench.tap.vendors import recipe
@@ -100,23 +100,25 @@ def _plan_arms(options: RunOptions) -> list[Arm]:
     for vendor, name in zip(recipes, names):
         port = free_port()
         launch = Launch(vendor.command, port, vendor.env, vendor.describe(), SCRATCH)
-        arms.append(Arm(f"http://127.0.0.1:{port}", launch, name or vendor.name, vendor.headers, vendor.known_as))
+        arms.append(TapArm(f"http://127.0.0.1:{port}", launch, name or vendor.name, vendor.headers, vendor.known_as))
     return arms
 
 
 def _plan_arm(
     url: str | None, start: str | None, name: str | None, directory: str | None, *, named_by_program: bool
-) -> Arm:
+) -> TapArm:
     """Plan a proxy with a URL, with a command that starts it, or with both."""
     from context_bench.tap.system import Launch
 
     if start is None:
-        return Arm(str(url), None, name)
+        return TapArm(str(url), None, name)
     program = _name_program(start)
     if url is None and "{port}" not in start:
         raise UsageError(f"--start {mask_command(start)!r} has no {{port}}: put it where the proxy takes its port")
     url = url or f"http://127.0.0.1:{free_port()}"
-    return Arm(url, Launch(start, port_of(url), directory=directory), name or (program if named_by_program else None))
+    return TapArm(
+        url, Launch(start, port_of(url), directory=directory), name or (program if named_by_program else None)
+    )
 
 
 def _share_answerer(options: RunOptions) -> Any:
@@ -130,7 +132,7 @@ def _share_answerer(options: RunOptions) -> Any:
     return Shared(choose_answerer(options.tap_forward, options.tap_model, options.tap_reply))
 
 
-def _plan_ports(options: RunOptions, arms: Sequence[Arm]) -> tuple[str, Iterator[int]]:
+def _plan_ports(options: RunOptions, arms: Sequence[TapArm]) -> tuple[str, Iterator[int]]:
     """Choose where the taps listen: from the given port on, or at any free one for proxies that can be told."""
     host, first = "127.0.0.1", 0
     if options.tap:

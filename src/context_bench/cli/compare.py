@@ -10,11 +10,11 @@ from typing import Any
 from context_bench.cli.commands import COMMANDS
 from context_bench.cli.flag_types import count, number
 from context_bench.cli.flags import STORE, add_gate, add_store, add_wide
-from context_bench.cli.gating import Gate
+from context_bench.cli.gating import ConditionGate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
-from context_bench.compare.gates import Outcome, fail_missing, list_compared
+from context_bench.compare.gates import GateOutcome, fail_missing, list_compared
 from context_bench.compare.run_inputs import RunInput, open_run, select
 from context_bench.compare.runs import Contest, RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
@@ -37,7 +37,7 @@ examples:
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison, and judge it by the conditions of --fail-if."""
     options = _build_parser().parse_args(arguments[1:])
-    gate = Gate.read(options)
+    gate = ConditionGate.read(options)
     form = choose_form(options.output, options.out, ("table", "json"))
     margin = None if options.margin is None else check_margin(options.margin)
     with (
@@ -145,7 +145,7 @@ def _render_for_page(found: RunComparison, options: Any) -> str:
     return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
 
 
-def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | None) -> dict[str, Any]:
+def _describe(found: RunComparison, outcomes: Sequence[GateOutcome], store: str | None) -> dict[str, Any]:
     return {
         "baseline": found.baseline,
         "metric": found.metric,

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from context_bench.cli.commands import COMMANDS, find_module
-from context_bench.cli.completion_scripts import WRITERS, Command, Values
+from context_bench.cli.completion_scripts import WRITERS, FlagCommand, FlagValues
 from context_bench.cli.flags import add_import
 from context_bench.cli.parser import Parser
 from context_bench.cli.run_flags import run_parser
 
-__all__ = ["Command", "Values", "collect", "main"]
+__all__ = ["FlagCommand", "FlagValues", "collect", "main"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def collect() -> dict[str, Command]:
+def collect() -> dict[str, FlagCommand]:
     """Collect what can be typed after each command; the empty name is a run."""
     run = _read_parser(run_parser())
     run.commands, run.texts = tuple(COMMANDS), {**run.texts, **COMMANDS}
@@ -105,37 +105,37 @@ def _read_actions(parser: Parser) -> dict[str, str]:
     return {}
 
 
-def _read_parser(parser: Parser) -> Command:
-    command = Command()
+def _read_parser(parser: Parser) -> FlagCommand:
+    command = FlagCommand()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             continue
         if not action.option_strings:
             values = _read_values(action)
             words = (*command.arguments.words, *values.words)
-            command.arguments = Values(words, command.arguments.files or values.files)
+            command.arguments = FlagValues(words, command.arguments.files or values.files)
         for flag in action.option_strings:
             command.flags[flag] = None if action.nargs == 0 else _read_values(action)
             command.texts[flag] = parser._get_formatter()._expand_help(action)
     return command
 
 
-def _read_values(action: argparse.Action) -> Values:
+def _read_values(action: argparse.Action) -> FlagValues:
     """Read what the value of a flag can be, from its choices, its name and its place in the help."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     if action.choices is not None:
-        return Values(tuple(map(str, action.choices)))
+        return FlagValues(tuple(map(str, action.choices)))
     files = "folder" if shown == "DIR" else "file" if "FILE" in shown or shown == "SCRIPT" else ""
     if action.dest in _REGISTERED:
         from context_bench.registry import registry
 
         names = filter(_SAFE.fullmatch, registry.list(_REGISTERED[action.dest]))
-        return Values(tuple(names), "file" if shown == "REF" else "")
+        return FlagValues(tuple(names), "file" if shown == "REF" else "")
     if action.dest == "vendor":
         from context_bench.tap.vendors import VENDORS
 
-        return Values(VENDORS)
-    return Values(_WORDS.get(shown, ()), files)
+        return FlagValues(VENDORS)
+    return FlagValues(_WORDS.get(shown, ()), files)
 
 
 _WORDS = {"RUN": ("last",), "local|FILE": ("local",), "SCRIPT": ("extract", "echo", "text:")}

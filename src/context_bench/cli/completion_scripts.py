@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["WRITERS", "Command", "Values"]
+__all__ = ["WRITERS", "FlagCommand", "FlagValues"]
 
 
 @dataclass(frozen=True)
-class Values:
+class FlagValues:
     """Possible values of a flag or argument: words, and files or folders."""
 
     words: tuple[str, ...] = ()
@@ -18,17 +18,17 @@ class Values:
 
 
 @dataclass
-class Command:
+class FlagCommand:
     """A command's flags (None takes no value), arguments and subcommands."""
 
-    flags: dict[str, Values | None] = field(default_factory=dict)
+    flags: dict[str, FlagValues | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """Descriptions of the flags and subcommands."""
-    arguments: Values = field(default_factory=Values)
+    arguments: FlagValues = field(default_factory=FlagValues)
     commands: tuple[str, ...] = ()
 
 
-Commands = Mapping[str, Command]
+Commands = Mapping[str, FlagCommand]
 
 _LONGEST = 70
 """Characters of a description."""
@@ -47,9 +47,9 @@ def _describe(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _group_by_values(commands: Commands) -> dict[Values, list[str]]:
+def _group_by_values(commands: Commands) -> dict[FlagValues, list[str]]:
     """Group the places that offer the same values, each as `command flag`."""
-    places: dict[Values, list[str]] = {}
+    places: dict[FlagValues, list[str]] = {}
     for name, command in commands.items():
         for flag, values in command.flags.items():
             if values is not None:
@@ -235,12 +235,12 @@ def write_fish(commands: Commands) -> str:
             f"{there} -a {_quote(each)} -d {_quote(_describe(command.texts.get(each, '')))}"
             for each in command.commands
         ]
-        if command.arguments != Values():
+        if command.arguments != FlagValues():
             lines.append(where + _fish_values(command.arguments).replace(" -r", "").replace(" -x", ""))
     return head + "\n".join(lines) + "\n"
 
 
-def _fish_values(values: Values) -> str:
+def _fish_values(values: FlagValues) -> str:
     words = " ".join(values.words)
     if values.files == "folder":
         return f" -x -a {_quote(f'{words} (__fish_complete_directories)'.strip())}"

@@ -11,7 +11,7 @@ from context_bench.cli.run_flags import MODELS, run_parser
 from context_bench.numbers import NUM_EXAMPLES
 
 if TYPE_CHECKING:
-    from context_bench.cli.gating import Gate, OpenGate
+    from context_bench.cli.gating import ConditionGate, OpenGate
     from context_bench.cli.options import RunOptions
     from context_bench.core.scoring import Scorer
     from context_bench.results import EvalResult
@@ -64,10 +64,10 @@ def main(arguments: Sequence[str], run_file: str | None = None, typed: Sequence[
 
 def _run(options: RunOptions) -> int:
     from context_bench.cli.build_scoring import build_metrics
-    from context_bench.cli.gating import Gate
+    from context_bench.cli.gating import ConditionGate
 
     _check_flags(options)
-    gate = Gate.read(options)
+    gate = ConditionGate.read(options)
     with redirect_stdout(sys.stderr):  # what a user's code prints when it is loaded must not get into the report
         systems, datasets, scorer = _build(options)
         metrics = build_metrics(options.scoring, datasets.tags, len(systems))
@@ -103,7 +103,12 @@ def _check_flags(options: RunOptions) -> None:
 
 
 def _check_gate(
-    gate: Gate, options: RunOptions, systems: Sequence[Any], metrics: Sequence[Metric], datasets: Any, scorer: Scorer
+    gate: ConditionGate,
+    options: RunOptions,
+    systems: Sequence[Any],
+    metrics: Sequence[Metric],
+    datasets: Any,
+    scorer: Scorer,
 ) -> list[str]:
     """Refuse conditions that this run cannot be judged by, before anything is sent; return the numbers it may have."""
     if not gate.conditions:

@@ -13,15 +13,15 @@ from context_bench.cli.messages import say
 
 if TYPE_CHECKING:
     from context_bench.compare.conditions import Condition
-    from context_bench.compare.gates import Candidate, Outcome
+    from context_bench.compare.gates import Candidate, GateOutcome
 
-__all__ = ["Gate", "OpenGate"]
+__all__ = ["ConditionGate", "OpenGate"]
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True)
-class Gate:
+class ConditionGate:
     """The flags of a gate."""
 
     conditions: Sequence[Condition]
@@ -29,7 +29,7 @@ class Gate:
     summary: str | None
 
     @classmethod
-    def read(cls, flags: Any) -> Gate:
+    def read(cls, flags: Any) -> ConditionGate:
         """Read the flags of `add_gate`.
 
         Raises:
@@ -66,7 +66,7 @@ class Gate:
 class OpenGate:
     """A gate whose files can be written."""
 
-    def __init__(self, gate: Gate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
+    def __init__(self, gate: ConditionGate, writers: dict[str, Any], allowed: Collection[str] = ()) -> None:
         self._gate, self._writers, self._allowed = gate, writers, allowed
 
     @property
@@ -79,7 +79,7 @@ class OpenGate:
         """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
-    def judge(self, candidates: Sequence[Candidate], missing: Sequence[Outcome] = ()) -> list[Outcome]:
+    def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
         """Judge the conditions, and say what each came to; `missing` systems have failed already."""
         if not self._gate.conditions:
             return []
@@ -90,7 +90,7 @@ class OpenGate:
             say(f"gate: {each.sentence}")
         return outcomes
 
-    def write(self, outcomes: Sequence[Outcome], report: str) -> int:
+    def write(self, outcomes: Sequence[GateOutcome], report: str) -> int:
         """Write the files, and return the exit code: 1, 4 or 0."""
         if "--junit" in self._writers:
             from context_bench.output.gate_summary import render_junit

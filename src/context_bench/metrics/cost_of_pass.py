@@ -28,12 +28,12 @@ class CostOfPass(RunningMetric):
     keys = ("cost_of_pass", "num_passing")
     by_dataset = ("cost_of_pass",)
 
-    def start(self) -> CostTally:
+    def start(self) -> CostOfPassTally:
         """Start counting."""
-        return CostTally(self.threshold, self.score_field)
+        return CostOfPassTally(self.threshold, self.score_field)
 
 
-class CostTally:
+class CostOfPassTally:
     """Counts passes and tokens."""
 
     def __init__(self, threshold: float, score_field: str) -> None:

@@ -168,7 +168,7 @@ class Names:
                 return value
 
 
-class Secret(NamedTuple):
+class PlantedSecret(NamedTuple):
     """One fact in prose: `sentence` says that the `label` for `subject` is `value`."""
 
     label: str
@@ -186,8 +186,8 @@ SENTENCES: tuple[str, ...] = (
 )
 
 
-def secret(draw: Draw, names: Names, label: str) -> Secret:
+def secret(draw: Draw, names: Names, label: str) -> PlantedSecret:
     """Make a new fact about `label`, in one natural sentence."""
     subject = f"the {' '.join(names.name())} {draw.pick(THINGS)}"
     value = names.value()
-    return Secret(label, subject, value, draw.pick(SENTENCES).format(label=label, subject=subject, value=value))
+    return PlantedSecret(label, subject, value, draw.pick(SENTENCES).format(label=label, subject=subject, value=value))

@@ -9,7 +9,7 @@ from tempfile import NamedTemporaryFile
 
 from context_bench.errors import MissingExtra, UsageError
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.page.row_values import Source, to_source, write_time
+from context_bench.output.page.row_values import RowSource, to_source, write_time
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.page.single_page import Run, make_page
 from context_bench.output.plots import ResultPlots
@@ -64,7 +64,7 @@ def _open_run(result: EvalResult, folder: str | None, number: int, open_stores: 
         info = store.run(run)
         return RunFacts(result, info.id, write_time(info)), map(to_source, store.run_records(info))
     name = str(run if run is not None else result.settings.file or number)
-    return RunFacts(result, name), (Source(row) for row in result.rows)
+    return RunFacts(result, name), (RowSource(row) for row in result.rows)
 
 
 def _count_rows(result: EvalResult) -> int:

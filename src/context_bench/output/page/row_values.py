@@ -19,8 +19,8 @@ __all__ = [
     "PLACES",
     "SORTED",
     "RowQuery",
+    "RowSource",
     "RowValues",
-    "Source",
     "clean_id",
     "clean_name",
     "name_error_kind",
@@ -36,7 +36,7 @@ _SNIPPET, _ID, _NAME = 140, 120, 300
 _DIGITS = re.compile(r"\d+")
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
     """A row with the example and the answer that it came from, where they are known."""
 
     row: EvalRow
@@ -84,7 +84,7 @@ def name_error_kind(error: str) -> str:
     return clean_text(error.partition(":")[0].strip()[:80]) or "error"
 
 
-def read_values(identity: int, run: int, source: Source, score: float | None, threshold: float) -> RowValues:
+def read_values(identity: int, run: int, source: RowSource, score: float | None, threshold: float) -> RowValues:
     """Read the values of a row; a score of at least `threshold` is right."""
     row, example = source.row, source.example or {}
     state = read_state(row.scores)
@@ -131,9 +131,9 @@ def write_time(run: RunInfo) -> str:
     return " ".join((run.created[:10], run.created[11:16], run.created[19:])).strip()
 
 
-def to_source(record: RunRecord) -> Source:
+def to_source(record: RunRecord) -> RowSource:
     """Return a record of a run as the page takes it."""
-    return Source(record.row, record.example, None if record.answer is None else record.answer.processed)
+    return RowSource(record.row, record.example, None if record.answer is None else record.answer.processed)
 
 
 PLACES = 32

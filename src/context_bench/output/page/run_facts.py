@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from context_bench.compare.curves import Curve
 from context_bench.compare.sweeps import find_sweeps
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.output.page.row_values import Source, name_error_kind
+from context_bench.output.page.row_values import RowSource, name_error_kind
 from context_bench.output.plots.grids import Cells, NeedleGrid
 from context_bench.output.plots.pareto import find_baseline
 from context_bench.results import EvalResult, EvalRow
@@ -113,7 +113,7 @@ class RunFacts:
         """Read the score that counts off a row."""
         return row.scores.get(self.score_field)
 
-    def add(self, source: Source) -> None:
+    def add(self, source: RowSource) -> None:
         """Take in one row."""
         row = source.row
         if not self.seen:

@@ -22,7 +22,7 @@ from context_bench.output.page.headline import (
     note_headline,
 )
 from context_bench.output.page.method import describe_method, error_table
-from context_bench.output.page.row_values import Source
+from context_bench.output.page.row_values import RowSource
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.svg import read_style
 from context_bench.text import list_names
@@ -114,7 +114,7 @@ def banner(links: dict[str, str], home: str | None = None) -> Markup:
     )
 
 
-Run = tuple[RunFacts, Iterable[Source]]
+Run = tuple[RunFacts, Iterable[RowSource]]
 """The facts of a run that are known before its rows are read, and its rows."""
 
 
