@@ -14,9 +14,10 @@ from context_bench.cli.gating import ConditionGate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
+from context_bench.compare.contest import Contest
 from context_bench.compare.gates import GateOutcome, fail_missing, list_compared
 from context_bench.compare.run_inputs import RunInput, open_run, select
-from context_bench.compare.runs import Contest, RunComparison, compare_runs
+from context_bench.compare.runs import RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
 from context_bench.errors import UsageError
 from context_bench.output.comparison_table import build_diff_command, describe_pairs, render_comparison

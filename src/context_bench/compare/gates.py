@@ -112,10 +112,10 @@ def check_conditions(
 
 def list_candidates(result: EvalResult) -> list[Candidate]:
     """List the systems of a run that a gate judges."""
-    controls = result.settings.controls
+    controls, given = result.settings.controls, result.settings.baseline
     comparison = result.comparison
     systems = [name for name in result.systems if name != result.settings.twin]  # run for its noise alone
-    baseline = choose_baseline(systems, _find_given(result), controls)
+    baseline = choose_baseline(systems, given if given in result.systems else None, controls)
     verdicts = {} if comparison is None else {each.name: each for each in comparison.verdicts}
     score = _find_score_key(result.summary, None if comparison is None else comparison.metric)
     numbers = {name: Numbers(result.summary[name], result.intervals.get(name, {})) for name in systems}
@@ -131,11 +131,6 @@ def list_candidates(result: EvalResult) -> list[Candidate]:
         )
         for name in _find_tested(systems, baseline, controls)
     ]
-
-
-def _find_given(result: EvalResult) -> str | None:
-    given: str | None = result.settings.baseline
-    return given if given in result.systems else None
 
 
 def _find_score_key(summary: Mapping[str, Mapping[str, float]], compared: str | None) -> str:
