@@ -16,19 +16,9 @@ from typing import Any
 from context_bench.errors import UnknownName, UsageError
 
 __all__ = [
-    "KINDS",
-    "Registry",
-    "get_metric",
-    "import_object",
-    "load_dataset",
-    "register_dataset",
-    "register_evaluator",
-    "register_memory_system",
-    "register_metric",
-    "register_reporter",
-    "register_system",
-    "registry",
-]
+    "KINDS", "Registry", "get_metric", "import_object", "load_dataset", "register_dataset", "register_evaluator",
+    "register_memory_system", "register_metric", "register_reporter", "register_system", "registry",
+]  # fmt: skip
 
 KINDS = ("dataset", "system", "evaluator", "metric", "reporter", "memory_system", "memory_dataset")
 
@@ -79,7 +69,7 @@ BUILT_IN: dict[str, dict[str, str] | str] = {
     "metric": {
         "by-type": "context_bench.memory.metrics:ByType",
         "memory-costs": "context_bench.memory.metrics:MemoryCosts",
-        "probe-shares": "context_bench.memory.scoring.probes:ProbeShares",
+        "probe-shares": "context_bench.memory.probes:ProbeShares",
         "billed-ratio": f"{_METRICS}:BilledRatio",
         "card-pass-rate": f"{_METRICS}:CardPassRate",
         "mean-score": f"{_METRICS}:MeanScore",

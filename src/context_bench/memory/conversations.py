@@ -137,10 +137,7 @@ def plan_steps(
     call of its own; else it is a turn like any other.
 
     Args:
-        turns: Of the conversation.
-        granularity: How many turns a call brings: `turn`, `pair` or `session`.
         takes_dates: Whether the system reads `timestamp`; else the date is put before the text of each turn.
-        forgets: Whether the system has `forget`.
     """
     size = _SIZES[granularity]
     batch: list[Turn] = []
@@ -163,7 +160,7 @@ def plan_steps(
 Placed = tuple[int, Turn]
 """A turn, and which of the conversation it is."""
 
-_UNPLACED = 1 << 60
+AFTER_ALL_TURNS = 1 << 60
 
 
 def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
@@ -177,10 +174,7 @@ def render_retrieved(
     """Render what was found for a question.
 
     Args:
-        found: The best first.
-        turns: Those of the conversation, as `index_turns` gives them.
         budget: The most tokens of the text; None for all.
-        count: Counts them.
 
     Returns:
         The text, and how many of the first things are in it as a whole.
@@ -216,7 +210,7 @@ def render_history(turns: Sequence[Turn]) -> str:
 def _write_line(item: Retrieved, turns: Mapping[str, Placed]) -> tuple[int, str]:
     placed = [turns[str(name)] for name in item.get("ids") or () if str(name) in turns]
     if not placed:
-        return _UNPLACED, item["text"]
+        return AFTER_ALL_TURNS, item["text"]
     place, turn = min(placed, key=lambda each: each[0])
     return place, _put_date(item["text"], turn)
 

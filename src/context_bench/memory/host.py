@@ -19,58 +19,41 @@ from zlib import crc32
 
 from context_bench.errors import BadOutput, SystemFailure
 from context_bench.memory.conversations import Retrieved, check_retrieved, plan_steps
-from context_bench.memory.inspection import Inspection
+from context_bench.memory.inspection import Inspection, Meter, Spending
 from context_bench.memory.members import Members, Worker
-from context_bench.memory.meter import Meter, Spending
 from context_bench.memory.questions import History, Questions
 from context_bench.memory.scoring import STOOD_IN
 from context_bench.store.keys import digest
 from context_bench.traits import is_script
 
-_ASK_AGAIN = 10
-"""One question of so many is asked again."""
+REASK_EVERY = 10
+"""Re-ask one question in ten to detect memories that reading changes."""
 
-_LOOK = 0.02
-"""Seconds between two looks whether it is quiet."""
+QUIET_POLL_SECONDS = 0.02
+"""Pause between two checks whether a memory still makes calls."""
 
 
 @dataclass(frozen=True)
 class HostSettings:
-    """How every memory system of a run is treated.
+    """How every memory system of a run is treated."""
 
-    Attributes:
-        granularity: What one call of `ingest` brings: a turn, a pair or a session.
-        timeout: Seconds for one call of the system.
-        quiet: Seconds without a call at the tap after which a memory counts as written.
-        max_quiet: The most seconds that are waited for that.
-        folder: Where it is kept which conversations are written, for systems that can restore them.
-        reuse: Whether what an earlier run wrote may be used.
-    """
-
-    granularity: str = "session"
-    timeout: float = 600.0
-    quiet: float = 5.0
-    max_quiet: float = 120.0
-    folder: Path | None = None
-    reuse: bool = True
+    granularity: str = "session"  # what one call of `ingest` brings: a turn, a pair or a session
+    timeout: float = 600.0  # seconds for one call of the system
+    quiet: float = 5.0  # seconds without a call at the tap after which a memory counts as written
+    max_quiet: float = 120.0  # the most seconds that are waited for that
+    folder: Path | None = None  # where it is kept which conversations are written, for systems that can restore them
+    reuse: bool = True  # whether what an earlier run wrote may be used
 
 
 @dataclass
 class _Written:
-    """The conversation that is in the memory now.
+    """The conversation that is in the memory now."""
 
-    Attributes:
-        history: Its turns.
-        failure: Why it could not be written.
-        facts: What writing it took.
-        store: What must not be kept and is: see `find_leftovers`.
-        asked: What was found for the questions that will be asked again.
-    """
-
-    history: History
-    failure: SystemFailure | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    store: dict[str, Any] | None = None
+    history: History  # its turns
+    failure: SystemFailure | None = None  # why it could not be written
+    facts: dict[str, Any] = field(default_factory=dict)  # what writing it took
+    store: dict[str, Any] | None = None  # what must not be kept and is: see `find_leftovers`
+    # what was found for the questions that will be asked again
     asked: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
 
 
@@ -78,10 +61,7 @@ class Host:
     """Writes conversations into one memory system and asks it questions.
 
     Args:
-        name: Of the system in this run.
-        members: The system.
         fingerprint: What makes its answers differ; None where that is not known.
-        settings: How it is treated.
         meter: The tap that it was pointed at; None when it was pointed at none.
         asks_nobody: It is known to ask no model, so that it costs nothing although no tap counts.
 
@@ -227,7 +207,7 @@ class Host:
         if meter is not None and (meter.has_calls("ingest") or meter.has_calls("background")):
             deadline = perf_counter() + self.settings.max_quiet
             while meter.seconds_since_last_call() < self.settings.quiet and perf_counter() < deadline:
-                await asyncio.sleep(min(_LOOK, self.settings.quiet))
+                await asyncio.sleep(min(QUIET_POLL_SECONDS, self.settings.quiet))
         if await self._inspection.is_changed():
             self._again["asked"] += 1
             self._again["changed"] += 1
@@ -285,11 +265,7 @@ class Host:
         return answer
 
     def list_evidence(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """List what evaluators must know of the memory beside the answer.
-
-        Args:
-            facts: What writing the conversation and asking the question took.
-        """
+        """List what evaluators must know of the memory beside the answer."""
         evidence: dict[str, Any] = {"takes_user": self.members.takes_user, "is_control": self.members.is_control}
         if self._written is not None and self._written.store is not None:
             evidence["store"] = self._written.store
@@ -364,4 +340,4 @@ def _spell(found: list[Retrieved]) -> str:
 
 def _is_asked_again(example: Mapping[str, Any], written: _Written) -> bool:
     """Choose a tenth of the questions by their ids, and the first of each conversation."""
-    return not written.asked or crc32(str(example["id"]).encode()) % _ASK_AGAIN == 0
+    return not written.asked or crc32(str(example["id"]).encode()) % REASK_EVERY == 0

@@ -97,8 +97,6 @@ def write_rule_messages(rule: str, case: Case, prompts: Mapping[str, str] | None
     """Write the messages for a case.
 
     Args:
-        rule: A name of `RULES`.
-        case: Question, reference and answer.
         prompts: The user's own wordings by rule, in which {question}, {answer} and {response} are filled in.
     """
     if prompts:
@@ -160,7 +158,7 @@ def rules_digest(prompts: Mapping[str, str] | None) -> str:
     return blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
 
 
-_KEPT = 2_000
+MAX_REPLY_CHARS = 2_000
 """Characters of a reply that a row keeps."""
 _EDGES = " \t\r\n.,:;!*_`\"'()[]"
 _MARKED = re.compile(r"(?:verdict|answer|label|correct)\W*(yes|no)", re.IGNORECASE)
@@ -262,7 +260,7 @@ class MemoryJudge(LLMJudge):
             reply = read_chat_completion(await self._ask(messages))
         except NotAReply as error:
             raise ValueError("it is not a chat completion") from error
-        details.setdefault("replies", []).append(reply.text[:_KEPT])
+        details.setdefault("replies", []).append(reply.text[:MAX_REPLY_CHARS])
         for key in ("prompt_tokens", "completion_tokens"):
             if key in reply.usage:
                 details[key] = details.get(key, 0) + reply.usage[key]
@@ -312,8 +310,6 @@ def check_memory_judge(
     """Let a judge decide about the whole bank, and count its mistakes.
 
     Args:
-        judge: The judge.
-        max_workers: Requests in flight.
         limits: The most dollars and tokens; what they leave unjudged is unscored.
         prices: What the judge costs; None takes the table that ships with the package.
 

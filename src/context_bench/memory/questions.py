@@ -20,7 +20,7 @@ import orjson
 
 from context_bench.errors import DataError, UsageError, suggest_file
 from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
-from context_bench.memory.scoring.probes import list_hidden_texts, list_kept_texts
+from context_bench.memory.probes import list_hidden_texts, list_kept_texts
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.keys import digest
 from context_bench.traits import DatasetTraits
@@ -30,30 +30,22 @@ from context_bench.utils.tokens import Tokenizer
 UNNAMED = "conversations"
 """The tag of conversations that came without a name."""
 
-_KEPT = 256
+KEPT_EXAMPLES = 256
 """Examples for which a conversation stays at hand after its last question was read: the engine reads ahead."""
 
 
-_PASSED_ON = ("answer", "answers", "instruction")
+_GOLD_FIELDS = ("answer", "answers", "instruction")
 
 
 @dataclass
 class History:
-    """The turns of one conversation.
+    """The turns of one conversation."""
 
-    Attributes:
-        name: The id of the conversation.
-        turns: In order, each with an id of its own.
-        number: Which conversation of the dataset it is.
-        hidden: Texts that must not be kept: what was to be forgotten, and secrets.
-        kept: Texts that may be kept, and show where a look at the store can see anything.
-    """
-
-    name: str
-    turns: list[Turn]
-    number: int
-    hidden: list[str]
-    kept: list[str]
+    name: str  # the id of the conversation
+    turns: list[Turn]  # in order, each with an id of its own
+    number: int  # which conversation of the dataset it is
+    hidden: list[str]  # texts that must not be kept: what was to be forgotten, and secrets
+    kept: list[str]  # texts that may be kept, and show where a look at the store can see anything
     _tokens: dict[str | None, int] = field(default_factory=dict)
 
     def count_tokens(self, user: str | None, count: Tokenizer) -> int:
@@ -78,11 +70,7 @@ class Questions:
     """The examples of a memory dataset, read lazily.
 
     Args:
-        conversations: Any iterable of conversations.
         tag: The dataset of conversations that do not name theirs.
-        count: Counts tokens.
-        limit: At most so many conversations.
-        types: Only questions of these types; None for all.
     """
 
     def __init__(
@@ -119,7 +107,7 @@ class Questions:
                 asked += 1
                 self._histories[name] = history, asked
                 yield self._make_example(history, question, conversation)
-            for old in [each for each, (_, last) in self._histories.items() if last < asked - _KEPT]:
+            for old in [each for each, (_, last) in self._histories.items() if last < asked - KEPT_EXAMPLES]:
                 del self._histories[old]
         if not asked and self._types is not None and seen_types:
             known = ", ".join(sorted(str(each) for each in seen_types if each))
@@ -131,8 +119,8 @@ class Questions:
         return DatasetTraits(name_samples=lambda counts: dict.fromkeys(counts, sample))
 
     def _make_example(self, history: History, question: Question, conversation: Mapping[str, Any]) -> Example:
-        gold: dict[str, Any] = {key: question[key] for key in _PASSED_ON if key in question}  # type: ignore[literal-required]
-        about = {key: value for key, value in question.items() if key not in ("question", *_PASSED_ON)}
+        gold: dict[str, Any] = {key: question[key] for key in _GOLD_FIELDS if key in question}  # type: ignore[literal-required]
+        about = {key: value for key, value in question.items() if key not in ("question", *_GOLD_FIELDS)}
         named = dict.fromkeys(map(str, (*(question.get("evidence_ids") or ()), *(question.get("user_evidence") or ()))))
         facts = {
             "conversation": history.name,
@@ -184,7 +172,7 @@ def _read_question(question: Any, place: int, where: str) -> Question:
     return read
 
 
-_ENDINGS = (".jsonl", ".json")
+_FILE_SUFFIXES = (".jsonl", ".json")
 
 
 def open_conversations(
@@ -199,10 +187,6 @@ def open_conversations(
 
     Args:
         given: An iterable of conversations, a reference such as `synthetic-memory:turns=500`, or a file.
-        n: At most so many conversations, for loaders that take it.
-        seed: For those that take one.
-        data_dir: Where the records of public datasets are.
-        types: Only questions of these types, for loaders that take it.
     """
     if not isinstance(given, str | Path):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
@@ -210,7 +194,7 @@ def open_conversations(
             raise UsageError(f"a memory dataset must be an iterable of conversations, a name or a file (got {kind})")
         return given, UNNAMED
     text = str(given)
-    if text.endswith(_ENDINGS):
+    if text.endswith(_FILE_SUFFIXES):
         return read_file(Path(text)), Path(text).stem
     refs = parse("memory_dataset", text)
     if len(refs) > 1:

@@ -21,14 +21,14 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
-from context_bench.memory.meter import OURS
+from context_bench.memory.inspection import OURS
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy
 
 _PROGRAM = Path(__file__).with_name("vendor_program.py")
-_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
-_MOST_LINES = 20
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
+MAX_ERROR_LINES = 20
 
 
 class VendorFailed(Exception):
@@ -37,15 +37,10 @@ class VendorFailed(Exception):
 
 @dataclass(frozen=True)
 class Vendor:
-    """The facts of a vendor that its numbers depend on.
+    """The facts of a vendor that its numbers depend on."""
 
-    Attributes:
-        package: What is installed from the package registry.
-        takes_dates: Whether it takes the time of a turn apart from its text.
-    """
-
-    package: str
-    takes_dates: bool
+    package: str  # what is installed from the package registry
+    takes_dates: bool  # whether it takes the time of a turn apart from its text
 
 
 class VendorMemory:
@@ -53,12 +48,8 @@ class VendorMemory:
 
     Args:
         base_url: Of the model and of the embedder that it asks: a tap, so that its calls are counted.
-        api_key: For both.
-        model: The model that extracts.
-        embedding_model: The embedder.
         dimensions: Of its vectors; None asks the embedder.
         k: How many memories it retrieves when nobody says.
-        timeout: Seconds that one call may take.
     """
 
     name: str
@@ -204,7 +195,7 @@ class _Process:
     def __init__(self, name: str, python: str, settings: dict[str, Any], seconds: float) -> None:
         self._name = name
         self.directory = Path(tempfile.mkdtemp(prefix=f"context-bench-{name}-"))
-        environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+        environment = {key: os.environ[key] for key in _PASSED_VARIABLES if key in os.environ}
         environment |= {"PYTHONUNBUFFERED": "1", "DO_NOT_TRACK": "1", "ANONYMIZED_TELEMETRY": "False"}
         self._child = start_child(
             [python, str(_PROGRAM), name],
@@ -213,7 +204,7 @@ class _Process:
             cwd=str(self.directory),
         )
         assert self._child.stderr is not None
-        self._said = LastLines(self._child.stderr, _MOST_LINES)
+        self._said = LastLines(self._child.stderr, MAX_ERROR_LINES)
         self._end = weakref.finalize(self, _clean_up, self._child, self.directory)
         try:
             self.call({"do": "open", "directory": str(self.directory), **settings}, seconds)

@@ -25,9 +25,8 @@ from context_bench.output.memory import (
 )
 from context_bench.output.page import HtmlReporter
 from context_bench.output.page.headline import ask_sentence
-from context_bench.output.page.row_values import RowSource
-from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.page.single_page import make_page
+from context_bench.output.page.html_page import make_page
+from context_bench.output.page.run_facts import RunFacts, Source
 from context_bench.output.table import TableReporter
 from injections import INJECTIONS
 from report_pages import Outline, make_result, read_blocks, read_index
@@ -280,7 +279,7 @@ def test_rows_are_let_go_of_while_the_page_is_written() -> None:
     alive: weakref.WeakSet[_Watched] = weakref.WeakSet()
     most = 0
 
-    def read() -> Iterator[RowSource]:
+    def read() -> Iterator[Source]:
         nonlocal most
         for number in range(1_500):
             watched = _Watched()
@@ -288,7 +287,7 @@ def test_rows_are_let_go_of_while_the_page_is_written() -> None:
             alive.add(watched)
             most = max(most, len(alive))
             row = make_row(1.0, system="s", example_id=number, response=f"answer {number}")
-            yield RowSource(row, example, {"context": f"context {number} "})
+            yield Source(row, example, {"context": f"context {number} "})
             del watched, example, row
 
     facts = RunFacts(make_result([make_row(1.0)]), "1")

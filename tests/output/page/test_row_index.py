@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.output.page.row_index import RowIndex
-from context_bench.output.page.row_values import RowQuery, RowSource, RowValues, read_values
+from context_bench.output.page.row_index import RowIndex, RowQuery
+from context_bench.output.page.run_facts import RowValues, Source, read_values
 from rows import make_row
 
 RUN = 3
@@ -32,7 +32,7 @@ def _make_values(count: int) -> list[RowValues]:
         row = make_row(None if facts["error"] else score, **facts)
         if draw.random() < 0.5:
             row.scores["evidence_survived"] = float(draw.random() < 0.5)
-        made.append(read_values(RUN << 32 | number, RUN, RowSource(row), row.scores.get("score"), 0.7))
+        made.append(read_values(RUN << 32 | number, RUN, Source(row), row.scores.get("score"), 0.7))
     return made
 
 

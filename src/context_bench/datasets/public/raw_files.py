@@ -12,7 +12,7 @@ import json
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from context_bench.registry import import_object
 Placed = tuple[str, Any]
 """Where a record stands, in words for an error, and the record."""
 
-_DIGEST_LIMIT = 256 << 20
+MAX_DIGEST_BYTES = 256 << 20
 
 
 class Records(Protocol):
@@ -111,12 +111,8 @@ def read_files(files: Sequence[RawFile], reader: Reader | None = None) -> Iterat
         if file.suffix not in FORMATS:
             raise DataError(f"{file}: unknown kind of file; use {', '.join(FORMATS)}")
         with file.open() as source:
-            for number, record in enumerate(_drop_numbers(FORMATS[file.suffix](source, str(file))), 1):
+            for number, record in enumerate(((record for _, record in FORMATS[file.suffix](source, str(file)))), 1):
                 yield f"{file}, record {number}", record
-
-
-def _drop_numbers(numbered: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    return (record for _, record in numbered)
 
 
 def _read_with(reader: Reader, files: Sequence[RawFile]) -> Iterator[Placed]:
@@ -145,7 +141,7 @@ def _unpack(file: RawFile, folder: Path) -> Path:
 def digest(path: Path) -> str:
     """Return a digest that tells two versions of a file apart; its size alone where reading it would take long."""
     size = path.stat().st_size
-    if size > _DIGEST_LIMIT:
+    if size > MAX_DIGEST_BYTES:
         return f"{size} bytes"
     return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 

@@ -11,17 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from context_bench.datasets.synthetic.draw import (
+from context_bench.datasets.synthetic.building import (
     Draw,
+    Fact,
     Names,
+    Stock,
+    ToolOutput,
+    assemble,
     check_cell,
     check_choice,
     check_share,
     choose_depth,
+    phrases,
     words,
     write_depth_tag,
 )
-from context_bench.datasets.synthetic.fit import Fact, Stock, ToolOutput, assemble
 from context_bench.datasets.synthetic.tool_json import tool_json
 
 STAMP = "2026-03-14T00:00:00Z"
@@ -130,13 +134,9 @@ VERBS = words("load merge filter group render parse validate sort index export t
 CODE_NOUNS = words("order invoice session report contact payment message product event setting route")
 ENDS = words("batch page table summary history map queue cache list stats view")
 UNITS = ("LIMIT", "BUDGET_BYTES", "WINDOW_MS", "QUOTA", "OFFSET", "TIMEOUT_US")
-PURPOSES = (
-    "Kept apart so that it can be tested alone.",
-    "Empty input gives an empty result.",
-    "The order of the input is kept.",
-    "Callers rely on the result being new.",
-    "Does not touch the disk.",
-    "Raises ValueError for anything else.",
+PURPOSES = phrases(
+    """Kept apart so that it can be tested alone.; Empty input gives an empty result.; The order of the input is kept.;
+    Callers rely on the result being new.; Does not touch the disk.; Raises ValueError for anything else."""
 )
 
 BODIES: tuple[str, ...] = (
@@ -283,10 +283,6 @@ def json_logs(
     code as Python.
 
     Args:
-        length: tokens (cl100k_base) of each context; never exceeded, and met within 2%.
-        depth: where the fact stands, from 0 (start) to 1 (end); None spreads the examples evenly over 0 to 1.
-        n: how many examples.
-        seed: the same seed gives the same bytes.
         kind: json, logs, code, or mixed, which takes them in turn.
     """
     check_cell(length, MIN_TOKENS, n, seed, what="a tool's output")

@@ -21,7 +21,7 @@ from context_bench.evaluators.math.answer import find_final_answer
 from context_bench.evaluators.math.answer_equality import compare
 from context_bench.evaluators.math.exact import ExactNumber, equal, number
 from context_bench.evaluators.math.notation import canonical, unify
-from context_bench.text.markup import remove_markup
+from context_bench.text.golds import remove_markup
 
 # Options that are values: the final value of a reply against each of them, as mathematical answers are compared.
 # `0.75` is 3/4, `25%` is 0.25, `10^6` is 1,000,000, and thirty-six is 36. Unlike in mathematics, where units are
@@ -33,14 +33,14 @@ _UNDECIDED = re.compile(
     r"\b(?:or|either|between\s[^,.]{1,30}\sand|not|than)[\s*$(]*$|\b(?:unsure|not\s+sure|can't\s+tell)\b", re.IGNORECASE
 )
 _SENTENCE_SPLIT = re.compile(r"[.!?](?=\s|$)|\n")
-_TAIL = 4000
+TAIL_CHARS = 4000
 
 
 def find_equal_option(reply: str, letters: str, options: Sequence[str]) -> str | None:
     """The letter of the one option that equals the final value of the reply; None when there is none."""
     if not options or not all(_VALUE.search(option) and len(option) < 100 for option in options):
         return None
-    text = unify(write_numerals(reply[-_TAIL:]))
+    text = unify(write_numerals(reply[-TAIL_CHARS:]))
     answer = find_final_answer(text)
     if not answer or not _VALUE.search(answer):
         return None
@@ -170,15 +170,14 @@ _CLOSING_REMARK = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)|\n+(?=\S)")
-_QUESTION_TAIL = 1000
-_REMARK = 300
+QUESTION_TAIL_CHARS = 1000
+MAX_REMARK_CHARS = 300
 
 
 def read_choice(reply: str, letters: str, options: Sequence[str] = (), question: str = "") -> str | None:
     """The letter that the reply chooses; None when it chooses none, or several.
 
     Args:
-        reply: What the model wrote.
         letters: The letters that exist, such as "ABCD".
         options: Their texts, where known, in the order of the letters.
         question: What was asked: of "which is NOT a mammal", the option that "is not" one is the answer.
@@ -198,14 +197,14 @@ def read_choice(reply: str, letters: str, options: Sequence[str] = (), question:
 
 def _asks_for_exception(question: str) -> bool:
     """Whether the last sentence of the question asks for what is not so."""
-    last = _SENTENCE_END.split(question.strip()[-_QUESTION_TAIL:])[-1]
+    last = _SENTENCE_END.split(question.strip()[-QUESTION_TAIL_CHARS:])[-1]
     return bool(EXCEPTION_ASKED.search(last))
 
 
 def _drop_closing_remark(text: str) -> str:
     """The text without a last line such as "Let me know if you have more questions!"."""
     text = text.rstrip()
-    remark = _CLOSING_REMARK.search(text, max(0, len(text) - _REMARK))
+    remark = _CLOSING_REMARK.search(text, max(0, len(text) - MAX_REMARK_CHARS))
     return text[: remark.start()] if remark and text[: remark.start()].strip() else text
 
 

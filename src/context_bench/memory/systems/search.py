@@ -97,12 +97,7 @@ def split_stems(text: str) -> list[str]:
 
 
 class WordIndex:
-    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25.
-
-    Args:
-        k1: How soon repeated words stop to count.
-        b: How much long texts are held back, from 0 to 1.
-    """
+    """An inverted index of texts that grows, and ranks them for a question by Okapi BM25."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
         if not 0 <= b <= 1 or k1 < 0:
@@ -180,7 +175,7 @@ class BM25Memory(RankedMemory):
 Embedder = Callable[[list[str]], Any]
 """Takes texts, returns one row of 32-bit numbers of length 1 for each."""
 
-_ROWS = 4096
+MIN_GROWTH_ROWS = 4096
 """Rows by which the matrix grows at least."""
 
 
@@ -201,11 +196,7 @@ def load_embedder() -> Embedder:
 
 
 class VectorIndex:
-    """Rows of vectors that grow, ranked by their cosine with a question.
-
-    Args:
-        embed: Turns texts into rows.
-    """
+    """Rows of vectors that grow, ranked by their cosine with a question."""
 
     def __init__(self, embed: Embedder) -> None:
         self._embed = embed
@@ -227,7 +218,8 @@ class VectorIndex:
         rows = np.asarray(self._embed(texts), dtype=np.float32)
         needed = self._size + len(rows)
         if self._matrix is None or needed > len(self._matrix):
-            grown = np.zeros((max(needed, self._size + self._size // 2 + _ROWS), rows.shape[1]), dtype=np.float32)
+            size = max(needed, self._size + self._size // 2 + MIN_GROWTH_ROWS)
+            grown = np.zeros((size, rows.shape[1]), dtype=np.float32)
             if self._size:
                 grown[: self._size] = self._matrix[: self._size]
             self._matrix = grown
@@ -257,14 +249,13 @@ class EmbeddingMemory(RankedMemory):
         return VectorIndex(self._embed)
 
 
-_DAMPING = 60
+RANK_DAMPING = 60
 
 
 class FusedIndex:
     """Several indexes over the same texts, ranked as one.
 
     Args:
-        indexes: The indexes; all get every text.
         depth: How many of each ranking count.
     """
 
@@ -284,7 +275,7 @@ class FusedIndex:
         scores: dict[int, float] = defaultdict(float)
         for index in self._indexes:
             for rank, (place, _) in enumerate(islice(index.rank(question), self._depth), 1):
-                scores[place] += 1 / (_DAMPING + rank)
+                scores[place] += 1 / (RANK_DAMPING + rank)
         yield from sorted(scores.items(), key=lambda each: (-each[1], each[0]))
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from context_bench.output.page.examples import Stretch, cut_details, describe_row
-from context_bench.output.page.row_index import RowIndex
-from context_bench.output.page.row_values import OUTCOMES, PLACES, RowSource, RowValues, clean_name, read_values
+from context_bench.output.page.row_index import PLACES, RowIndex
+from context_bench.output.page.run_facts import OUTCOMES, RowValues, Source, clean_name, read_values
 from context_bench.results import dump_json
 
 __all__ = ["ExamplePack", "pack_json"]
@@ -71,7 +71,7 @@ class ExamplePack:
         self._runs.append(clean_name(name))
         self._index.set_baseline(len(self._runs), None if baseline is None else clean_name(baseline))
 
-    def add(self, source: RowSource, score: float | None, threshold: float) -> None:
+    def add(self, source: Source, score: float | None, threshold: float) -> None:
         """Take in one row of the run that was begun last; a score of at least `threshold` is right."""
         run = len(self._runs)
         self._values.append(read_values(run << PLACES | self._rows, run, source, score, threshold))

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from context_bench.output.elements import Markup, clean_text, element, section
-from context_bench.output.page.row_values import EVIDENCE, OUTCOMES, RowSource
+from context_bench.output.page.run_facts import EVIDENCE, OUTCOMES, Source
 from context_bench.results import dump_json
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import evidence_texts, gold_answers
@@ -150,7 +150,7 @@ _FACTS = (
 )
 
 
-def describe_row(source: RowSource) -> tuple[dict[str, Any], list[Stretch]]:
+def describe_row(source: Source) -> tuple[dict[str, Any], list[Stretch]]:
     """Describe a row, and compare its context before and after."""
     row, example = source.row, source.example
     same = source.processed is not None and bool(row.response) and row.response == source.processed.get("context")

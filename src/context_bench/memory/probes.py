@@ -25,12 +25,12 @@ from context_bench.memory.scoring import (
     NO_IDS,
     READ_BY_SCRIPT,
     UNSEEN,
+    MemoryRetrieval,
     find_texts,
     read_question,
     read_retrieved,
     read_shown_text,
 )
-from context_bench.memory.scoring.retrieval import MemoryRetrieval
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow, Scores
 from context_bench.stats.clusters import ClusterSums, clustered_difference, clustered_mean
@@ -110,7 +110,7 @@ def _read_leftovers(processed: Mapping[str, Any]) -> set[str] | None:
     return {str(text) for place in looked for text in place} if looked else None
 
 
-_BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
 
 def list_hidden_texts(questions: Iterable[Any]) -> list[str]:
@@ -183,7 +183,7 @@ def _read_blocks(path: Path, overlap: int) -> Iterator[bytes]:
     try:
         with path.open("rb") as source:
             tail = b""
-            while block := source.read(_BLOCK):
+            while block := source.read(BLOCK_BYTES):
                 yield tail + block
                 tail = block[-overlap:] if overlap else b""
     except OSError:
@@ -264,7 +264,6 @@ def find_excess_obedience(rows: Iterable[EvalRow], full_context: Iterable[EvalRo
     A model that obeys orders in its context does so with any memory; only what comes on top is the memory's.
 
     Args:
-        rows: Rows of the memory system.
         full_context: Rows of `naive`, with the same reader.
 
     Returns:
