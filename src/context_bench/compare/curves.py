@@ -24,11 +24,11 @@ from context_bench.stats import (
 if TYPE_CHECKING:
     from context_bench.results import EvalResult, EvalRow
 
-__all__ = ["Curve", "CurvePoint", "draw_curves"]
+__all__ = ["Curve", "Point", "draw_curves"]
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class Point:
     """One setting of the knob.
 
     Attributes:
@@ -82,7 +82,7 @@ class Curve:
     knob: str
     metric: str
     meter: str
-    points: tuple[CurvePoint, ...]
+    points: tuple[Point, ...]
     baseline: str
     margin: float
     span: tuple[float, float] | None = None
@@ -98,7 +98,7 @@ class Curve:
         return f"tokens {'that reached the model' if seen else 'of the context that was returned'}, for each example"
 
     @property
-    def best_point(self) -> CurvePoint | None:
+    def best_point(self) -> Point | None:
         """The point of the largest saving that is not worse."""
         return next((point for point in self.points if point.system == self.best), None)
 
@@ -217,7 +217,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
                 settings.append(Setting(name, saving, difference))
         quality = estimate_score(arm.scores)
         limits = None if difference is None else difference.interval()
-        points.append(CurvePoint(name, value, arm.mean_tokens, saving, quality, limits))
+        points.append(Point(name, value, arm.mean_tokens, saving, quality, limits))
     points.sort(key=lambda point: math.inf if math.isnan(point.tokens) else point.tokens)
     best = find_largest_saving(settings, margin)
     datasets = {tag for name in sweep.settings for tag, _ in arms[name].scores}
@@ -234,7 +234,7 @@ def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, ma
     )
 
 
-def _explain(meter: str, own: bool, base: _Arm, points: Sequence[CurvePoint]) -> str:
+def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
     notes = []
     if own:
         notes.append(

@@ -15,7 +15,7 @@ from context_bench.stats import Interval
 from context_bench.text import count_things
 
 if TYPE_CHECKING:
-    from context_bench.compare.curves import Curve, CurvePoint
+    from context_bench.compare.curves import Curve, Point
 
 __all__ = ["curve_tables", "evidence", "list_meters", "meters", "sum_up_curve", "upstream_notes", "write_difference"]
 
@@ -140,7 +140,7 @@ def sum_up_curve(curve: Curve) -> list[str]:
     return [*lines, *([f"{curve.note}."] if curve.note else [])]
 
 
-def _describe_best(curve: Curve, best: CurvePoint | None) -> str:
+def _describe_best(curve: Curve, best: Point | None) -> str:
     within = f"not worse than {curve.baseline} within {curve.margin:g}"
     if best is None:
         return f"largest saving that is {within}: none is shown to be."
