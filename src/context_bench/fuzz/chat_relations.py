@@ -31,8 +31,8 @@ def make_conversation(seed: int) -> Case:
     messages: list[Message] = [{"role": "system", "content": _SYSTEM.format(source.choice(("billing", "travel")))}]
     for turn in range(3):
         lines = "\n".join(make_item("logs", source) for _ in range(12))
-        call = {"id": f"call_{turn}", "type": "function"}
-        call["function"] = {"name": "read_log", "arguments": json.dumps({"page": turn})}
+        function = {"name": "read_log", "arguments": json.dumps({"page": turn})}
+        call = {"id": f"call_{turn}", "type": "function", "function": function}
         messages += [
             {"role": "user", "content": f"Look at page {turn} of the log, please. Ticket {source.randrange(10**6)}."},
             {"role": "assistant", "content": None, "tool_calls": [call]},

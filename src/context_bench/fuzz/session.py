@@ -192,7 +192,12 @@ async def _try(target: AnyTarget, result: RelationResult, case: Case, seed: int)
         if len(result.findings) < MAX_FINDINGS:
             result.findings.append(Finding(relation.id, str(error), case, seed, case.text, str(error)))
         return
-    if broken is not None and relation.keeps_evidence and await excuse(target, case):
+    if (
+        broken is not None
+        and relation.keeps_evidence
+        and not isinstance(target, MemoryTarget)
+        and await excuse(target, case)
+    ):
         result.excused += 1
         return
     result.tried += 1
