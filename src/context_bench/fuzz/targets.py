@@ -90,7 +90,7 @@ class ProxyTarget:
         self.name, self.bench = name, bench
 
     async def read(self, case: Case, budget: float | None = None) -> str:  # noqa: ARG002
-        """Return all that the model behind the proxy was sent, but for the question."""
+        """Return all that the model behind the proxy was sent, but for the question and the call."""
         call = {"id": "call_1", "type": "function", "function": {"name": "read_source", "arguments": "{}"}}
         question: Message = {"role": "user", "content": case.question or "Answer from what the tool returned."}
         prompt = await self.send(
@@ -98,7 +98,8 @@ class ProxyTarget:
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_1", "content": case.text},
         )
-        return "\n".join(prompt.texts())
+        asked = str(question["content"])
+        return "\n".join(text for text in prompt.texts() if text != asked and "read_source" not in text)
 
     async def send(self, *messages: Message, tools: Sequence[Any] = ()) -> Prompt:
         """Send messages through the proxy, and return the prompt that reached the model."""
