@@ -83,7 +83,7 @@ class Case:
     @property
     def text(self) -> str:
         """The whole context."""
-        text = _RENDER[self.kind](self.items)
+        text = _RENDER.get(self.kind, "\n".join)(self.items)
         return CHANGES[self.text_change](text) if self.text_change else text
 
     def to_example(self) -> Example:

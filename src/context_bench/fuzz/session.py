@@ -53,8 +53,12 @@ class Finding:
         """Show what the change did to the output, in a few lines."""
         lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
         changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
-        more = len(changed) - MAX_DIFF_LINES
-        return [*changed[:MAX_DIFF_LINES], *([f"… and {more:,} more lines"] if more > 0 else [])]
+        if len(changed) <= MAX_DIFF_LINES:
+            return changed
+        half = MAX_DIFF_LINES // 2
+        gone, came = ([line for line in changed if line[0] == sign] for sign in "-+")
+        shown = [*gone[: max(half, MAX_DIFF_LINES - len(came))], *came[: max(half, MAX_DIFF_LINES - len(gone))]]
+        return [*shown, f"… and {len(changed) - len(shown):,} more lines"]
 
 
 @dataclass
