@@ -389,7 +389,7 @@ def _put_savings(comparison: Comparison, numbers: Numbers, notes: Notes, interva
 def list_suffixes(metrics: Sequence[Metric]) -> list[str | None]:
     """Find what is added to a key that an earlier metric has given already, so that each number has a name of its own.
 
-    Of two metrics of one kind it is what they differ in, as in `mean_score:exact_match`; None for the very same metric.
+    Of two metrics of one kind it is what they differ in, as the field of a second score; None for the very same metric.
     """
     suffixes: list[str | None] = []
     seen: dict[str, list[dict[str, Any]]] = {}
