@@ -33,7 +33,7 @@ from context_bench.text.evidence_state import NOT_IN_CONTEXT
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
 
-__all__ = ["NO_CONTEXT", "Census", "add_caveats", "can_be_ranked", "find_unscored"]
+__all__ = ["NO_CONTEXT", "Census", "add_caveats", "explain_unranked", "find_unscored"]
 
 NO_CONTEXT = "response against prompt"
 """Begins the note on a compression ratio that says nothing of a prompt: an answer is shorter than what was asked."""
@@ -263,7 +263,7 @@ def _weak_threshold(key: str, config: Mapping[str, Any]) -> str:
     return "; ".join(f"{each}: {note}" for each, note in weak.items() if not tag or each == tag)
 
 
-def can_be_ranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
+def explain_unranked(census: Census, cost_field: str, config: Mapping[str, Any]) -> str:
     """Say why a system cannot be ranked; empty when it can."""
     settings = read_settings(config)
     if census.all_failed:
