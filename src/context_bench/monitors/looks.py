@@ -100,12 +100,12 @@ def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
 
 
 class Decisions:
-    """Takes rows as they come, and says which systems need no more of them.
+    """Stop each system once an interim look has decided its verdict.
 
     Args:
         order: The examples as they are run.
         competing: The systems that are judged.
-        baseline: What they are held against.
+        baseline: The system that they are compared with.
         read: Reads the number that is compared off a row.
         margin: A difference within it does not matter.
         repeats: How often each example is answered.
