@@ -71,7 +71,7 @@ def name_twin(baseline: str) -> str:
 
 
 def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls: Iterable[str] = ()) -> str | None:
-    """Choose the system that the others are compared with; None where there is nothing to compare.
+    """Choose the system that the others are held against; None where there is nothing to hold against it.
 
     Args:
         systems: In the order of the run.
@@ -227,7 +227,7 @@ class DollarSaving:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Write it as JSON can hold it."""
         return {"per_1k": self.per_1k.to_dict(), "pairs": self.pairs, "note": self.note}
 
     @classmethod
@@ -241,8 +241,8 @@ class Comparison:
     """Verdicts on the systems of a run, each compared with the baseline.
 
     Attributes:
-        baseline: The system that the others are compared with.
-        metric: What is compared: `macro_score` over several datasets, else `mean_score`, or another that was asked for.
+        baseline: The system that the others are held against.
+        metric: The key of the number that is compared: the score of the run, or another that was asked for.
         margin: A difference within it does not matter.
         verdicts: One for each other system, over all datasets.
         by_dataset: The same for each dataset, corrected apart; empty with one dataset.
@@ -344,7 +344,7 @@ class Comparison:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Write it as JSON can hold it."""
         return {
             "baseline": self.baseline,
             "metric": self.metric,
