@@ -27,7 +27,7 @@ _EVALUATORS = "context_bench.evaluators"
 _METRICS = "context_bench.metrics"
 
 BUILT_IN: dict[str, dict[str, str] | str] = {
-    "dataset": "context_bench.datasets.public.loader:list_loaders",
+    "dataset": "context_bench.datasets.public:list_loaders",
     "system": {
         "passthrough": f"{_SYSTEMS}:Passthrough",
         "truncate": f"{_SYSTEMS}:Truncate",

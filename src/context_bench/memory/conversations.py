@@ -122,7 +122,6 @@ _SIZES = {"turn": 1, "pair": 2, "session": _NO_LIMIT}
 
 
 def check_granularity(granularity: str) -> str:
-    """Return a granularity that can be."""
     if granularity not in GRANULARITIES:
         raise UsageError(f"granularity must be one of {', '.join(GRANULARITIES)} (got {granularity!r})")
     return granularity
@@ -164,7 +163,6 @@ AFTER_ALL_TURNS = 1 << 60
 
 
 def index_turns(turns: Sequence[Turn]) -> dict[str, Placed]:
-    """Return each turn and its place by its id."""
     return {str(turn.get("id")): (place, turn) for place, turn in enumerate(turns)}
 
 

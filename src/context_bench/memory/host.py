@@ -114,7 +114,6 @@ class Host:
                 await self.meter.stop()
 
     def report(self) -> dict[str, Any]:
-        """Report on the run beside its rows."""
         late = None if self.meter is None else self.meter.read("late")
         return {
             "granularity": self.settings.granularity,
@@ -234,7 +233,6 @@ class Host:
     # -- a question
 
     async def retrieve(self, example: Mapping[str, Any], k: int | None, budget: int | None) -> list[Retrieved]:
-        """Ask what the memory finds for a question."""
         about = example["memory"]
         if "point_to" in self.members and self.members.is_control:
             await self._call("point_to", "point_to()", about.get("evidence_ids") or [])
@@ -274,7 +272,6 @@ class Host:
         return evidence
 
     def take_query_costs(self) -> dict[str, Any] | None:
-        """Return what the last question cost at the tap."""
         return self._take_costs("query")
 
     # -- the system

@@ -60,7 +60,6 @@ class Spending:
         self.usd = None if usd is None or self.usd is None else self.usd + usd
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the sums as they stand in a row."""
         return dict(vars(self))
 
 
@@ -110,7 +109,6 @@ class Meter:
         return self._sums.get(phase)
 
     def has_calls(self, phase: str) -> bool:
-        """Whether anything was asked in a phase."""
         return phase in self._sums
 
     def _begin(self, call: Call, incoming: Incoming) -> None:
@@ -200,7 +198,6 @@ class Inspection:
     _known: Turn | None = field(default=None, init=False)
 
     def report(self) -> dict[str, int]:
-        """Report what was found out, for the record of a run."""
         return {key: getattr(self, key) for key in ("asked", "sampled", "found", "resets", "survived")}
 
     # -- before a conversation is written

@@ -57,12 +57,10 @@ class History:
 
     @cached_property
     def by_id(self) -> dict[str, Placed]:
-        """Each turn and its place, by its id."""
         return index_turns(self.turns)
 
     @cached_property
     def digest(self) -> str:
-        """A text that stands for the turns."""
         return digest(orjson.dumps(self.turns, default=str)).hex()
 
 

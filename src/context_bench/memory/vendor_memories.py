@@ -112,7 +112,6 @@ class VendorMemory:
         self._ask("ingest", turns=list(turns), user=user)
 
     def retrieve(self, question: str, k: int | None = None, user: str | None = None) -> list[dict[str, Any]]:
-        """Search its memories, best first."""
         found: list[dict[str, Any]] = self._ask("retrieve", question=question, k=k or self.k, user=user)
         return found
 
@@ -265,7 +264,6 @@ def _clean_up(child: subprocess.Popen[bytes], directory: Path) -> None:
 
 
 def _find_python(vendor: str, package: str) -> str:
-    """Find the interpreter of the vendor's environment."""
     found = find_program("python", home=f"memory-{vendor}")
     if found is None:
         raise UsageError(
