@@ -11,7 +11,8 @@ from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
-from context_bench.results import ROW_FIELDS, EvalResult, dump_json, metadata_numbers
+from context_bench.results import ROW_FIELDS, EvalResult, metadata_numbers
+from context_bench.text import dump_json
 from context_bench.types import Reporter
 
 __all__ = ["CsvReporter", "FunctionReporter", "JsonReporter", "adapt_reporter", "build_reporter"]
