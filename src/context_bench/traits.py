@@ -60,8 +60,6 @@ class MetricTraits:
     cost_field: str = COST_OF_PASS  # what `rank` takes for the cost
     # gives numbers that hold the systems of a summary against each other
     compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
-    # takes a tally and what a system reported at the end of the run, and gives more numbers
-    bound: Callable[[Any, Mapping[str, Any]], dict[str, float]] | None = None
 
 
 @dataclass(slots=True)
