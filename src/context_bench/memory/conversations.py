@@ -46,7 +46,7 @@ class Question(TypedDict, total=False):
     instruction: str  # for the reader, beside the question: how to answer
     category: int  # of LoCoMo
     options: dict[str, str]  # by letter, where one of two answers is to be chosen
-    known_error: str  # a letter of `locomo_errors.KINDS`, or a sentence
+    known_error: str  # a letter of `long_conversations.ERROR_KINDS`, or a sentence
     rule: str  # by which a judge accepts an answer: a name of `judge.RULES`
     user_evidence: list[str]  # of LongMemEval: the evidence that a user said
     correct_letter: str  # of a multiple-choice question, whose options stand in its text
