@@ -121,7 +121,7 @@ class Arm:
             takes_turns=True,
             competes=not self.host.members.is_control,
             report=lambda _: self.describe(),
-            status_text=lambda: self.host.doing,
+            status_text=lambda: self.host.status_text,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -137,9 +137,9 @@ class Arm:
         """Write the conversation if it is not written yet, and ask the question."""
         asked = perf_counter()
         facts: dict[str, Any] = {}
-        async with self.host.turn:
+        async with self.host.lock:
             try:
-                facts["ingest"] = await self.host.enter(example["memory"]["conversation"])
+                facts["ingest"] = await self.host.ensure_written(example["memory"]["conversation"])
                 started = perf_counter()
                 made = await self.ask(example)
             except SystemFailure as failure:

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from context_bench.errors import UsageError, printable
-from context_bench.memory.inspection import OURS
+from context_bench.memory.inspection import PROBE_PREFIX
 from context_bench.processes.child import LastLines, describe_exit, kill_group, start_child
 from context_bench.processes.started_proxy import find_program
 from context_bench.systems.proxies import OpenAIProxy
@@ -141,7 +141,7 @@ class VendorMemory:
 
     def _measure_vector(self) -> int:
         """Ask the embedder how long its vectors are: it knows its model, and no list of models stays complete."""
-        asked = {"model": self._settings["embedding_model"], "input": f"{OURS} How long is your vector?"}
+        asked = {"model": self._settings["embedding_model"], "input": f"{PROBE_PREFIX} How long is your vector?"}
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._settings['api_key']}"}
         request = Request(f"{self._settings['base_url']}/embeddings", json.dumps(asked).encode(), headers)
         try:
