@@ -98,7 +98,7 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeVerdict:
     """A rating from 1 to 5, and why."""
 
     rating: int
@@ -114,7 +114,7 @@ class _Unit:
     is_set_apart: bool = False
 
 
-def read_verdict(reply: str) -> Verdict:
+def read_verdict(reply: str) -> JudgeVerdict:
     """The one rating that a reply gives.
 
     Raises:
@@ -140,7 +140,7 @@ def read_verdict(reply: str) -> Verdict:
     # A rating in the middle of other words may be quoted from the judged text.
     if not (units[0].ratings or units[-1].ratings or any(unit.is_set_apart for unit in units)):
         raise ValueError("it neither begins nor ends with its rating")
-    return Verdict(int(ratings[0] or 0), _join_rationale(units))
+    return JudgeVerdict(int(ratings[0] or 0), _join_rationale(units))
 
 
 def _is_lone(text: str) -> bool:
