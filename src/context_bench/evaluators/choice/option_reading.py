@@ -87,14 +87,8 @@ class _Quantity(NamedTuple):
     unit: str
     scale: Fraction
 
-<<<<<<< HEAD
-    def scale_value(self) -> Number:
-        return Number(self.value.value * self.scale, self.value.factor, self.value.decimal)
-=======
     def scale_value(self) -> ExactNumber:
-        """The number in the unit without prefix."""
         return ExactNumber(self.value.value * self.scale, self.value.factor, self.value.decimal)
->>>>>>> main
 
 
 def _read_following_unit(text: str, place: int) -> str:
