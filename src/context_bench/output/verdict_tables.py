@@ -6,7 +6,8 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
-from context_bench.compare.runs import Contest, RunComparison
+from context_bench.compare.contest import Contest
+from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
 from context_bench.config import RunSettings
 from context_bench.errors import printable
