@@ -220,7 +220,7 @@ class EvalResult:
         Args:
             baseline: The system that savings are against; by default the run's, else `direct`, else `passthrough`,
                 else the setting that keeps the most tokens.
-            margin: A difference in quality within it does not matter; by default the run's, else 0.02.
+            margin: A difference in quality within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
         """
         from context_bench.compare.curves import draw_curves
 
@@ -234,7 +234,7 @@ class EvalResult:
         Args:
             baseline: The run's by default: `direct`, else `passthrough`, else the first system.
             metric: `score` (the default), `pass_rate`, or any score of the rows, such as `f1`.
-            margin: A difference within it does not matter; the run's by default, else 0.02.
+            margin: A difference within it does not matter; the run's by default, else `DEFAULT_MARGIN`.
 
         Returns:
             None where there are not two systems with scores of the same examples.
