@@ -143,7 +143,7 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
         result: With its rows; a result without rows has no curves.
         baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
             else `passthrough`, else the setting that keeps the most tokens.
-        margin: A difference within it does not matter; by default the run's, else 0.02.
+        margin: A difference within it does not matter; by default the run's, else `DEFAULT_MARGIN`.
     """
     if baseline is not None:
         choose_baseline(result.systems, baseline)  # refuses one that is not there
