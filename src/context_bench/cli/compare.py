@@ -20,8 +20,8 @@ from context_bench.compare.verdicts import check_margin
 from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
-from context_bench.results import dump_json
 from context_bench.store import Store
+from context_bench.text import dump_json
 
 __all__ = ["main"]
 
