@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from context_bench import Scores, evaluate
-from context_bench.core.judgement import Judgement
+from context_bench.core.judge import Judgement, Scorer
 from context_bench.core.row import Item
-from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.evaluators import AnswerQuality
