@@ -21,6 +21,7 @@ from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
+from context_bench.text import read_regular_file
 
 __all__ = ["main", "plan_parser"]
 
@@ -44,7 +45,12 @@ def plan_parser() -> Parser:
     add("--spread", type=amount, metavar="S", help="without a pilot: standard deviation of one example's difference")
     add("--discordant", type=amount, metavar="P", help="without a pilot: share of examples that only one system passes")
     add("--difference", type=amount, metavar="D", help=f"difference to find (default: {_DIFFERENCE})")
-    add("--margin", type=amount, metavar="X", help="difference that does not matter (default: the pilot's, else 0.02)")
+    add(
+        "--margin",
+        type=amount,
+        metavar="X",
+        help=f"difference that does not matter (default: the pilot's, else {DEFAULT_MARGIN:g})",
+    )
     add("--baseline", metavar="NAME", help="system that the others are compared with (default: the pilot's)")
     add("--power", type=amount, default=0.8, metavar="P", help="chance that the run finds it (default: %(default)s)")
     add("-n", "--max-examples", type=positive, metavar="N", help="examples that the run will have")
@@ -87,7 +93,7 @@ def _plan(flags: argparse.Namespace) -> int:
 def _load_pilot(flags: argparse.Namespace) -> EvalResult:
     if flags.run.endswith(".json"):
         try:
-            result = EvalResult.from_json(Path(flags.run).read_bytes())
+            result = EvalResult.from_json(read_regular_file(Path(flags.run)))
         except OSError as error:
             raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
     else:

@@ -67,9 +67,12 @@ LABELS = {
 """The labels themselves, inflected."""
 
 _NOT = r"(?:(?:does|do|did|is|are|was|were|has|have|had)(?:n't|\s+not)|never|cannot|can't)\s+(?:\w+\s+){0,3}?"
+_GIVEN = r"(?![^.;\n]{0,60}\bwithout\s+(?:seeing|reading|being\s+(?:given|shown)|access)\b)"
+"""Not in a reply that nobody gave the text to: "I cannot determine the label without seeing the document"."""
 UNDECIDED = _compile_words(
     _NOT + r"(?:mention|address|stat|specif|discuss|cover|say|provid|contain|includ|describ|indicat|clarif|speak|touch"
-    r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*",
+    r"|report|investigat|examin|study|studied|assess|test|measur|evaluat|explor|giv|discern|refer|comment|guarantee|establish|tell|talk|com(?:e|es)\s+up|aris)\w*"
+    + _GIVEN,
     r"\bthere\s+(?:is|are|was|were)(?:n't|\s+not)\s+any\w*\b(?!\s+(?:\w+\s+)?(?:contradict|conflict|doubt|question|inconsisten|entail|support))",
     r"\b(?:we|you|one)\s+(?:\w+\s+)?(?:don't|do\s+not|doesn't|does\s+not)\s+(?:\w+\s+)?know\b",
     r"\bnot\s+necessarily\b|\b(?:may|might)\s+or\s+(?:may|might)\s+not\b|(?:\bnot|\bcannot|n't)\s+be\s+(?:entirely\s+)?ruled\s+out\b",
@@ -80,7 +83,7 @@ UNDECIDED = _compile_words(
     r"\bun(?:determined|known|verifiable|related|clear|decided|specified|mentioned|addressed)\b|\bindeterminate\b"
     r"|\binconclusive\b|\birrelevant\b|\bsilent\s+(?:on|about|as)\b|\bneither\s+true\s+nor\s+false\b",
     r"\b(?:cannot|can't|can\s+not|could\s+not|couldn't|unable\s+to|impossible\s+to)\s+(?:\w+\s+){0,2}?"
-    r"(?:determin|verif|conclud|tell|assess|judg|establish|infer|confirm|say|know)\w*",
+    r"(?:determin|verif|conclud|tell|assess|judg|establish|infer|confirm|say|know)\w*" + _GIVEN,
     r"\bno\s+way\s+(?:to|of)\s+(?:tell|know|say|determin|verif|be\s+sure)\w*",
     r"\bneither\s+(?:\w+\s+){0,3}?(?:confirm|affirm|support|prov|verif|establish|accept|endors|back)\w*\s+(?:\w+\s+){0,3}?nor\b",
     r"\b(?:cannot|can't|can\s+not|no\s+(?:grounds|reason|basis))\b[^.;]{0,30}\b(?:confirm|affirm|prov|accept)\w*\s+(?:\w+\s+)?or\s+"

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from rapidfuzz.distance import Indel
 
-from context_bench.results import dump_json
+from context_bench.text import dump_json
 from context_bench.text.words import split_words
 from context_bench.wire.prompts import Prompt
 
