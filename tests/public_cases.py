@@ -20,7 +20,7 @@ from context_bench.errors import DataError
 from context_bench.registry import registry
 from context_bench.systems.prompts import build_messages
 from context_bench.types import Example
-from context_bench.wire.requests import read_text
+from context_bench.wire.prompts import read_text
 
 __all__ = ["Case", "load_case", "needed_columns", "primary", "prompt_of", "real", "write_file"]
 

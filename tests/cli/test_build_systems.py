@@ -191,7 +191,6 @@ def test_a_reader_beside_a_proxy(call: Call) -> None:
         (["--timeout", "nan"], "--timeout"),
         (["--repeats", "0"], "--repeats"),
         (["--api", "google"], "google"),
-        (["--api", "anthropic", "--stream"], "--stream is for --api openai"),
         (["--prices", "missing.toml"], "missing.toml"),
         (["--prices", "broken.toml"], "broken.toml"),
         (["--prices", "half.toml"], "'m-1'"),

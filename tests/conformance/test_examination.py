@@ -12,7 +12,6 @@ from context_bench.conformance import CHECKS, Findings, choose_checks, examine
 from context_bench.conformance.bench import Upstream
 from context_bench.errors import UnknownName, UsageError
 from context_bench.tap.server import Tap
-from context_bench.wire.dialects import Dialect
 from pages import ROOT
 from servers import Server, free_port, raw
 from toy_proxies import KINDS, Toy, toy_proxy
@@ -47,7 +46,7 @@ REQUESTS = {"openai": 65, "anthropic": 64}
 """A first one to see who is there, one for each check (a single one is OpenAI's alone), and a crowd of 32."""
 
 
-def examined(kind: str | Callable[[str], Toy], api: Dialect, *names: str) -> Findings:
+def examined(kind: str | Callable[[str], Toy], api: str, *names: str) -> Findings:
     async def run() -> Findings:
         upstream = Upstream()
         tap = Tap(upstream)
@@ -68,7 +67,7 @@ def test_every_toy_is_known() -> None:
 
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api: Dialect) -> None:
+def test_a_toy_proxy_fails_exactly_the_checks_that_name_its_fault(kind: str, api: str) -> None:
     findings = examined(kind, api)
     failed = {outcome.name for outcome in findings.outcomes if outcome.status == "fail"}
     # It keeps `Authorization`, and Anthropic's key has a header of its own.
@@ -168,7 +167,7 @@ class Mumbles(Toy):
         b'data: {"choices": [5], "type": "content_block_delta", "delta": 7}\n\n',
     ],
 )
-def test_nonsense_is_a_failure_and_no_crash(monkeypatch: pytest.MonkeyPatch, body: bytes, api: Dialect) -> None:
+def test_nonsense_is_a_failure_and_no_crash(monkeypatch: pytest.MonkeyPatch, body: bytes, api: str) -> None:
     monkeypatch.setattr(Mumbles, "body", body)
     findings = examined(Mumbles, api, *(check.name for check in CHECKS if check.name != "streaming stays streaming"))
     outcomes = {outcome.name: outcome for outcome in findings.outcomes if outcome.status != "skip"}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from context_bench.pricing import Price, Prices, Tier, price_row
-from context_bench.wire.usage import read_anthropic_usage, read_openai_usage
+from context_bench.wire.anthropic_messages import read_anthropic_usage
+from context_bench.wire.openai_chat import read_openai_usage
 
 SONNET = Price(input=3.0, output=15.0, cached_input=0.3, cache_write_5m=3.75, cache_write_1h=6.0)
 GPT_4O = Price(input=2.5, output=10.0, cached_input=1.25)

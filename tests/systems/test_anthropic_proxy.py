@@ -11,7 +11,10 @@ from context_bench import evaluate
 from context_bench.errors import BadOutput, ConnectionFailed, RequestFailed, UsageError
 from context_bench.pricing import Price, Prices
 from context_bench.systems import AnthropicProxy
-from servers import Server, free_port, message, raw, reply
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
+from context_bench.wire.form import Answer, ToolCall
+from context_bench.wire.forms import make_reply
+from servers import Server, free_port, message, raw, reply, stream
 
 KEY = "sk-ant-0123456789abcdef"
 EXAMPLE = {"id": 1, "context": "Paris is in France.", "question": "Where is Paris?", "answer": "France"}
@@ -375,6 +378,22 @@ def test_the_key_is_nowhere_to_be_seen() -> None:
         assert text is not None
         assert KEY not in text
         assert "team-secret-0123" not in text
+
+
+# Streams
+
+
+def test_a_stream_is_put_together_and_timed() -> None:
+    made = make_reply(Answer("Oslo is sunny.", [ToolCall("c1", "get", '{"days":2}')], usage=(7, 3)), {"model": "m"})
+    pieces = tuple(ANTHROPIC_MESSAGES.write_events(made))
+    with Server(stream(*pieces)) as server:
+        answer = proxy(server, stream=True).process(EXAMPLE)
+        assert server.last["stream"] is True
+    assert answer["response"] == "Oslo is sunny."
+    assert answer["tool_calls"][0]["function"] == {"name": "get", "arguments": '{"days":2}'}
+    told = answer["metadata"]
+    assert (told["prompt_tokens"], told["completion_tokens"], told["finish_reason"]) == (7, 3, "tool_use")
+    assert told["time_to_first_token"] >= 0
 
 
 # What makes two of them differ

@@ -8,8 +8,10 @@ import pytest
 
 from context_bench.tap.answering import Incoming, Outgoing, build_error, build_reply
 from context_bench.utils.tokens import set_tokenizer
-from context_bench.wire.replies import Answer, ToolCall
-from context_bench.wire.requests import read_document
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
+from context_bench.wire.form import Answer, ToolCall
+from context_bench.wire.openai_chat import OPENAI_CHAT
+from context_bench.wire.prompts import read_document
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 CALLS = [ToolCall("call_a", "look_up", '{"city": "Malmö", "days": [1, 2]}'), ToolCall("call_b", "stop", "{}")]
@@ -182,10 +184,13 @@ def test_several_choices_in_both_ways() -> None:
     [(400, "invalid_request_error"), (401, "authentication_error"), (429, "rate_limit_error"), (503, "api_error")],
 )
 def test_errors_have_the_form_of_their_api(status: int, kind: str) -> None:
-    openai = build_error(status, "no", "openai", {"retry-after": "3"})
+    openai = build_error(status, "no", OPENAI_CHAT, {"retry-after": "3"})
     assert (openai.status, openai.headers["retry-after"]) == (status, "3")
     assert plain(openai)["error"] == {"message": "no", "type": kind, "param": None, "code": None}
-    assert plain(build_error(status, "no", "anthropic")) == {"type": "error", "error": {"type": kind, "message": "no"}}
+    assert plain(build_error(status, "no", ANTHROPIC_MESSAGES)) == {
+        "type": "error",
+        "error": {"type": kind, "message": "no"},
+    }
 
 
 def test_an_error_is_no_stream_even_where_one_was_asked_for() -> None:

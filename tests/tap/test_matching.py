@@ -14,7 +14,7 @@ from context_bench.tap import matching
 from context_bench.tap.answering import Incoming
 from context_bench.tap.matching import MARK_HEADER, Matcher, Ticket
 from context_bench.traffic.calls import Call
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 FILLER = "the grass is green and the sky is blue and the sun is yellow"
 

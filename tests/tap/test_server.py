@@ -24,6 +24,7 @@ from context_bench.tap.answering import Incoming, Outgoing
 from context_bench.tap.forward import Forward
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import Call
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
 from timing import depends_on_time
 
 KEY = "sk-live-0123456789abcdef"
@@ -108,7 +109,7 @@ def test_a_request_is_answered_and_kept() -> None:
             await until(lambda: len(at.ended) == 1)
         (request,), (call,) = answerer.asked, at.ended
         assert (request.method, request.path, request.query) == ("POST", "/v1/messages", "beta=true")
-        assert (request.headers["x-own"], request.dialect) == ("a", "anthropic")
+        assert (request.headers["x-own"], request.form) == ("a", ANTHROPIC_MESSAGES)
         assert call is at.began[0]
         assert (call.path, call.body, call.status, call.reply) == ("/v1/messages", '{"ä": 1}', 201, "grüß")
         assert call.first is not None

@@ -9,7 +9,7 @@ import pytest
 
 from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_exchanges
-from context_bench.wire.completions import Completion
+from context_bench.wire.form import Completion
 
 
 def body(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.traffic.prefix import measure_prefix
-from context_bench.wire.requests import read_prompt
+from context_bench.wire.forms import read_prompt
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 TURNS = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from context_bench.traffic.exchanges import find_sources
-from context_bench.wire.completions import Completion
+from context_bench.wire.form import Completion
 
 CALLS = [("get", '{"city":"Oslo","days":2}'), ("stop", "{}")]
 

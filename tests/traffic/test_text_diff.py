@@ -13,7 +13,7 @@ import pytest
 from context_bench.traffic.calls import Call
 from context_bench.traffic.exchanges import Exchange
 from context_bench.traffic.text_diff import Segment, diff_prompts, diff_texts, mark_evidence
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 
 def _diff(before: str, after: str) -> list[tuple[str, str, str]]:

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from context_bench.wire.completions import Completion, read_completion
-from context_bench.wire.dialects import Dialect
-from context_bench.wire.event_streams import write_events
-from context_bench.wire.replies import Answer, ToolCall, make_reply
+from context_bench.wire.form import Answer, Completion, ToolCall
+from context_bench.wire.forms import get_form, make_reply, read_completion
+from context_bench.wire.openai_chat import OPENAI_CHAT
 
 ANSWER = Answer("Oslo is sunny.", [ToolCall("c1", "get", '{"city": "Oslo", "days": 2}'), ToolCall("c2", "stop")])
 CALLS = [("get", '{"city":"Oslo","days":2}'), ("stop", "{}")]
@@ -19,12 +18,12 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_id_texts_and_calls_of_both_apis(dialect: Dialect, streamed: bool) -> None:
-    reply = make_reply(ANSWER, {"model": "m"}, dialect)
-    document = reply.document()
-    text = b"".join(write_events(reply)).decode() if streamed else json.dumps(document)
+def test_id_texts_and_calls_of_both_apis(api: str, streamed: bool) -> None:
+    form, reply = get_form(api), make_reply(ANSWER, {"model": "m"})
+    document = form.write_reply(reply)
+    text = b"".join(form.write_events(reply)).decode() if streamed else json.dumps(document)
     read = read_completion(text)
     assert read == Completion(document["id"], ["Oslo is sunny."], CALLS)
     assert read is not None
@@ -32,15 +31,15 @@ def test_id_texts_and_calls_of_both_apis(dialect: Dialect, streamed: bool) -> No
 
 
 def test_several_choices_were_all_written() -> None:
-    reply = make_reply(Answer("one two", choices=["three"]), {}, "openai")
-    for text in (json.dumps(reply.document()), b"".join(write_events(reply)).decode()):
+    reply = make_reply(Answer("one two", choices=["three"]), {})
+    for text in (json.dumps(OPENAI_CHAT.write_reply(reply)), b"".join(OPENAI_CHAT.write_events(reply)).decode()):
         read = read_completion(text)
         assert read is not None
         assert (read.texts, read.text, read.tokens(words)) == (["one two", "three"], "one two", 3)
 
 
 def test_a_stream_that_was_cut_says_what_it_said() -> None:
-    text = b"".join(write_events(make_reply(Answer("one two three four"), {}, "openai"))).decode()
+    text = b"".join(OPENAI_CHAT.write_events(make_reply(Answer("one two three four"), {}))).decode()
     read = read_completion(text[: text.index("three") + 3])
     assert read is not None
     assert read.text.startswith("one two")

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from context_bench.wire.model_reply import ModelReply, NotAReply, read_chat_completion, read_message
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
+from context_bench.wire.form import ModelReply, NotAReply
+from context_bench.wire.openai_chat import read_chat_completion
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"city":"Oslo"}'}}
 
@@ -18,7 +20,7 @@ def test_both_apis_give_the_same_record() -> None:
             "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
         }
     )
-    anthropic = read_message(
+    anthropic = ANTHROPIC_MESSAGES.read_reply(
         {
             "content": [
                 {"type": "text", "text": "Sunny."},
@@ -45,7 +47,7 @@ def test_an_answer_of_no_tokens_beside_a_text_cannot_be() -> None:
         assert read.usage == {"prompt_tokens": 7, "total_tokens": 7, "ignored_usage": {"completion_tokens": "0"}}
     assert read_chat_completion({"choices": [{"message": {"content": ""}}], "usage": usage}).usage == usage
     block = {"type": "text", "text": "Sunny."}
-    read = read_message({"content": [block], "usage": {"input_tokens": 7, "output_tokens": 0}})
+    read = ANTHROPIC_MESSAGES.read_reply({"content": [block], "usage": {"input_tokens": 7, "output_tokens": 0}})
     assert "completion_tokens" not in read.usage
 
 
@@ -59,7 +61,7 @@ def test_what_is_not_a_reply_of_either_api(document: Any) -> None:
     with pytest.raises(NotAReply, match=r"^JSON that is not a chat completion: "):
         read_chat_completion(document)
     with pytest.raises(NotAReply, match=r"^JSON that is not a message: "):
-        read_message(document)
+        ANTHROPIC_MESSAGES.read_reply(document)
 
 
 def test_what_an_error_tells_of_usage_is_kept_and_its_form_is_right() -> None:
@@ -67,5 +69,5 @@ def test_what_an_error_tells_of_usage_is_kept_and_its_form_is_right() -> None:
         read_chat_completion({"error": {"message": "no"}, "usage": {"prompt_tokens": 5}})
     assert (caught.value.usage, caught.value.wrong_form) == ({"prompt_tokens": 5}, False)
     with pytest.raises(NotAReply) as other:
-        read_message({"choices": []})
+        ANTHROPIC_MESSAGES.read_reply({"choices": []})
     assert other.value.wrong_form is True

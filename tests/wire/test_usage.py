@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from context_bench.wire.usage import read_anthropic_usage, read_bill, read_openai_usage
+from context_bench.wire.anthropic_messages import read_anthropic_usage
+from context_bench.wire.forms import read_bill
+from context_bench.wire.openai_chat import read_openai_usage
 
 
 def test_openais_usage() -> None:

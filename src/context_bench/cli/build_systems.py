@@ -11,9 +11,11 @@ from context_bench.cli.options import RunOptions
 from context_bench.errors import UsageError
 from context_bench.http import Secret, find_key
 from context_bench.http.secrets import check_url, merge_headers
-from context_bench.systems import AnthropicProxy, OpenAIProxy, WithReader, rename_system
+from context_bench.systems import WithReader, rename_system
 from context_bench.systems.adapt import build_systems
+from context_bench.systems.proxies import build_proxy
 from context_bench.text.masking import MASK, mask_text
+from context_bench.wire.forms import get_form
 
 __all__ = ["build_system_list"]
 
@@ -61,14 +63,9 @@ def _build_server(url: str, options: RunOptions, name: str | None, headers: Mapp
     }
     if options.max_tokens is not None:
         shared["max_tokens"] = options.max_tokens
-    fallback = "ANTHROPIC_API_KEY" if options.api == "anthropic" else "OPENAI_API_KEY"
+    fallback = get_form(options.api).key_variable
     shared["api_key"] = find_key(check_url(url), variable=options.api_key_env, fallback=fallback)
-    if options.api == "anthropic":
-        if options.stream:
-            raise UsageError("--stream is for --api openai")
-        server: Any = AnthropicProxy(url, **shared)
-    else:
-        server = OpenAIProxy(url, stream=options.stream, **shared)
+    server = build_proxy(options.api, url, stream=options.stream, **shared)
     server.max_workers = PROXY_WORKERS
     return server
 

@@ -14,6 +14,7 @@ from context_bench.cli.flag_types import amount
 from context_bench.cli.flags import add_quiet, add_start_dir, add_tap_host, add_wide
 from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
+from context_bench.wire.forms import FORMS
 
 if TYPE_CHECKING:
     from context_bench.conformance import Check, Findings
@@ -94,7 +95,7 @@ def _build_parser() -> Parser:
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add(
         "--api",
-        choices=("openai", "anthropic"),
+        choices=[form.name for form in FORMS],
         default="openai",
         help="API that it speaks (default: %(default)s)",
     )

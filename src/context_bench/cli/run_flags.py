@@ -35,6 +35,7 @@ from context_bench.cli.flags import (
 )
 from context_bench.cli.help import HelpAll, list_commands, short_help
 from context_bench.cli.parser import Parser
+from context_bench.wire.forms import FORMS
 
 __all__ = ["MODELS", "run_parser"]
 
@@ -54,7 +55,7 @@ exit codes:
   130  interrupted
 """
 
-MODELS = {"openai": "gpt-3.5-turbo", "anthropic": "claude-haiku-4-5"}
+MODELS = {form.name: form.default_model for form in FORMS}
 """The model that is asked for when --model is not given."""
 
 
@@ -171,13 +172,13 @@ def _add_what(group: Any) -> None:
 def _add_requests(group: Any) -> None:
     add = group.add_argument
     models = " or ".join(f"{model} with --api {api}" for api, model in MODELS.items())
+    variables = " or ".join(form.key_variable for form in FORMS)
     add("--model", metavar="NAME", help=f"model to ask for at every --proxy and --reader (default: {models})")
     add("--api", choices=tuple(MODELS), default="openai", help="API that every --proxy speaks (default: %(default)s)")
     add(
         "--api-key-env",
         metavar="NAME",
-        help="environment variable with the key (default: OPENAI_API_KEY or ANTHROPIC_API_KEY, sent only over https "
-        "or to this machine)",
+        help=f"environment variable with the key (default: {variables}, sent only over https or to this machine)",
     )
     add(
         "--header",

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from context_bench.conformance.forms import Form, Message, Said
 from context_bench.errors import ConnectionFailed, MissingExtra, describe
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
 from context_bench.tap.scripted import Scripted
-from context_bench.wire.dialects import Dialect
-from context_bench.wire.events import read_events
-from context_bench.wire.replies import Answer
-from context_bench.wire.requests import Prompt, read_document, read_prompt
+from context_bench.wire.events import DONE, read_events
+from context_bench.wire.form import Answer, ApiForm, NotAReply, StreamedReply, ToolCall
+from context_bench.wire.forms import read_prompt
+from context_bench.wire.prompts import Message, Prompt, read_document
 
 if TYPE_CHECKING:
     import aiohttp
@@ -29,6 +28,7 @@ __all__ = [
     "Client",
     "Exchange",
     "Outcome",
+    "Said",
     "Script",
     "Upstream",
     "check",
@@ -47,13 +47,13 @@ class Upstream:
 
     def __init__(self) -> None:
         self.calls: list[Incoming] = []
-        self._script: Script | None = None
+        self._script: Answer | Script | None = None
         self._others = Scripted.from_text("text:ok")
 
     def expect(self, script: Answer | Script) -> None:
         """From now on answer like this; what came before is forgotten."""
         self.calls = []
-        self._script = _answer_always(script) if isinstance(script, Answer) else script
+        self._script = script
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -63,17 +63,11 @@ class Upstream:
 
     async def answer(self, request: Incoming) -> Outgoing:
         """Answer as the current check asks."""
-        if request.method != "POST" or request.dialect is None or self._script is None:
+        if request.method != "POST" or request.form is None or self._script is None:
             return await self._others.answer(request)
         self.calls.append(request)
-        return await self._script(request)
-
-
-def _answer_always(answer: Answer) -> Script:
-    async def script(request: Incoming) -> Outgoing:
-        return build_reply(answer, request)
-
-    return script
+        script = self._script
+        return build_reply(script, request) if isinstance(script, Answer) else await script(request)
 
 
 Listener = Callable[[bytes], None]
@@ -164,7 +158,7 @@ class Client:
 
 Run = Callable[["Bench"], Awaitable[None]]
 
-BOTH: tuple[Dialect, ...] = ("openai", "anthropic")
+KEY = "sk-conformance-0123456789abcdef"
 
 
 class CheckFailed(Exception):
@@ -177,12 +171,12 @@ class CheckFailed(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a proxy; `apis` are those in which it makes sense."""
+    """One question about a proxy; `api` is the only one in which it makes sense, if there is one."""
 
     name: str
     asks: str
     run: Run
-    apis: tuple[Dialect, ...] = BOTH
+    api: str | None = None
 
 
 @dataclass(frozen=True)
@@ -206,9 +200,9 @@ class Outcome:
         return document
 
 
-def check(name: str, asks: str, apis: tuple[Dialect, ...] = BOTH) -> Callable[[Run], Check]:
+def check(name: str, asks: str, api: str | None = None) -> Callable[[Run], Check]:
     """Make a check of a coroutine function, which raises CheckFailed."""
-    return lambda run: Check(name, asks, run, apis)
+    return lambda run: Check(name, asks, run, api)
 
 
 def require(holds: bool, reason: str, sent: Any, arrived: Any) -> None:
@@ -222,11 +216,22 @@ def user_message(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
+@dataclass(slots=True)
+class Said:
+    """The content of a reply, plain or assembled from a stream; `usage` is as the API writes it."""
+
+    text: str
+    calls: list[ToolCall]
+    usage: dict[str, int]
+    finish: str | None
+    ended: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One request of ours through the proxy: what was sent, what reached the upstream, and what came back."""
 
-    form: Form
+    form: ApiForm
     sent: dict[str, Any]
     calls: list[Incoming]
     arrived: Arrived
@@ -258,21 +263,37 @@ class Exchange:
         if self.arrived.status != 200:
             raise CheckFailed(f"the reply has status {self.arrived.status}", "status 200", self.arrived.text())
         if not self.sent.get("stream"):
-            return self.form.read_reply(self.arrived.document())
+            return self._read_document(self.arrived.document(), ended=True)
+        stream = StreamedReply()
         try:
-            events = [event for _, event in read_events([(0.0, self.arrived.body)])]
-            return self.form.read_stream(events)
+            for _, event in read_events([(0.0, self.arrived.body)]):
+                if event == DONE:
+                    stream.ended = True
+                else:
+                    self.form.add_event(stream, event)
+            joined = self.form.join_stream(stream)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckFailed("the reply is not a stream of events", None, self.arrived.text()) from None
+        return self._read_document(joined, ended=stream.ended)
+
+    def _read_document(self, document: Any, *, ended: bool) -> Said:
+        try:
+            reply = self.form.read_reply(document)
+            functions = [(call["id"], call["function"]) for call in reply.tool_calls]
+            calls = [ToolCall(identity, each["name"], each["arguments"]) for identity, each in functions]
+        except NotAReply as error:
+            raise CheckFailed(f"the reply is not a {error.what}", None, document) from None
+        return Said(reply.text, calls, self.form.find_usage(document) or {}, reply.finish, ended)
 
 
 @dataclass(slots=True)
 class Bench:
     """The client, upstream and notes of a check; `notes` collects what is worth knowing but is not a failure."""
 
-    form: Form
+    form: ApiForm
     client: Client
     upstream: Upstream
+    model: str
     requests: int = 0
     extra_calls: Counter[str] = field(default_factory=Counter)
     injected: set[str] = field(default_factory=set)
@@ -283,19 +304,32 @@ class Bench:
     ) -> Exchange:
         """Send messages through the proxy, with this answer from the upstream."""
         self.upstream.expect(answer)
-        body = self.form.build_request(messages or [user_message("Please answer.")], **fields)
+        body = self.build_request(*messages or [user_message("Please answer.")], **fields)
         try:
             return await self.send(body, heard)
         finally:
             self.count_additions(body, 1)
 
+    def build_request(
+        self, *messages: Message, tools: Sequence[Mapping[str, Any]] = (), stream: bool = False, **fields: Any
+    ) -> dict[str, Any]:
+        """Build the body of a request; messages and tools are in OpenAI's form, other fields as they are."""
+        limit = self.form.default_max_tokens
+        body = self.form.build_request(self.model, list(messages), tools=tools, max_tokens=limit, stream=stream)
+        return {**body, **fields}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of a request, with the key."""
+        name, value = self.form.key_header
+        return {name.lower(): value.format(key=KEY), **self.form.headers, **self.form.samples.headers}
+
     async def send(self, body: dict[str, Any], heard: Listener | None = None) -> Exchange:
         """Send a body through the proxy, whatever the upstream answers."""
-        name, key = self.form.key
-        headers = {"content-type": "application/json", name: key, **self.form.headers}
+        headers, path = {"content-type": "application/json", **self.headers}, f"/v1{self.form.route}"
         # Escaped throughout: that is valid everywhere, and the only way to write half a surrogate pair.
         try:
-            arrived = await self.client.send("POST", self.form.path, json.dumps(body).encode(), headers, heard)
+            arrived = await self.client.send("POST", path, json.dumps(body).encode(), headers, heard)
         except CheckFailed as error:
             raise CheckFailed(error.reason, body, error.arrived) from error
         return Exchange(self.form, body, list(self.upstream.calls), arrived)

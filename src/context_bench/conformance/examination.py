@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.conformance import reply_checks, request_checks
-from context_bench.conformance.anthropic_form import Anthropic
 from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, Outcome, Upstream
-from context_bench.conformance.forms import Form
-from context_bench.conformance.openai_form import OpenAI
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.http.secrets import find_api_root
-from context_bench.wire.dialects import Dialect
-from context_bench.wire.replies import Answer
+from context_bench.wire.form import Answer
+from context_bench.wire.forms import get_form
 
 __all__ = ["CHECKS", "Findings", "choose_checks", "examine", "render_json", "render_table"]
 
@@ -51,9 +48,7 @@ CHECKS: tuple[Check, ...] = (
     reply_checks.concurrent,
 )
 
-_FORMS: dict[Dialect, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthropic": Anthropic}
-_SHOWN = 300
-_APIS = {"openai": "OpenAI", "anthropic": "Anthropic"}
+_MAX_ANSWER_CHARS = 300
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class Findings:
     """The findings about one proxy: by its name, or its URL where it has none."""
 
     proxy: str
-    api: Dialect
+    api: str
     outcomes: list[Outcome]
     notes: list[str]
 
@@ -91,7 +86,7 @@ async def examine(
     upstream: Upstream,
     *,
     tap: str,
-    api: Dialect = "openai",
+    api: str = "openai",
     checks: Sequence[Check] = CHECKS,
     model: str | None = None,
     timeout: float = 30.0,
@@ -114,10 +109,9 @@ async def examine(
     Raises:
         UsageError: No proxy listens at the URL, or it uses another upstream.
     """
-    form: Form = _FORMS[api]()
-    form.model = model or form.model
+    form = get_form(api)
     async with Client(find_api_root(proxy), timeout, headers) as client:
-        bench = Bench(form, client, upstream)
+        bench = Bench(form, client, upstream, model or form.samples.model)
         try:
             await _require_reach(bench, tap)
             outcomes = []
@@ -136,9 +130,11 @@ async def _require_reach(bench: Bench, tap: str) -> None:
     try:
         arrived = (await bench.ask(Answer("ok"))).arrived
         text = printable(arrived.text())
-        more = "" if len(text) <= _SHOWN else " …"
+        more = "" if len(text) <= _MAX_ANSWER_CHARS else " …"
         # A proxy that fails on its own says why in the body.
-        answered = f"status {arrived.status}" + (f" ({text[:_SHOWN]}{more})" if arrived.status != 200 and text else "")
+        answered = f"status {arrived.status}" + (
+            f" ({text[:_MAX_ANSWER_CHARS]}{more})" if arrived.status != 200 and text else ""
+        )
     except CheckFailed as error:
         answered = error.reason
     if not bench.upstream.calls:
@@ -149,8 +145,8 @@ async def _require_reach(bench: Bench, tap: str) -> None:
 
 
 async def _run_check(check: Check, bench: Bench) -> Outcome:
-    if bench.form.api not in check.apis:
-        return Outcome(check.name, check.asks, "skip", f"only the API of {_APIS[check.apis[0]]} has it")
+    if check.api not in (None, bench.form.name):
+        return Outcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
     try:
         await check.run(bench)
     except CheckFailed as error:
@@ -162,12 +158,10 @@ async def _run_check(check: Check, bench: Bench) -> Outcome:
 
 async def _list_models(bench: Bench) -> None:
     """Note how the proxy lists models: not a failure, as few clients ask for them."""
-    name, key = bench.form.key
-    headers: dict[str, Any] = {name: key, **bench.form.headers}
     told = []
     for method in ("GET", "HEAD"):
         try:
-            told.append(f"{method} {(await bench.client.send(method, '/v1/models', headers=headers)).status}")
+            told.append(f"{method} {(await bench.client.send(method, '/v1/models', headers=bench.headers)).status}")
         except CheckFailed as error:
             told.append(f"{method} {error.reason}")
     bench.note(f"/v1/models: {', '.join(told)}")

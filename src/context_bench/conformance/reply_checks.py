@@ -9,8 +9,8 @@ from typing import Any
 
 from context_bench.conformance.bench import Bench, Check, CheckFailed, Exchange, check, require, user_message
 from context_bench.tap.answering import Incoming, Outgoing, build_reply
-from context_bench.wire.replies import Answer
-from context_bench.wire.requests import Prompt
+from context_bench.wire.form import Answer
+from context_bench.wire.prompts import Prompt
 
 __all__ = [
     "STATUSES",
@@ -178,7 +178,7 @@ async def stays_streaming(bench: Bench) -> None:
 @check("streams complete and in order", "Does every piece of a stream arrive, in order, with the reason for its end?")
 async def complete(bench: Bench) -> None:
     text = "".join(_LINES)
-    finish = {"openai": "length", "anthropic": "max_tokens"}[bench.form.api]
+    finish = bench.form.samples.finish
     said = (await bench.ask(Answer(text, chunks=_LINES, finish="length"), stream=True)).read_reply()
     require(said.text == text, "the text of the stream was changed", text, said.text)
     require(said.finish == finish, "the reason for the end was changed", finish, said.finish)
@@ -187,7 +187,7 @@ async def complete(bench: Bench) -> None:
 @check("streamed usage passed on", "Does the usage at the end of a stream come back?")
 async def streamed_usage(bench: Bench) -> None:
     said = (await bench.ask(Answer("ok", usage=(12345, 678)), stream=True)).read_reply()
-    expected = {name: bench.form.usage[name] for name in list(bench.form.usage)[:2]}
+    expected = {name: bench.form.samples.usage[name] for name in list(bench.form.samples.usage)[:2]}
     arrived = {name: said.usage.get(name) for name in expected}
     require(arrived == expected, "the usage of the stream was lost or changed", expected, said.usage or None)
 
@@ -195,7 +195,7 @@ async def streamed_usage(bench: Bench) -> None:
 @check("end of stream relayed", "Is the event that ends a stream passed on?")
 async def end(bench: Bench) -> None:
     exchange = await bench.ask(Answer("ok"), stream=True)
-    ending = {"openai": "data: [DONE]", "anthropic": "message_stop"}[bench.form.api]
+    ending = bench.form.samples.end
     require(exchange.read_reply().ended, "the stream has no end", ending, exchange.arrived.text()[-200:])
 
 
@@ -274,7 +274,7 @@ async def _visit(bench: Bench, number: int) -> str:
     """Send one of the requests, and return what the reply says."""
     message = user_message(f"visitor-{number:02d}: please greet me by my number, and by no other number than mine.")
     try:
-        exchange: Exchange = await bench.send(bench.form.build_request([message], stream=bool(number % 2)))
+        exchange: Exchange = await bench.send(bench.build_request(message, stream=bool(number % 2)))
         return exchange.read_reply().text
     except CheckFailed as error:
         return f"{error.reason}: {error.arrived}"

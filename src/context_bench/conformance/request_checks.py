@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from context_bench.conformance.bench import Bench, CheckFailed, Exchange, check, require, user_message
-from context_bench.conformance.forms import Said
-from context_bench.wire.replies import Answer, ToolCall
+from context_bench.conformance.bench import Bench, CheckFailed, Exchange, Said, check, require, user_message
+from context_bench.wire.form import Answer, ToolCall
+from context_bench.wire.forms import read_prompt
+from context_bench.wire.prompts import Message
 
 __all__ = [
     "api_headers",
@@ -104,12 +105,12 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 @check("tool calls in replies intact", "Do ids, names and JSON arguments of tool calls come back as they were?")
 async def calls_plain(bench: Bench) -> None:
-    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools(bench))).read_reply())
+    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools())).read_reply())
 
 
 @check("streamed tool calls intact", "Do the pieces of streamed tool calls join to the same ids, names and arguments?")
 async def calls_streamed(bench: Bench) -> None:
-    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools(bench), stream=True)).read_reply())
+    _compare(bench, (await bench.ask(Answer(tool_calls=_CALLS), tools=_build_tools(), stream=True)).read_reply())
 
 
 def _compare(bench: Bench, said: Said) -> None:
@@ -124,7 +125,7 @@ def _compare(bench: Bench, said: Said) -> None:
         except (ValueError, TypeError):
             raise CheckFailed("the arguments of a tool call are not JSON any more", sent, arrived) from None
         require(same, "the arguments of a tool call were changed", sent, arrived)
-        if bench.form.api == "openai" and ours.arguments != theirs.arguments:
+        if bench.form.samples.keeps_arguments and ours.arguments != theirs.arguments:
             bench.note("writes the JSON of tool arguments in another way")
 
 
@@ -132,17 +133,19 @@ def _describe_calls(calls: list[ToolCall]) -> list[dict[str, str]]:
     return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
 
 
-def _build_tools(bench: Bench) -> list[dict[str, Any]]:
+def _build_tools() -> list[dict[str, Any]]:
+    described = [(name, f"Use it to {name.replace('_', ' ')}.", schema) for name, schema in _SCHEMAS.items()]
     return [
-        bench.form.build_tool(name, f"Use it to {name.replace('_', ' ')}.", schema) for name, schema in _SCHEMAS.items()
+        {"type": "function", "function": {"name": name, "description": text, "parameters": schema}}
+        for name, text, schema in described
     ]
 
 
 @check("tools reach upstream", "Are all tools on offer upstream, with schemas that are valid and ask for the same?")
 async def schemas(bench: Bench) -> None:
-    tools = _build_tools(bench)
-    exchange = await bench.ask(Answer("ok"), user_message("Book a table for four."), tools=tools)
-    prompt = exchange.prompt
+    exchange = await bench.ask(Answer("ok"), user_message("Book a table for four."), tools=_build_tools())
+    prompt, own = exchange.prompt, read_prompt(exchange.sent)
+    tools = own.tools if own else []
     received = dict(zip(prompt.tool_names(), (tool for tool in prompt.tools if isinstance(tool, Mapping))))
     for name, tool in zip(_SCHEMAS, tools):
         require(name in received, f"the tool {name!r} did not reach the upstream", tool, sorted(received))
@@ -158,10 +161,13 @@ async def schemas(bench: Bench) -> None:
 )
 async def pairs(bench: Bench) -> None:
     results = ["Booked for four.", "The note was sent."]
-    history = bench.form.build_tool_exchange(_CALLS, results)
-    exchange = await bench.ask(
-        Answer("Done."), user_message("Book and tell them."), *history, tools=_build_tools(bench)
-    )
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in _CALLS
+    ]
+    history: list[Message] = [{"role": "assistant", "content": None, "tool_calls": calls}]
+    history += [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(_CALLS, results)]
+    exchange = await bench.ask(Answer("Done."), user_message("Book and tell them."), *history, tools=_build_tools())
     messages = exchange.prompt.messages
     ids = [call.id for call in _CALLS]
     for whose, found in zip(("the assistant's calls", "the tools' results"), bench.form.read_tool_ids(messages)):
@@ -184,17 +190,18 @@ def _require_fields(what: str, exchange: Exchange, fields: Mapping[str, Any]) ->
 
 @check("model name passed", "Is the model asked for the one that is asked upstream?")
 async def model(bench: Bench) -> None:
-    _require_fields("model name", await bench.ask(Answer("ok")), {"model": bench.form.model})
+    _require_fields("model name", await bench.ask(Answer("ok")), {"model": bench.model})
 
 
 @check("settings passed", "Do temperature, limits, stop words and the form of the answer reach the model?")
 async def settings(bench: Bench) -> None:
-    sent = bench.form.settings
+    sent, (limit, *others) = bench.form.samples.settings, bench.form.limit_fields
     exchange = await bench.ask(Answer("ok"), **sent)
     upstream = exchange.upstream
-    if "max_tokens" not in upstream and upstream.get("max_completion_tokens") == sent["max_tokens"]:
-        bench.note("sends max_tokens on as max_completion_tokens")  # OpenAI's own new name for it
-        sent = {name: value for name, value in sent.items() if name != "max_tokens"}
+    renamed = [name for name in others if upstream.get(name) == sent[limit]]
+    if limit not in upstream and renamed:
+        bench.note(f"sends {limit} on as {renamed[0]}")  # the API's own new name for it
+        sent = {name: value for name, value in sent.items() if name != limit}
     _require_fields("settings", exchange, sent)
 
 
@@ -205,7 +212,7 @@ async def unknown_request(bench: Bench) -> None:
 
 @check("user and metadata passed", "Do the fields that name the caller reach the model's provider?")
 async def caller(bench: Bench) -> None:
-    _require_fields("fields", await bench.ask(Answer("ok"), **bench.form.caller), bench.form.caller)
+    _require_fields("fields", await bench.ask(Answer("ok"), **bench.form.samples.caller), bench.form.samples.caller)
 
 
 @check("unknown reply fields passed", "Do fields of a reply that the proxy does not know come back?")
@@ -219,7 +226,7 @@ async def unknown_reply(bench: Bench) -> None:
 
 @check("usage passed on", "Does the usage that the model's provider bills come back?")
 async def usage(bench: Bench) -> None:
-    expected = dict(bench.form.usage)
+    expected = dict(bench.form.samples.usage)
     said = (await bench.ask(Answer("ok", extra={"usage": expected}))).read_reply()
     arrived = {name: said.usage.get(name) for name in expected}
     require(arrived == expected, "the usage was lost or changed", expected, said.usage or None)
@@ -229,7 +236,7 @@ async def usage(bench: Bench) -> None:
 async def images(bench: Bench) -> None:
     message = bench.form.build_image("What is in the picture?", "image/png", _PNG)
     exchange = await bench.ask(Answer("A dot."), message)
-    (part,) = [part for part in message["content"] if part["type"] != "text"]
+    (part,) = [part for part in message["content"] if "text" not in part]
     received = exchange.prompt.messages
     require(_holds(received, part), "the image did not reach the upstream as it was", part, received)
     exchange.read_reply()
@@ -245,7 +252,8 @@ def _holds(value: Any, part: Any) -> bool:
 
 @check("key passed", "Is the client's key the one that the model's provider is shown?")
 async def key(bench: Bench) -> None:
-    name, sent = bench.form.key
+    name = bench.form.key_header[0].lower()
+    sent = bench.headers[name]
     arrived = (await bench.ask(Answer("ok"))).call.headers.get(name)
     # Whose key it is instead is nobody's business: it may be a real one.
     shown = "nothing" if arrived is None else f"another {name}, which is not shown"
@@ -255,12 +263,12 @@ async def key(bench: Bench) -> None:
 @check("API headers passed", "Do the headers that the API defines reach the model's provider?")
 async def api_headers(bench: Bench) -> None:
     call = (await bench.ask(Answer("ok"))).call
-    arrived = {name: call.headers[name] for name in bench.form.headers if name in call.headers}
-    wrong = [name for name, value in bench.form.headers.items() if arrived.get(name) != value]
-    require(not wrong, f"headers lost or changed: {', '.join(wrong)}", dict(bench.form.headers), arrived)
+    arrived = {name: call.headers[name] for name in bench.form.samples.headers if name in call.headers}
+    wrong = [name for name, value in bench.form.samples.headers.items() if arrived.get(name) != value]
+    require(not wrong, f"headers lost or changed: {', '.join(wrong)}", dict(bench.form.samples.headers), arrived)
 
 
-@check("several choices relayed", "Do all answers come back when a request asks for two?", apis=("openai",))
+@check("several choices relayed", "Do all answers come back when a request asks for two?", api="openai")
 async def choices(bench: Bench) -> None:
     exchange = await bench.ask(Answer("heads", choices=["tails"]), user_message("Toss a coin."), n=2)
     exchange.read_reply()

@@ -21,7 +21,7 @@ from context_bench.refs import check_awaitable
 from context_bench.systems.prompts import Echo, has_open_turns, in_one, with_context
 from context_bench.traits import can_answer_turns, can_await_turns, is_endpoint, system_traits
 from context_bench.types import Example, System
-from context_bench.wire.usage import read_usage
+from context_bench.wire.forms import read_usage
 
 __all__ = ["Caller", "Outcome", "call_several", "is_endpoint"]
 

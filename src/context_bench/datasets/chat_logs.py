@@ -13,8 +13,9 @@ from typing import Any
 from context_bench.datasets.formats import read_jsonl
 from context_bench.errors import DataError, suggest_file
 from context_bench.types import Example
-from context_bench.wire.completions import Completion, read_completion, read_plain
-from context_bench.wire.requests import read_document, read_prompt, read_text
+from context_bench.wire.form import Completion
+from context_bench.wire.forms import read_completion, read_document_completion, read_prompt
+from context_bench.wire.prompts import read_document, read_text
 
 
 def read_traffic(path: Path, answers: bool = False) -> Iterator[Example | None]:
@@ -88,4 +89,4 @@ def _read_reply(record: Mapping[str, Any]) -> Completion | None:
     response = _read_object(given)
     if response is None:
         return read_completion(given) if isinstance(given, str) else None
-    return read_plain(_read_object(response.get("body")) or response)
+    return read_document_completion(_read_object(response.get("body")) or response)

@@ -27,7 +27,8 @@ from context_bench.results import Scores, dump_json
 from context_bench.systems.chat import open_connection
 from context_bench.text.golds import gold_answers, response_text, turn_answers
 from context_bench.text.masking import mask_text
-from context_bench.wire.model_reply import NotAReply, read_chat_completion
+from context_bench.wire.form import NotAReply
+from context_bench.wire.openai_chat import OPENAI_CHAT, read_chat_completion
 
 _OPENING = """\
 You grade the answer that somebody gave to a task.
@@ -194,7 +195,7 @@ class LLMJudge:
         max_rpm: float | None = None,
     ) -> None:
         connection = open_connection(
-            "openai",
+            OPENAI_CHAT,
             base_url,
             model,
             api_key=api_key,

@@ -18,7 +18,7 @@ from context_bench.text.evidence_state import State, is_recoverable
 from context_bench.text.golds import gold_answers
 from context_bench.text.words import normalise, undo_escapes, undo_html
 from context_bench.types import Example
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 
 class _Field(NamedTuple):

@@ -267,10 +267,10 @@ class LocalModel:
         try:
             await self._keep_alive(process)
         except UsageError as error:
-            return build_error(502, str(error), request.dialect)
+            return build_error(502, str(error), request.form)
         outgoing = await forward.answer(replace(request, headers=self._headers(request.headers)))
         if outgoing.status == 502 and await asyncio.to_thread(process.wait, _LAST_BREATH):
-            return build_error(502, f"the local model's process was {process.ending} over a request", request.dialect)
+            return build_error(502, f"the local model's process was {process.ending} over a request", request.form)
         return outgoing
 
     async def close(self) -> None:

@@ -37,7 +37,8 @@ from context_bench.stats.interval import Interval
 from context_bench.stats.means import share_interval
 from context_bench.text import read_small_file
 from context_bench.text.golds import gold_answers, response_text
-from context_bench.wire.model_reply import NotAReply, read_chat_completion
+from context_bench.wire.form import NotAReply
+from context_bench.wire.openai_chat import read_chat_completion
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -14,7 +14,7 @@ from context_bench.tap.answering import Answerer, Incoming
 from context_bench.tap.server import Tap
 from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import get_tokenizer
-from context_bench.wire.usage import read_bill
+from context_bench.wire.forms import read_bill
 
 OURS = "Was this said before?"
 """How the benchmark begins to ask for a turn in its own words. The calls that this takes are charged to nobody."""

@@ -1,55 +1,29 @@
-"""The base of all clients of a chat API: the connection to its server, and what systems do with a reply."""
+"""Clients of a chat API: the connection to its server, and the system that asks it, in whatever API's form."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from context_bench.errors import BadOutput
-from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
+from context_bench.errors import BadOutput, RequestFailed
+from context_bench.http import Endpoint, Exchange, Reply, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.http.secrets import changing_headers, check_headers, describe_path, merge_headers, split_api_url
 from context_bench.systems.adapt import check_settings, settings_fingerprint
-from context_bench.systems.prompts import Echo, Message, answer_turns
+from context_bench.systems.prompts import Echo, Message, answer_turns, build_messages
 from context_bench.text.masking import find_secrets, mask_command
 from context_bench.traits import SystemTraits
 from context_bench.types import Example
-from context_bench.wire.dialects import Dialect
-from context_bench.wire.model_reply import ModelReply, NotAReply
+from context_bench.wire.form import ApiForm, NotAReply
+from context_bench.wire.forms import read_stream
 
 __all__ = ["ChatProxy", "Connection", "open_connection"]
 
 
-_ANTHROPIC_VERSION = "2023-06-01"
-
 Headers = Mapping[str, str | Secret]
-
-
-@dataclass(frozen=True)
-class _Api:
-    """Where an API is asked below `/v1`, and how it is shown a key."""
-
-    path: str
-    key_variable: str
-    headers: Callable[[Secret | None], dict[str, str | Secret]]
-
-
-def _openai_headers(key: Secret | None) -> dict[str, str | Secret]:
-    return {"Authorization": Secret(f"Bearer {key.reveal()}")} if key else {}
-
-
-def _anthropic_headers(key: Secret | None) -> dict[str, str | Secret]:
-    return {"anthropic-version": _ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
-
-
-_APIS: dict[Dialect, _Api] = {
-    "openai": _Api("/chat/completions", "OPENAI_API_KEY", _openai_headers),
-    "anthropic": _Api("/messages", "ANTHROPIC_API_KEY", _anthropic_headers),
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +37,7 @@ class Connection:
 
 
 def open_connection(
-    dialect: Dialect,
+    form: ApiForm,
     base_url: str,
     model: str,
     *,
@@ -82,13 +56,14 @@ def open_connection(
     check_settings(may_be_zero=True, max_retries=max_retries, retry_base_delay=retry_base_delay)
     check_settings(may_be_zero=False, timeout=timeout, deadline=deadline)
     check_settings(may_be_zero=False, max_rpm=max_rpm, max_tpm=max_tpm, max_connections=max_connections)
-    api = _APIS[dialect]
-    base_url, path = split_api_url(base_url, api.path)
-    key = find_key(base_url, api_key, fallback=api.key_variable)
+    base_url, path = split_api_url(base_url, form.route)
+    key = find_key(base_url, api_key, fallback=form.key_variable)
+    name, value = form.key_header
+    shown: Headers = {name: Secret(value.format(key=key.reveal()))} if key else {}
     given = check_headers(headers)
     endpoint = Endpoint(
         base_url,
-        headers=merge_headers(api.headers(key), given),
+        headers=merge_headers({**form.headers, **shown}, given),
         timeout=timeout,
         policy=RetryPolicy(max_retries, retry_base_delay, deadline=deadline or 10 * timeout),
         limit=max_connections,
@@ -96,34 +71,91 @@ def open_connection(
         max_tpm=max_tpm,
         secrets=find_secrets(extra_body),
     )
-    return Connection(endpoint, path, given, Asked(model, key, api.key_variable, list(given)))
+    return Connection(endpoint, path, given, Asked(model, key, form.key_variable, list(given)))
 
 
-class ChatProxy(ABC):
-    """A system that sends each example to a chat API and returns the reply; its subclasses know the API's form."""
+class ChatProxy:
+    """A system that sends each example to a chat API and returns the reply.
+
+    Args:
+        form: The API that the server speaks.
+        base_url: The server, with or without `/v1`; one that ends in the route of the API is asked exactly there.
+        model: Sent as it is.
+        name: `host:port` by default.
+        api_key: Without one, the key variable of the API is used over https or on this machine.
+        system_prompt: Put before the context.
+        build_messages: Makes the messages from an example, instead of the built-in framing.
+        timeout: Seconds for one attempt.
+        extra_body: More fields for the request, over the ones that are set here; None removes one.
+        max_retries: Attempts after the first.
+        retry_base_delay: Seconds before the first retry; doubled each time.
+        temperature: None leaves it to the server.
+        max_tokens: The longest reply; under another name for a server that refuses the first one.
+        stream: Receive the reply as a stream, and time its first and later tokens.
+        headers: More headers, over the ones that are set here.
+        max_rpm: The most requests in a minute.
+        max_tpm: The most tokens in a minute.
+        max_connections: The most requests in flight.
+        deadline: Seconds for one example, retries and waits included; ten time-outs by default.
+    """
 
     sends_elsewhere = True
 
     def __init__(
         self,
-        connection: Connection,
-        model: str,
-        name: str | None,
+        form: ApiForm,
+        base_url: str,
+        model: str | None = None,
+        name: str | None = None,
+        api_key: str | Secret | None = None,
+        system_prompt: str | None = None,
+        build_messages: Callable[[Example], list[Message]] | None = None,
+        timeout: float = 30.0,
+        extra_body: Mapping[str, Any] | None = None,
+        max_retries: int = 3,
+        retry_base_delay: float = 1.0,
         *,
-        system_prompt: str | None,
-        temperature: float | None,
-        max_tokens: int | None,
-        extra_body: Mapping[str, Any] | None,
+        temperature: float | None = 0.0,
+        max_tokens: int | None = None,
+        stream: bool = False,
+        headers: Mapping[str, str | Secret] | None = None,
+        max_rpm: float | None = None,
+        max_tpm: float | None = None,
+        max_connections: int | None = None,
+        deadline: float | None = None,
     ) -> None:
-        check_settings(may_be_zero=False, max_tokens=max_tokens)
+        self.form = form
+        self.model = form.default_model if model is None else model
+        self.max_tokens = form.default_max_tokens if max_tokens is None else max_tokens
+        check_settings(may_be_zero=False, max_tokens=self.max_tokens)
+        connection = open_connection(
+            form,
+            base_url,
+            self.model,
+            api_key=api_key,
+            headers=headers,
+            extra_body=extra_body,
+            timeout=timeout,
+            max_retries=max_retries,
+            retry_base_delay=retry_base_delay,
+            deadline=deadline,
+            max_rpm=max_rpm,
+            max_tpm=max_tpm,
+            max_connections=max_connections,
+        )
         self.endpoint = connection.endpoint
         self.name = name or urlsplit(self.endpoint.base_url).netloc
-        self.model = model
         self.max_workers: int | None = None
-        self.system_prompt = system_prompt
-        self.temperature, self.max_tokens = temperature, max_tokens
+        self.system_prompt, self.temperature, self.stream = system_prompt, temperature, stream
         self.extra_body = dict(extra_body or {})
+        self._build_messages = build_messages
+        self._limit_field = form.limit_fields[0]
         self._path, self._headers, self._asked = connection.path, connection.headers, connection.asked
+
+    @property
+    def reads_gold(self) -> bool:
+        """Whether a function of the user's makes the messages: it is given the whole example."""
+        return self._build_messages is not None
 
     def __repr__(self) -> str:
         url = mask_command(self.endpoint.base_url)
@@ -138,23 +170,12 @@ class ChatProxy(ABC):
             stop_reason=self.stop_reason,
         )
 
-    @abstractmethod
-    def request_body(self, example: Example) -> dict[str, Any]:
-        """Make the body that is sent for an example."""
-
-    @abstractmethod
-    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
-        """Send an example; the body that was answered, and the exchange."""
-
-    @abstractmethod
-    def _read(self, document: Any) -> ModelReply:
-        """Read a reply; NotAReply when it is none."""
-
-    def _describe(self, kind: str, function: Callable[..., Any] | None = None, **more: Any) -> str | None:
-        """Make the fingerprint: everything that makes answers differ, and no secret."""
+    @property
+    def fingerprint(self) -> str | None:
+        """Everything that makes its answers differ; no secret is part of it."""
         return settings_fingerprint(
-            kind,
-            function,
+            f"{self.form.name}-proxy/1",
+            self._build_messages,
             url=self.endpoint.base_url,
             model=self.model,
             system_prompt=self.system_prompt,
@@ -163,8 +184,56 @@ class ChatProxy(ABC):
             extra_body=self.extra_body,
             headers=changing_headers(self._headers),
             **describe_path(self.endpoint.base_url, self._path),
-            **more,
+            stream=self.stream,
         )
+
+    def request_body(self, example: Example) -> dict[str, Any]:
+        """Make the body that is sent for an example."""
+        if self._build_messages is not None:
+            messages = self._build_messages(example)
+        else:
+            messages = build_messages(example, self.system_prompt)
+        body = self.form.build_request(
+            self.model,
+            messages,
+            tools=example.get("tools") or (),
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            limit_field=self._limit_field,
+            stream=self.stream,
+        )
+        for field, value in self.extra_body.items():
+            if value is None:
+                body.pop(field, None)
+            else:
+                body[field] = value
+        return body
+
+    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
+        """Send an example; return the body that was answered, and the exchange."""
+        body, parse = self.request_body(example), self._read_stream if self.stream else None
+        try:
+            return body, await self.endpoint.post(self._path, body, parse)
+        except RequestFailed as error:
+            if not self._learn_limit_field(error, body):
+                raise
+            body = self.request_body(example)
+            exchange = await self.endpoint.post(self._path, body, parse)
+            exchange.attempts += error.metadata.get("attempts", 0)
+            exchange.timed_out += error.metadata.get("timed_out_attempts", 0)
+            return body, exchange
+
+    def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
+        """Tell whether it was refused for the limit's name: reasoning models name the one they want, which is kept."""
+        first, *others = self.form.limit_fields
+        wanted = next((name for name in others if name in str(error)), None)
+        if error.status != 400 or wanted is None or self.max_tokens is None or first not in refused:
+            return False
+        self._limit_field = wanted
+        return True
+
+    def _read_stream(self, reply: Reply) -> Any:
+        return read_stream(self.form, reply.body, reply.chunks)
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""
@@ -174,13 +243,13 @@ class ChatProxy(ABC):
         """Send one example and return its reply, with usage and timings in `metadata`."""
         body, exchange = await self._send(example)
         try:
-            reply = self._read(exchange.document)
+            reply = self.form.read_reply(exchange.document)
         except NotAReply as error:
             failure = BadOutput(f"{self.endpoint.place} answered with {error}", error.usage)
             failure.wrong_form = error.wrong_form
             raise failure from None
         metadata = reply.metadata
-        self.endpoint.settle(metadata.get("total_tokens"), body["messages"], reply.text)
+        self.endpoint.settle(metadata.get("total_tokens"), body.get(self.form.prompt_fields[0]), reply.text)
         result: Example = {"response": reply.text, "metadata": metadata | exchange.facts()}
         if reply.tool_calls:
             result["tool_calls"] = reply.tool_calls

@@ -21,8 +21,8 @@ from context_bench.systems.adapt import check_settings, settings_fingerprint
 from context_bench.systems.prompts import Echo, task_text
 from context_bench.traits import ReferenceTraits, SystemTraits
 from context_bench.types import Example
-from context_bench.wire.requests import read_text
-from context_bench.wire.usage import read_anthropic_usage
+from context_bench.wire.anthropic_messages import read_anthropic_usage
+from context_bench.wire.prompts import read_text
 
 __all__ = ["ClaudeCLI", "Command"]
 

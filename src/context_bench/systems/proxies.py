@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from context_bench.errors import RequestFailed
-from context_bench.http import Exchange, Reply, Secret
-from context_bench.systems.chat import ChatProxy, open_connection
-from context_bench.systems.prompts import Message, build_messages
+from context_bench.http import Secret
+from context_bench.systems.chat import ChatProxy
+from context_bench.systems.prompts import Message
 from context_bench.types import Example
-from context_bench.wire.anthropic_requests import convert_messages, convert_tool, declare_used_tools, join_system
-from context_bench.wire.model_reply import ModelReply, read_chat_completion, read_message
-from context_bench.wire.stream_reader import read_chat_stream
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
+from context_bench.wire.forms import get_form
+from context_bench.wire.openai_chat import OPENAI_CHAT
 
-__all__ = ["AnthropicProxy", "OpenAIProxy"]
+__all__ = ["AnthropicProxy", "OpenAIProxy", "build_proxy"]
 
 
 class OpenAIProxy(ChatProxy):
@@ -63,93 +62,27 @@ class OpenAIProxy(ChatProxy):
         max_connections: int | None = None,
         deadline: float | None = None,
     ) -> None:
-        connection = open_connection(
-            "openai",
+        super().__init__(
+            OPENAI_CHAT,
             base_url,
             model,
+            name,
             api_key=api_key,
-            headers=headers,
-            extra_body=extra_body,
+            system_prompt=system_prompt,
+            build_messages=build_messages,
             timeout=timeout,
+            extra_body=extra_body,
             max_retries=max_retries,
             retry_base_delay=retry_base_delay,
-            deadline=deadline,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            stream=stream,
+            headers=headers,
             max_rpm=max_rpm,
             max_tpm=max_tpm,
             max_connections=max_connections,
+            deadline=deadline,
         )
-        super().__init__(
-            connection,
-            model,
-            name,
-            system_prompt=system_prompt,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            extra_body=extra_body,
-        )
-        self.stream = stream
-        self._build_messages = build_messages
-        self._limit_field = "max_tokens"
-
-    @property
-    def reads_gold(self) -> bool:
-        """Whether a function of the user's makes the messages: it is given the whole example."""
-        return self._build_messages is not None
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Everything that makes its answers differ; no secret is part of it."""
-        return self._describe("openai-proxy/1", self._build_messages, stream=self.stream)
-
-    def request_body(self, example: Example) -> dict[str, Any]:
-        """Make the body that is sent for an example."""
-        if self._build_messages is not None:
-            messages = self._build_messages(example)
-        else:
-            messages = build_messages(example, self.system_prompt)
-        body: dict[str, Any] = {"model": self.model, "messages": messages}
-        if self.temperature is not None:
-            body["temperature"] = self.temperature
-        if self.max_tokens is not None:
-            body[self._limit_field] = self.max_tokens
-        if example.get("tools"):
-            body["tools"] = example["tools"]
-        if self.stream:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
-        for field, value in self.extra_body.items():
-            if value is None:
-                body.pop(field, None)
-            else:
-                body[field] = value
-        return body
-
-    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
-        body, parse = self.request_body(example), _read_stream if self.stream else None
-        try:
-            return body, await self.endpoint.post(self._path, body, parse)
-        except RequestFailed as error:
-            if not self._learn_limit_field(error, body):
-                raise
-            body = self.request_body(example)
-            exchange = await self.endpoint.post(self._path, body, parse)
-            exchange.attempts += error.metadata.get("attempts", 0)
-            exchange.timed_out += error.metadata.get("timed_out_attempts", 0)
-            return body, exchange
-
-    def _learn_limit_field(self, error: RequestFailed, refused: Mapping[str, Any]) -> bool:
-        """Tell whether it was refused for `max_tokens`: reasoning models name what they want instead, which is kept."""
-        wants = error.status == 400 and "max_completion_tokens" in str(error)
-        if not wants or self.max_tokens is None or "max_tokens" not in refused:
-            return False
-        self._limit_field = "max_completion_tokens"
-        return True
-
-    def _read(self, document: Any) -> ModelReply:
-        return read_chat_completion(document)
-
-
-def _read_stream(reply: Reply) -> Any:
-    return read_chat_stream(reply.body, reply.chunks)
 
 
 class AnthropicProxy(ChatProxy):
@@ -167,14 +100,13 @@ class AnthropicProxy(ChatProxy):
         retry_base_delay: Seconds before the first retry; doubled each time.
         temperature: None leaves it to the server.
         max_tokens: The longest reply; this API wants one.
+        stream: Receive the reply as a stream, and time its first and later tokens.
         headers: More headers, over the ones that are set here.
         max_rpm: The most requests in a minute.
         max_tpm: The most tokens in a minute.
         max_connections: The most requests in flight.
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
-
-    reads_gold = False
 
     def __init__(
         self,
@@ -190,62 +122,36 @@ class AnthropicProxy(ChatProxy):
         *,
         temperature: float | None = 0.0,
         max_tokens: int = 1024,
+        stream: bool = False,
         headers: Mapping[str, str | Secret] | None = None,
         max_rpm: float | None = None,
         max_tpm: float | None = None,
         max_connections: int | None = None,
         deadline: float | None = None,
     ) -> None:
-        connection = open_connection(
-            "anthropic",
+        super().__init__(
+            ANTHROPIC_MESSAGES,
             base_url,
             model,
+            name,
             api_key=api_key,
-            headers=headers,
-            extra_body=extra_body,
+            system_prompt=system_prompt,
             timeout=timeout,
+            extra_body=extra_body,
             max_retries=max_retries,
             retry_base_delay=retry_base_delay,
-            deadline=deadline,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            stream=stream,
+            headers=headers,
             max_rpm=max_rpm,
             max_tpm=max_tpm,
             max_connections=max_connections,
-        )
-        super().__init__(
-            connection,
-            model,
-            name,
-            system_prompt=system_prompt,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            extra_body=extra_body,
+            deadline=deadline,
         )
 
-    @property
-    def fingerprint(self) -> str | None:
-        """Everything that makes its answers differ; no secret is part of it."""
-        return self._describe("anthropic-proxy/1")
 
-    def request_body(self, example: Example) -> dict[str, Any]:
-        """Make the body that is sent for an example."""
-        turns = build_messages(example, self.system_prompt)
-        tools = [convert_tool(tool) for tool in example.get("tools") or ()]
-        body: dict[str, Any] = {
-            "model": self.model,
-            "max_tokens": self.max_tokens,
-            "system": join_system(turns),
-            "messages": convert_messages(turns),
-            "temperature": self.temperature,
-            "tools": tools or None,
-        }
-        if not tools and (used := declare_used_tools(body["messages"])):
-            # Tool calls in the conversation want their tools declared, though none is on offer any more.
-            body |= {"tools": used, "tool_choice": {"type": "none"}}
-        return {key: value for key, value in {**body, **self.extra_body}.items() if value is not None}
-
-    async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
-        body = self.request_body(example)
-        return body, await self.endpoint.post(self._path, body)
-
-    def _read(self, document: Any) -> ModelReply:
-        return read_message(document)
+def build_proxy(api: str, base_url: str, **settings: Any) -> ChatProxy:
+    """Build the system for a server that speaks the API of that name; the settings are those of `ChatProxy`."""
+    shipped: dict[str, type[OpenAIProxy] | type[AnthropicProxy]] = {"openai": OpenAIProxy, "anthropic": AnthropicProxy}
+    return shipped[api](base_url, **settings) if api in shipped else ChatProxy(get_form(api), base_url, **settings)

@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 from context_bench.traits import find_label, find_secrets, is_script
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
-from context_bench.wire.dialects import Dialect, find_dialect
-from context_bench.wire.event_streams import write_events
-from context_bench.wire.replies import Answer, dump_body, error_document, make_reply
-from context_bench.wire.requests import Prompt, read_document, read_prompt
+from context_bench.wire.form import Answer, ApiForm
+from context_bench.wire.forms import find_form, form_of_route, make_error, make_reply, read_prompt
+from context_bench.wire.prompts import Prompt, dump_body, read_document
 
 __all__ = [
     "LONG_BODY",
@@ -46,9 +45,9 @@ class Incoming:
     _tokens: tuple[Tokenizer, int] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
-    def dialect(self) -> Dialect | None:
-        """The API that it speaks."""
-        return find_dialect(self.path)
+    def form(self) -> ApiForm | None:
+        """The API that it speaks; None where no model is asked."""
+        return find_form(self.path)
 
     def document(self) -> dict[str, Any]:
         """Read the body as JSON, which is not to be changed; an empty object when it is none."""
@@ -80,15 +79,14 @@ class Outgoing:
 
 def build_reply(answer: Answer, request: Incoming) -> Outgoing:
     """Build the reply to a request, streamed when the request says so."""
-    document = request.document()
-    dialect = request.dialect or "openai"
+    document, form = request.document(), form_of_route(request.path)
     if answer.status >= 400:
-        return build_error(answer.status, answer.text, dialect, answer.headers)
-    reply = make_reply(answer, document, dialect, body=request.body, count_prompt=request.count_tokens)
+        return build_error(answer.status, answer.text, form, answer.headers)
+    reply = make_reply(answer, document, body=request.body, count_prompt=request.count_tokens)
     if document.get("stream") is not True:
-        return build_json(reply.document(), answer.status, answer.headers)
+        return build_json(form.write_reply(reply), answer.status, answer.headers)
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **answer.headers}
-    return Outgoing(answer.status, headers, _pace(write_events(reply), answer.pause))
+    return Outgoing(answer.status, headers, _pace(form.write_events(reply), answer.pause))
 
 
 def build_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Outgoing:
@@ -96,11 +94,9 @@ def build_json(document: Any, status: int = 200, headers: Mapping[str, str] | No
     return Outgoing(status, {"content-type": "application/json", **(headers or {})}, dump_body(document))
 
 
-def build_error(
-    status: int, message: str, dialect: Dialect | None, headers: Mapping[str, str] | None = None
-) -> Outgoing:
+def build_error(status: int, message: str, form: ApiForm | None, headers: Mapping[str, str] | None = None) -> Outgoing:
     """Build an error in the form of its API."""
-    return build_json(error_document(status, message, dialect), status, headers)
+    return build_json(make_error(status, message, form), status, headers)
 
 
 async def _pace(pieces: Iterable[bytes], pause: float) -> AsyncIterator[bytes]:

@@ -97,16 +97,16 @@ class Forward:
         import aiohttp
 
         if not request.path.startswith("/"):  # else it could end the name of the host, or begin another
-            return build_error(400, f"{request.path!r} is not a path", request.dialect)
+            return build_error(400, f"{request.path!r} is not a path", request.form)
         try:
             return await self._ask(request)
         except asyncio.TimeoutError:
-            return build_error(504, f"{self._shown} did not answer within {self.timeout:g} s", request.dialect)
+            return build_error(504, f"{self._shown} did not answer within {self.timeout:g} s", request.form)
         except (aiohttp.ClientError, OSError) as error:
             if getattr(error, "errno", None) in SHORTAGES:
                 why = f"the tap has no connection left for {self._shown}: {mask_text(describe(error))}"
-                return build_error(503, why, request.dialect)
-            return build_error(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.dialect)
+                return build_error(503, why, request.form)
+            return build_error(502, f"{self._shown} does not answer: {mask_text(describe(error))}", request.form)
 
     async def _ask(self, request: Incoming) -> Outgoing:
         from yarl import URL
@@ -123,7 +123,7 @@ class Forward:
         )
         if response.status == 101:
             response.close()
-            return build_error(502, f"{self._shown} switched to another protocol unasked", request.dialect)
+            return build_error(502, f"{self._shown} switched to another protocol unasked", request.form)
         headers = _filter_reply_headers(response.headers)
         if _is_streamed(response) or _may_be_large(response):
             return Outgoing(response.status, headers, _Chunks(response))

@@ -21,7 +21,7 @@ from context_bench.tap.answering import Incoming
 from context_bench.tap.phrases import OwnerIndex, find_phrases
 from context_bench.traffic.calls import Call
 from context_bench.utils.tokens import LONG_TEXT
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 __all__ = ["MARK", "MARK_HEADER", "Matcher", "Ticket"]
 

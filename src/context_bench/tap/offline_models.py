@@ -20,6 +20,7 @@ from zlib import crc32
 from context_bench.tap.answering import Incoming, Outgoing, build_error, build_json
 from context_bench.text.words import split_words, undo_html, undo_json
 from context_bench.utils.tokens import get_tokenizer
+from context_bench.wire.forms import read_prompt
 
 __all__ = ["DIMENSIONS", "EMBEDDINGS_PATH", "UNKNOWN", "answer_embeddings", "embed_words", "extract_answer"]
 
@@ -142,8 +143,9 @@ def _find_value(passage: str, asked: frozenset[str]) -> str | None:
 
 def _split_question(document: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Find the question, and every text but it and what comes after it in the same message: how to answer."""
-    said = list(_list_spoken("system", document.get("system")))
-    for message in document.get("messages") or ():
+    prompt = read_prompt(document)
+    said: list[tuple[str, str]] = []
+    for message in prompt.messages_and_system() if prompt else ():
         if isinstance(message, Mapping):
             said += _list_spoken(str(message.get("role")), message.get("content"))
     last = max((place for place, (role, text) in enumerate(said) if role == "user" and text.strip()), default=None)
@@ -214,9 +216,9 @@ def answer_embeddings(request: Incoming) -> Outgoing:
     texts = _read_texts(document.get("input"))
     dimensions = document.get("dimensions", DIMENSIONS)
     if texts is None:
-        return build_error(400, "input must be a text, a list of texts, or tokens", "openai")
+        return build_error(400, "input must be a text, a list of texts, or tokens", request.form)
     if isinstance(dimensions, bool) or not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
-        return build_error(400, f"dimensions must be an integer from 1 to {_MOST_DIMENSIONS}", "openai")
+        return build_error(400, f"dimensions must be an integer from 1 to {_MOST_DIMENSIONS}", request.form)
     packed = document.get("encoding_format") == "base64"
     vectors = [embed_words(words, dimensions) for words, _ in texts]
     tokens = sum(size for _, size in texts)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from context_bench.errors import DataError, UsageError
-from context_bench.wire.replies import Answer, ToolCall
-from context_bench.wire.requests import read_prompt
+from context_bench.wire.form import Answer, ToolCall
+from context_bench.wire.forms import find_demand, read_prompt
 
-__all__ = ["Rules", "fill_schema", "fit_answer", "name_schema", "read_answer", "read_rules"]
+__all__ = ["Rules", "fill_schema", "fit_answer", "read_answer", "read_rules"]
 
 
 _DEEPEST = 12
@@ -28,29 +28,15 @@ def fit_answer(answer: Answer, document: Mapping[str, Any]) -> Answer:
     """Return the answer in the form that its request demands; as it is where the request demands none."""
     if answer.status >= 400 or answer.tool_calls:
         return answer
-    tool = _find_demanded_tool(document)
-    if tool is not None:
-        name, schema = tool
-        call = ToolCall("call_1", name, json.dumps(fill_schema(schema, answer.text), ensure_ascii=False))
-        return replace(answer, text="", chunks=None, tool_calls=[call])
-    form = document.get("response_format")
-    kind = form.get("type") if isinstance(form, Mapping) else None
-    if kind not in ("json_schema", "json_object") or _is_object(answer.text):
+    demand = find_demand(document)
+    if demand is None or (not demand.is_tool and _is_object(answer.text)):
         return answer
-    held = form.get("json_schema") if isinstance(form, Mapping) else None
-    schema = held.get("schema") if isinstance(held, Mapping) else None
-    filled = fill_schema(schema, answer.text) if isinstance(schema, Mapping) else {"text": answer.text}
+    if demand.is_tool:
+        arguments = json.dumps(fill_schema(demand.schema, answer.text), ensure_ascii=False)
+        return replace(answer, text="", chunks=None, tool_calls=[ToolCall("call_1", demand.name, arguments)])
+    structured = isinstance(demand.schema, Mapping)
+    filled = fill_schema(demand.schema, answer.text) if structured else {"text": answer.text}
     return replace(answer, text=json.dumps(filled, ensure_ascii=False), chunks=None)
-
-
-def name_schema(document: Mapping[str, Any]) -> str:
-    """Return the name of the schema, or of the tool, that a request demands; empty without one."""
-    tool = _find_demanded_tool(document)
-    if tool is not None:
-        return tool[0]
-    form = document.get("response_format")
-    held = form.get("json_schema") if isinstance(form, Mapping) else None
-    return str(held.get("name") or "") if isinstance(held, Mapping) else ""
 
 
 def fill_schema(schema: Any, text: str) -> Any:
@@ -103,29 +89,6 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _find_demanded_tool(document: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """Find the tool that a request wants called, and the schema of its arguments; None where it leaves the choice."""
-    choice = document.get("tool_choice")
-    tools = {name: schema for name, schema in map(_read_tool, document.get("tools") or ()) if name}
-    if not tools or choice is None:
-        return None
-    if choice == "required" or (isinstance(choice, Mapping) and choice.get("type") == "any"):
-        return next(iter(tools.items()))
-    if not isinstance(choice, Mapping):
-        return None
-    held = choice.get("function")
-    name = held.get("name") if isinstance(held, Mapping) else choice.get("name")
-    return (name, tools[name]) if name in tools else None
-
-
-def _read_tool(tool: Any) -> tuple[str, Any]:
-    """Return the name and the schema of a tool, in the form of either API."""
-    inner = tool.get("function", tool) if isinstance(tool, Mapping) else {}
-    if not isinstance(inner, Mapping):
-        return "", None
-    return str(inner.get("name") or ""), inner.get("parameters", inner.get("input_schema"))
-
-
 _KINDS: dict[str, tuple[type, ...]] = {
     "reply": (str,),
     "tool_calls": (list,),
@@ -167,7 +130,8 @@ class Rules:
         """Return the answer of the first rule that fits."""
         prompt = read_prompt(document)
         texts = prompt.texts() if prompt else []
-        schema = name_schema(document)
+        demand = find_demand(document)
+        schema = demand.name if demand else ""
         for rule in self._rules:
             if rule.fits(texts, schema):
                 if rule.left is not None:

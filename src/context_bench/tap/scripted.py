@@ -30,8 +30,9 @@ from context_bench.store.fingerprints import fingerprint_of
 from context_bench.tap.answering import LONG_BODY, Incoming, Outgoing, build_error, build_json, build_reply
 from context_bench.tap.offline_models import EMBEDDINGS_PATH, answer_embeddings, extract_answer
 from context_bench.tap.rules import fit_answer, read_answer, read_rules
-from context_bench.wire.replies import Answer
-from context_bench.wire.requests import read_text
+from context_bench.wire.form import Answer
+from context_bench.wire.forms import FORMS, read_prompt
+from context_bench.wire.prompts import read_text
 
 __all__ = ["Scripted"]
 
@@ -42,7 +43,6 @@ _MODELS = {
     "data": [{"id": "scripted", "object": "model", "created": 0, "owned_by": "context-bench"}],
     "has_more": False,
 }
-_COUNT = "/v1/messages/count_tokens"
 
 
 class Scripted:
@@ -95,13 +95,13 @@ class Scripted:
             return await work_beside(answer_embeddings, request)
         prompt = request.prompt()
         is_long = len(request.body) >= LONG_BODY
-        if request.method == "POST" and request.path == _COUNT and prompt:
+        if request.method == "POST" and prompt and _counts_tokens(request.path):
             tokens = await work_beside(request.count_tokens) if is_long else request.count_tokens()
             return build_json({"input_tokens": tokens})
-        if request.method != "POST" or request.dialect is None:
-            return build_error(404, f"nothing answers {request.method} {request.path} here", request.dialect)
+        if request.method != "POST" or request.form is None:
+            return build_error(404, f"nothing answers {request.method} {request.path} here", request.form)
         if prompt is None:
-            return build_error(400, "the body is not a JSON object with messages", request.dialect)
+            return build_error(400, "the body is not a JSON object with messages", request.form)
         if is_long and not self._has_state:
             answer = await work_beside(self._script, request.document())
         else:
@@ -114,9 +114,14 @@ class Scripted:
         return await work_beside(build_reply, answer, request) if is_long else build_reply(answer, request)
 
 
+def _counts_tokens(path: str) -> bool:
+    return any(form.count_route is not None and path == f"/v1{form.count_route}" for form in FORMS)
+
+
 def _answer_echo(document: dict[str, Any]) -> Answer:
     """Answer with the text of the user's last message that has any."""
-    for message in reversed(document["messages"]):
+    prompt = read_prompt(document)
+    for message in reversed(prompt.messages if prompt else ()):
         if isinstance(message, dict) and message.get("role") == "user":
             text = read_text(message.get("content"))
             if text:

@@ -35,7 +35,7 @@ from context_bench.tap.intake import (
     read_body,
 )
 from context_bench.traffic.calls import Call
-from context_bench.wire.dialects import find_dialect
+from context_bench.wire.forms import FORMS, find_form
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -59,10 +59,6 @@ _BACKLOG = 4096
 _GRACE = 0.5
 """Seconds that replies under way get when the tap stops."""
 
-_ALIASES = {
-    path.removeprefix("/v1"): path for path in ("/v1/chat/completions", "/v1/messages", "/v1/models", "/v1/embeddings")
-}
-"""Paths of a client that was pointed at a base without /v1 and adds none."""
 
 _DECODED = ("gzip", "deflate", "br", "zstd")
 """Encodings of a body that are undone before we see it."""
@@ -221,7 +217,7 @@ class Tap:
         try:
             return await self._answerer.answer(incoming)
         except Exception as error:  # noqa: BLE001 - an answerer may be anybody's, and a server goes on
-            return build_error(500, describe(error), incoming.dialect)
+            return build_error(500, describe(error), incoming.form)
 
 
 def _health() -> web.Response:
@@ -240,7 +236,7 @@ async def _refuse(request: web.Request, refused: BodyRefused) -> web.StreamRespo
     """Answer a request that is refused with the reason, without reading the rest of it."""
     from aiohttp import web
 
-    reply = build_error(refused.status, str(refused), find_dialect(request.path))
+    reply = build_error(refused.status, str(refused), find_form(request.path))
     assert isinstance(reply.body, bytes)
     response = web.Response(status=reply.status, headers=reply.headers, body=reply.body)
     response.force_close()
@@ -256,8 +252,10 @@ async def _read(request: web.Request, share: Share) -> Incoming:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     if headers.get("content-encoding", "").lower() in _DECODED:
         del headers["content-encoding"]
-    url = request.rel_url
-    return Incoming(request.method, _ALIASES.get(url.raw_path, url.raw_path), url.raw_query_string, headers, body)
+    url, path = request.rel_url, request.rel_url.raw_path
+    if path in ("/models", "/embeddings") or any(path == form.route for form in FORMS):
+        path = f"/v1{path}"  # the client was pointed at a base without /v1 and adds none
+    return Incoming(request.method, path, url.raw_query_string, headers, body)
 
 
 async def _send(

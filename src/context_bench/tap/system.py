@@ -25,7 +25,7 @@ from context_bench.traffic.row_facts import bill_call
 from context_bench.traits import SystemTraits, find_label, find_model, find_secrets, system_traits
 from context_bench.types import Example
 from context_bench.utils.tokens import Tokenizer
-from context_bench.wire.replies import Answer
+from context_bench.wire.form import Answer
 
 __all__ = ["CONTROLS", "Control", "Launch", "Tapped"]
 

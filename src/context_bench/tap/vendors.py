@@ -13,7 +13,6 @@ from typing import Any
 
 from context_bench.errors import UnknownName, UsageError
 from context_bench.processes.started_proxy import find_program
-from context_bench.wire.dialects import CHAT_PATH, MESSAGES_PATH
 
 __all__ = ["VENDORS", "Recipe", "recipe"]
 
@@ -39,7 +38,7 @@ class Recipe:
     version: str | None
     command: str
     env: Mapping[str, str] = field(default_factory=dict)
-    paths: tuple[str, ...] = (CHAT_PATH, MESSAGES_PATH)
+    paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/messages")
     headers: Mapping[str, str] = field(default_factory=dict)
     claims: str = ""
     notes: str = ""

@@ -21,8 +21,7 @@ from context_bench.text.masking import mask_command
 from context_bench.traffic.calls import Call, claim_headers, says_cache_hit
 from context_bench.traffic.exchanges import Exchange as Seen
 from context_bench.traffic.exchanges import read_call_bill
-from context_bench.wire.completions import read_completion, read_plain
-from context_bench.wire.requests import read_prompt
+from context_bench.wire.forms import form_of_route, read_completion, read_document_completion, read_prompt
 
 __all__ = ["WatchedEndpoint", "gather_exchanges"]
 
@@ -88,7 +87,7 @@ class WatchedEndpoint:
             self._begin(sending)
             tickets.append(self._matcher.open(prompt, digest))
             mark = tickets[-1].mark
-            sending.sent = encode(_mark(body, path, mark))
+            sending.sent = encode(form_of_route(path).mark_request(body, mark))
             return sending.sent, (f"{MARK_HEADER}: {mark}",)
 
         def read(reply: Reply) -> Any:
@@ -130,8 +129,10 @@ class WatchedEndpoint:
         """Send a request that the tap answers itself, to tell a proxy that answers from one with another upstream."""
         self._matcher.probe = f"tap-{secrets.token_hex(12)}"
         message = {"role": "user", "content": f"context-bench looks for its tap: {self._matcher.probe}"}
-        kept = {key: body[key] for key in ("model", "max_tokens", "max_completion_tokens") if key in body}
-        left = [{**kept, "messages": [message]}]
+        form = form_of_route(path)
+        kept = {key: body[key] for key in ("model", *form.limit_fields) if key in body}
+        asks = {key: value for key, value in form.build_request("", [message]).items() if key in form.prompt_fields}
+        left = [{**kept, **asks}]
 
         def once() -> tuple[Any, tuple[str, ...]]:
             if not left:
@@ -163,7 +164,7 @@ class WatchedEndpoint:
         if sending.body:
             returned = read_completion(sending.body.decode("utf-8", "replace"))
         else:
-            returned = read_plain(exchange.document) if isinstance(exchange.document, Mapping) else None
+            returned = read_document_completion(exchange.document) if isinstance(exchange.document, Mapping) else None
         unmatched = _find_unmatched(sending.tickets)
         return Seen(
             sent=self._hide(sending.sent).decode("utf-8", "replace"),
@@ -219,14 +220,6 @@ def _list_bills(calls: Iterable[Call]) -> list[dict[str, Any]]:
 
 def _sort(calls: Iterable[Call]) -> list[Call]:
     return sorted(calls, key=lambda call: call.started)
-
-
-def _mark(body: Mapping[str, Any], path: str, mark: str) -> dict[str, Any]:
-    """Put the mark into a body where its form has room for one, unless the user has put something there."""
-    if not path.endswith("/messages"):
-        return {**body, "user": body.get("user", mark)}
-    metadata = body.get("metadata") or {}
-    return {**body, "metadata": {"user_id": mark, **metadata}}
 
 
 async def _wait_for_calls(ticket: Ticket) -> float:

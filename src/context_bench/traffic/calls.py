@@ -9,9 +9,9 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from context_bench.wire.completions import Completion, read_completion
-from context_bench.wire.dialects import asks_model
-from context_bench.wire.requests import Prompt, read_document, read_prompt
+from context_bench.wire.form import Completion
+from context_bench.wire.forms import asks_model, read_completion, read_prompt
+from context_bench.wire.prompts import Prompt, read_document
 
 __all__ = ["Call", "claim_headers", "read_claimed_tokens", "says_cache_hit"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from context_bench.results import dump_json
 from context_bench.traffic.calls import Call
-from context_bench.wire.completions import Completion
-from context_bench.wire.requests import Prompt, read_document, read_prompt, read_settings
-from context_bench.wire.usage import Bill, read_bill
+from context_bench.wire.form import Completion
+from context_bench.wire.forms import Bill, read_bill, read_prompt, read_settings
+from context_bench.wire.prompts import Prompt, read_document
 
 __all__ = ["Exchange", "find_answers", "find_sources", "read_bills", "read_call_bill", "read_exchanges"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.traffic.text_diff import Part, diff_prompts, diff_texts
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 __all__ = ["PassedOn", "compare_passed_on"]
 

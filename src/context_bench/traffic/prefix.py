@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from context_bench.results import dump_json
 from context_bench.utils.tokens import Tokenizer
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 __all__ = ["PrefixStability", "measure_prefix"]
 

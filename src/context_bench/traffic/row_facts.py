@@ -11,8 +11,8 @@ from context_bench.traffic.calls import Call, read_claimed_tokens
 from context_bench.traffic.exchanges import Exchange, find_answers, read_bills, read_call_bill
 from context_bench.traffic.prefix import measure_prefix
 from context_bench.utils.tokens import Tokenizer
-from context_bench.wire.requests import Prompt, read_document, read_prompt
-from context_bench.wire.usage import Bill, read_bill
+from context_bench.wire.forms import Bill, read_bill, read_prompt
+from context_bench.wire.prompts import Prompt, read_document
 
 __all__ = ["RowFacts", "bill_call", "count_request", "measure_row"]
 

@@ -16,7 +16,7 @@ from rapidfuzz.distance import Indel
 
 from context_bench.results import dump_json
 from context_bench.text.words import split_words
-from context_bench.wire.requests import Prompt
+from context_bench.wire.prompts import Prompt
 
 __all__ = ["Part", "Segment", "align", "diff_prompts", "diff_texts", "mark_evidence"]
 

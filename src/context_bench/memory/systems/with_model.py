@@ -24,7 +24,8 @@ from context_bench.memory.systems.search import WordIndex
 from context_bench.memory.systems.turn_store import TurnStore, check_count, cut_ranking, write_turn
 from context_bench.systems.chat import open_connection
 from context_bench.utils.tokens import get_tokenizer
-from context_bench.wire.model_reply import ModelReply, NotAReply, read_chat_completion
+from context_bench.wire.form import ModelReply, NotAReply
+from context_bench.wire.openai_chat import OPENAI_CHAT, read_chat_completion
 
 DEFAULT_MODEL = "gpt-4o-mini"
 """The model where nobody names one."""
@@ -45,7 +46,7 @@ class ChatModel:
         self, base_url: str, model: str, api_key: str | Secret | None, *, max_tokens: int = 1024, timeout: float = 120.0
     ) -> None:
         connection = open_connection(
-            "openai", base_url, model, api_key=api_key, timeout=timeout, max_retries=3, retry_base_delay=1.0
+            OPENAI_CHAT, base_url, model, api_key=api_key, timeout=timeout, max_retries=3, retry_base_delay=1.0
         )
         self._endpoint, self._path = connection.endpoint, connection.path
         self.model, self.max_tokens = model, max_tokens

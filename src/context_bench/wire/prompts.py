@@ -1,4 +1,4 @@
-"""Requests of OpenAI and Anthropic alike: the messages, tools and texts that a model is asked to read.
+"""The prompt of a request: the messages, tools and texts that a model is asked to read, in whatever API's form.
 
 One function counts its tokens, whoever sent it and whoever received it, so that the two sides compare.
 """
@@ -15,15 +15,21 @@ import orjson
 from context_bench.results import dump_json
 from context_bench.utils.tokens import Tokenizer
 
-__all__ = ["Prompt", "read_document", "read_prompt", "read_settings", "read_text", "spell_json"]
+__all__ = [
+    "Message",
+    "Prompt",
+    "choose_tool",
+    "dump_body",
+    "read_document",
+    "read_messages",
+    "read_text",
+    "spell",
+    "spell_json",
+]
 
-_DEEPEST = 8
+Message = dict[str, Any]
 
-_NO_SETTINGS = {
-    *("messages", "system", "tools"),  # the prompt
-    *("stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"),
-}
-"""Fields of a request that do not change what a model writes, or are compared as its prompt."""
+_MAX_DEPTH = 8
 
 _NOT_READ = ("cache_control",)
 """Fields of messages, blocks and tools that say something to the API and nothing to the model."""
@@ -69,31 +75,29 @@ class Prompt:
 
     def tool_names(self) -> list[str]:
         """List the names of the tools on offer."""
-        return [name for tool in self.tools if isinstance(tool, Mapping) and (name := _read_tool_name(tool))]
+        return [name for name, _ in map(_read_tool, self.tools) if name]
 
 
-def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
-    """Read the prompt in a request's body; None when it holds none."""
-    document = body if isinstance(body, Mapping) else read_document(body)
+def read_messages(document: Mapping[str, Any]) -> Prompt | None:
+    """Read the prompt of a request that has `messages`, as the APIs of chats do; None when it has none."""
     if not isinstance(document.get("messages"), list):
         return None
     tools = document.get("tools")
     return Prompt(document.get("system"), document["messages"], tools if isinstance(tools, list) else [])
 
 
-def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the settings of a request in one spelling: model, length, temperature and all that is not its prompt.
+def choose_tool(tools: Any, name: Any, *, any_tool: bool) -> tuple[str, Any] | None:
+    """Return name and schema of the tool of that name among those on offer, or of the first; None without one."""
+    known = [_read_tool(tool) for tool in tools] if isinstance(tools, list) else []
+    return next(((each, schema) for each, schema in known if each and (any_tool or each == name)), None)
 
-    Null is the same as absent, and the two names of the limit on the length are one. A provider in front of a model's
-    name (`openai/gpt-4o`) is for a gateway to read, and is left out.
-    """
-    settings = {key: value for key, value in document.items() if value is not None and key not in _NO_SETTINGS}
-    if "max_completion_tokens" in settings:
-        settings["max_tokens"] = settings.pop("max_completion_tokens")
-    if isinstance(settings.get("model"), str):
-        settings["model"] = settings["model"].rpartition("/")[2]
-    spelled: dict[str, Any] = _spell(settings)
-    return spelled
+
+def dump_body(document: Any) -> bytes:
+    """Write JSON in UTF-8; escaped where a text holds half a surrogate pair, which UTF-8 cannot."""
+    try:
+        return orjson.dumps(document)
+    except TypeError:
+        return json.dumps(document).encode()
 
 
 def read_document(body: str | bytes) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
     """The texts of a message, of its content, or of one block of it; no API nests them deeper than the limit."""
     if isinstance(part, str):
         yield part
-    elif depth == _DEEPEST:
+    elif depth == _MAX_DEPTH:
         return
     elif isinstance(part, list):
         for item in part:
@@ -143,11 +147,11 @@ def _list_texts(part: Any, depth: int = 0) -> Iterator[str]:
 
 def _spell_message(message: Any) -> Any:
     if not isinstance(message, Mapping):
-        return _spell(message)
+        return spell(message)
     fields = {key: value for key, value in message.items() if value is not None and key not in _NOT_READ}
     calls = fields.pop("tool_calls", None)
     content = _spell_content(fields.pop("content", None))
-    spelled = _spell(fields)
+    spelled = spell(fields)
     if isinstance(calls, list) and calls:
         spelled["tool_calls"] = [_spell_call(call) for call in calls]
         content = content or None
@@ -157,7 +161,7 @@ def _spell_message(message: Any) -> Any:
 def _spell_content(content: Any) -> Any:
     """The content of a message or of a tool's result: None for none, a text where it is one block of text."""
     if not isinstance(content, list):
-        return _spell(content)
+        return spell(content)
     blocks = [_spell_block(block) for block in content]
     if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
         return blocks[0]["text"] if blocks[0]["type"] == "text" else blocks
@@ -166,21 +170,21 @@ def _spell_content(content: Any) -> Any:
 
 def _spell_block(block: Any) -> Any:
     if not isinstance(block, Mapping):
-        return _spell(block)
+        return spell(block)
     fields = {key: value for key, value in block.items() if value is not None and key not in _NOT_READ}
     if "content" not in fields:
-        return _spell(fields)
+        return spell(fields)
     content = _spell_content(fields.pop("content"))
-    return {**_spell(fields), **({} if content is None else {"content": content})}
+    return {**spell(fields), **({} if content is None else {"content": content})}
 
 
 def _spell_call(call: Any) -> Any:
     """An OpenAI tool call, whose arguments are a text that holds JSON."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
-        return _spell(call)
-    fields = _spell({key: value for key, value in call.items() if value is not None and key != "function"})
-    spelled = _spell({key: value for key, value in function.items() if value is not None})
+        return spell(call)
+    fields = spell({key: value for key, value in call.items() if value is not None and key != "function"})
+    spelled = spell({key: value for key, value in function.items() if value is not None})
     if isinstance(spelled.get("arguments"), str):
         spelled["arguments"] = spell_json(spelled["arguments"])
     return {**fields, "function": spelled}
@@ -189,20 +193,20 @@ def _spell_call(call: Any) -> Any:
 def _spell_tool(tool: Any) -> Any:
     """A tool on offer; null within its schema is a value and stays."""
     if not isinstance(tool, Mapping):
-        return _spell(tool)
+        return spell(tool)
     fields = {key: value for key, value in tool.items() if value is not None and key not in _NOT_READ}
     function = fields.get("function")
     if isinstance(function, Mapping):
         fields["function"] = {key: value for key, value in function.items() if value is not None}
-    return _spell(fields)
+    return spell(fields)
 
 
-def _spell(value: Any) -> Any:
-    """A JSON value with its keys in order and whole numbers as integers."""
+def spell(value: Any) -> Any:
+    """Return a JSON value with its keys in order and whole numbers as integers."""
     if isinstance(value, Mapping):
-        return {key: _spell(value[key]) for key in sorted(value, key=str)}
+        return {key: spell(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list):
-        return [_spell(item) for item in value]
+        return [spell(item) for item in value]
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value
 
@@ -210,7 +214,7 @@ def _spell(value: Any) -> Any:
 def spell_json(text: str) -> str:
     """Spell a JSON text in one way; any other text stays as it is."""
     try:
-        return dump_json(_spell(orjson.loads(text)))
+        return dump_json(spell(orjson.loads(text)))
     except (orjson.JSONDecodeError, RecursionError, TypeError):
         return text
 
@@ -222,7 +226,9 @@ def _dump(value: Any) -> str:
         return ""
 
 
-def _read_tool_name(tool: Mapping[str, Any]) -> str | None:
-    function = tool.get("function")
-    name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
-    return name if isinstance(name, str) else None
+def _read_tool(tool: Any) -> tuple[str, Any]:
+    """Return the name and the schema of a tool on offer, which may be a function within it; "" without a name."""
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    inner = function if isinstance(function, Mapping) else tool if isinstance(tool, Mapping) else {}
+    name = inner.get("name")
+    return name if isinstance(name, str) else "", inner.get("parameters", inner.get("input_schema"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.wire.dialects import asks_model, find_dialect
+from context_bench.wire.forms import asks_model, find_form
 
 
 @pytest.mark.parametrize(
-    ("path", "dialect", "asks"),
+    ("path", "api", "asks"),
     [
         ("/v1/chat/completions", "openai", True),
         ("/v1/messages", "anthropic", True),
@@ -17,6 +17,7 @@ from context_bench.wire.dialects import asks_model, find_dialect
         ("/v1/responses", None, True),
     ],
 )
-def test_paths(path: str, dialect: str | None, asks: bool) -> None:
-    assert find_dialect(path) == dialect
+def test_paths(path: str, api: str | None, asks: bool) -> None:
+    form = find_form(path)
+    assert (form and form.name) == api
     assert asks_model(path) is asks

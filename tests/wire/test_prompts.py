@@ -1,4 +1,4 @@
-"""What a request asks a model to read, in both dialects."""
+"""What a request asks a model to read, in the forms of both APIs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 import pytest
 
 from context_bench.utils.tokens import count_tokens
-from context_bench.wire.requests import Prompt, read_prompt
+from context_bench.wire.forms import read_prompt
+from context_bench.wire.prompts import Prompt
 
 
 def words(text: str) -> int:

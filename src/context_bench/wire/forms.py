@@ -1,0 +1,249 @@
+"""The API forms that there are, and the reading of traffic whose form is not known beforehand.
+
+A new API is a module that implements `ApiForm`, and a place in `FORMS`. Everything here is pure: it reads and writes
+text, and neither asks a server nor keeps anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import orjson
+
+from context_bench.errors import UnknownName
+from context_bench.utils.tokens import get_tokenizer
+from context_bench.wire.anthropic_messages import ANTHROPIC_MESSAGES
+from context_bench.wire.events import DONE, read_events, scan_events
+from context_bench.wire.form import Answer, ApiForm, Completion, Demand, Reply, StreamedReply
+from context_bench.wire.openai_chat import OPENAI_CHAT
+from context_bench.wire.prompts import Prompt, dump_body, read_document, spell, spell_json
+
+__all__ = [
+    "FORMS",
+    "Bill",
+    "asks_model",
+    "find_demand",
+    "find_form",
+    "form_of_route",
+    "get_form",
+    "make_error",
+    "make_reply",
+    "read_bill",
+    "read_completion",
+    "read_document_completion",
+    "read_prompt",
+    "read_settings",
+    "read_stream",
+    "read_usage",
+]
+
+FORMS: list[ApiForm] = [OPENAI_CHAT, ANTHROPIC_MESSAGES]
+"""In the order in which `--api` lists them. Where two could read a document, the later one does."""
+
+_T = TypeVar("_T")
+
+Bill = dict[str, Any]
+"""The counts that the price of a request depends on, and `model` where it is not the one that was asked for."""
+
+_BILLED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_creation_tokens", "cache_creation_1h_tokens")
+_OTHER_SERVICES = ("/count_tokens", "/embeddings", "/moderations", "/files", "/tokenize", "/rerank")
+"""Ends of paths where no model is asked for an answer."""
+
+_NO_SETTINGS = {"stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "safety_identifier"}
+"""Fields of a request that do not change what a model writes."""
+
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+# --- which form
+
+
+def get_form(name: str) -> ApiForm:
+    """Return the form of that name."""
+    for form in FORMS:
+        if form.name == name:
+            return form
+    raise UnknownName("API", name, (form.name for form in FORMS))
+
+
+def find_form(path: str) -> ApiForm | None:
+    """Find the API that is spoken at a path; None where no model is asked."""
+    return next((form for form in FORMS if path == f"/v1{form.route}"), None)
+
+
+def form_of_route(path: str) -> ApiForm:
+    """Return the API of a request of ours by the end of its path; chat completions where that says nothing."""
+    return next((form for form in FORMS if path.endswith(form.route)), OPENAI_CHAT)
+
+
+def asks_model(path: str) -> bool:
+    """Tell whether a model is to answer at a path: counting tokens or embedding a text is something else."""
+    return not path.endswith(_OTHER_SERVICES)
+
+
+# --- requests
+
+
+def read_prompt(body: str | bytes | Mapping[str, Any]) -> Prompt | None:
+    """Read the prompt in a request's body; None when it holds none."""
+    document = body if isinstance(body, Mapping) else read_document(body)
+    return _ask_each(lambda form: form.read_prompt(document))
+
+
+def find_demand(document: Mapping[str, Any]) -> Demand | None:
+    """Find the structure that a request demands of its reply; None where it demands none."""
+    return _ask_each(lambda form: form.find_demand(document))
+
+
+def read_settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the settings of a request in one spelling: model, length, temperature and all that is not its prompt.
+
+    Null is the same as absent, and all names of the limit on the length are one. A provider in front of a model's
+    name (`openai/gpt-4o`) is for a gateway to read, and is left out.
+    """
+    left_out = _NO_SETTINGS.union(*(form.prompt_fields for form in FORMS))
+    settings = {key: value for key, value in document.items() if value is not None and key not in left_out}
+    for name in sorted({name for form in FORMS for name in form.limit_fields} - {"max_tokens"}):
+        if name in settings:
+            settings["max_tokens"] = settings.pop(name)
+    if isinstance(settings.get("model"), str):
+        settings["model"] = settings["model"].rpartition("/")[2]
+    spelled: dict[str, Any] = spell(settings)
+    return spelled
+
+
+def _ask_each(read: Callable[[ApiForm], _T | None]) -> _T | None:
+    return next((found for form in reversed(FORMS) if (found := read(form)) is not None), None)
+
+
+# --- replies that were recorded, which may be cut
+
+
+def read_completion(reply: str) -> Completion | None:
+    """Read the completion in the body of a reply, plain or streamed; None where there is none."""
+    if reply.lstrip().startswith("{"):
+        return read_document_completion(read_document(reply))
+    stream = StreamedReply()
+    for event in scan_events(reply):
+        with suppress(AttributeError, TypeError, KeyError):
+            any(form.add_event(stream, event) for form in FORMS)
+    if not stream.texts and not stream.calls:
+        return None
+    calls = [(call.name, spell_json(call.arguments or "{}")) for call in stream.calls.values()]
+    return Completion(stream.id, ["".join(parts) for parts in stream.texts.values()], calls)
+
+
+def read_document_completion(document: Mapping[str, Any]) -> Completion | None:
+    """Read the completion in a document; None where there is none."""
+    return _ask_each(lambda form: form.read_completion(document))
+
+
+def read_usage(usage: Any) -> dict[str, Any]:
+    """Return the token counts of a usage in any form; nothing of what is none."""
+    return next((counts for form in reversed(FORMS) if (counts := form.read_usage(usage))), {})
+
+
+def read_bill(reply: str) -> Bill:
+    """Read what a reply says is billed; a stream tells it in one of its events, or in several parts."""
+    reply = reply.removeprefix("\ufeff")  # some servers put a byte order mark in front
+    documents = [read_document(reply)] if reply.lstrip().startswith("{") else scan_events(reply, '"usage"')
+    merged: dict[str, Any] = {}
+    for usage in _find_usages(documents):
+        for name, value in usage.items():
+            before = merged.get(name)
+            grows = isinstance(before, int) and isinstance(value, int)
+            if value is not None:
+                merged[name] = max(before, value) if grows else value
+    told = read_usage(merged)
+    return {name: told[name] for name in _BILLED if name in told}
+
+
+def _find_usages(documents: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for document in documents:
+        for form in FORMS:
+            if isinstance(usage := form.find_usage(document), Mapping):
+                yield usage
+
+
+# --- streams that our own client reads
+
+
+def read_stream(form: ApiForm, body: bytes, chunks: Iterable[tuple[float, bytes]]) -> Any:
+    """Read a stream as one reply of its API; from a server that chose not to stream, the JSON of the body.
+
+    `timings_of_stream` holds the seconds to the first token, and between two of them.
+
+    Raises:
+        ValueError: The stream is broken, ends before the reply does, or tells of an error.
+    """
+    if body.lstrip().startswith(b"{"):
+        return orjson.loads(body)
+    stream = StreamedReply()
+    moments: list[float] = []
+    for moment, event in read_events(chunks):
+        if event == DONE:
+            stream.ended = True
+            continue
+        stream.spoke = False
+        try:
+            if event.get("error"):
+                raise ValueError(f"the server tells of an error: {event['error']}")
+            form.add_event(stream, event)
+        except (AttributeError, TypeError, KeyError):
+            raise ValueError("an event is not a chunk of a completion") from None
+        if stream.spoke:
+            moments.append(moment)
+    if not stream.finish and not stream.ended:
+        raise ValueError("it ends before the reply does")
+    timings = {"time_to_first_token": moments[0]} if moments else {}
+    if len(moments) > 1:
+        timings["inter_token_seconds"] = (moments[-1] - moments[0]) / (len(moments) - 1)
+    return {**form.join_stream(stream), "timings_of_stream": timings}
+
+
+# --- answers on their way
+
+
+def make_reply(
+    answer: Answer,
+    document: Mapping[str, Any],
+    *,
+    body: bytes | None = None,
+    count_prompt: Callable[[], int] | None = None,
+) -> Reply:
+    """Put an answer together with its request, for a form to write.
+
+    The same request and the same answer give the same bytes: ids come from the request, and the clock is left out.
+
+    Args:
+        answer: What is answered.
+        document: The request.
+        body: The same request as it came, for its id; written anew where it is not at hand.
+        count_prompt: Counts the tokens of the request, for whoever has counted them already.
+    """
+    usage = answer.usage
+    if usage is None:
+        count, prompt = get_tokenizer(), None if count_prompt else read_prompt(document)
+        written = [answer.text, *answer.choices, *(call.arguments for call in answer.tool_calls)]
+        read = count_prompt() if count_prompt else prompt.tokens(count) if prompt else 0
+        usage = read, sum(count(text) for text in written if text)
+    identity = hashlib.blake2b(dump_body(document) if body is None else body, digest_size=12).hexdigest()
+    finish = answer.finish or ("tool_calls" if answer.tool_calls else "stop")
+    return Reply(answer, document, identity, usage, finish)
+
+
+def make_error(status: int, message: str, form: ApiForm | None) -> dict[str, Any]:
+    """Make the body of an error in the form of its API, or in OpenAI's."""
+    kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return (form or OPENAI_CHAT).write_error(kind, message)
