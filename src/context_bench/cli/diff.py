@@ -22,7 +22,7 @@ from context_bench.numbers import score as as_score
 from context_bench.output.fitting import fit_listing
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
-from context_bench.store.store import RunRecord
+from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import read_state
 from context_bench.text.golds import evidence_texts
 from context_bench.traffic.passed_on import compare_passed_on

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.cli.diff_view import View, visible
-from context_bench.store.store import RunRecord
+from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import list_shown_turns
 from context_bench.text.golds import gold_answers
 

@@ -38,8 +38,8 @@ from context_bench.errors import (
 from context_bench.http.transport import join_shared_transport, leave_shared_transport
 from context_bench.pricing import Prices, load_shipped_prices, price_judges
 from context_bench.results import EvalResult, EvalRow
-from context_bench.store import RunInfo, Store
-from context_bench.store.store import RunRecord
+from context_bench.store import RunInfo, Store, StoreBackend
+from context_bench.store.backend import RunRecord
 from context_bench.summary import Summary
 from context_bench.text.golds import list_scoring_fields
 from context_bench.traits import system_traits
@@ -50,7 +50,7 @@ __all__ = ["count_recorded_fields", "execute_plan", "make_result", "record_run",
 
 
 async def record_run(
-    store: Store,
+    store: StoreBackend,
     config: dict[str, Any],
     work: Callable[[RunInfo], Awaitable[EvalResult]],
     systems: Sequence[System] = (),
@@ -80,7 +80,7 @@ async def record_run(
     return result
 
 
-def _end_run(systems: Sequence[System], store: Store, run: RunInfo, status: str, result: EvalResult) -> None:
+def _end_run(systems: Sequence[System], store: StoreBackend, run: RunInfo, status: str, result: EvalResult) -> None:
     """Store the requests at a tap that belong to no example, and close the record of the run."""
     place = 0
     for system in systems:
@@ -95,7 +95,7 @@ async def run_with_store(
     plan: Plan,
     examples: Iterator[Example],
     config: dict[str, Any],
-    store: Store | Path,
+    store: StoreBackend | Path,
     *,
     reuse: bool,
     tag: str | None,
@@ -118,12 +118,14 @@ async def run_with_store(
         recorder.announce(plan.systems)
         return await execute_plan(plan, examples, config, recorder)
 
-    if isinstance(store, Store):
+    opened: StoreBackend
+    if not isinstance(store, Path):
         opened = store
         return await record_run(opened, config, work, plan.systems)
     result = None
     try:
-        with Store(store) as opened:
+        with Store(store) as folder:
+            opened = folder
             result = await record_run(opened, config, work, plan.systems)
     except StoreError as error:
         raise (error if result is None else _explain(error, result)) from None
@@ -198,7 +200,7 @@ def _explain(error: BaseException, result: EvalResult) -> ContextBenchError:
 
 
 async def rescore(
-    store: Store,
+    store: StoreBackend,
     run: RunInfo,
     new_run: RunInfo,
     scorer: Scorer,
@@ -257,7 +259,7 @@ async def rescore(
     return [rows[place] for place in sorted(rows)]
 
 
-def count_recorded_fields(store: Store, run: RunInfo) -> FieldCounts:
+def count_recorded_fields(store: StoreBackend, run: RunInfo) -> FieldCounts:
     """Count the examples of a run by dataset and by the fields that decide which score fits them."""
     return Counter((each.row.dataset, list_scoring_fields(each.example)) for each in store.run_records(run))
 

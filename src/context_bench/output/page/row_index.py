@@ -6,13 +6,13 @@ of it is in memory; the file goes with the connection.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from context_bench.numbers import MEAN_SCORE, NUM_ERRORS, NUM_EXAMPLES, NUM_UNSCORED, PASS_RATE
 from context_bench.output.page.row_values import OUTCOMES, RowQuery, RowValues
+from context_bench.store.database import open_temporary
 
 __all__ = ["NAMED", "Found", "RowIndex"]
 
@@ -62,9 +62,7 @@ class RowIndex:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF", "temp_store = FILE"):
-            self._database.execute(f"PRAGMA {setting}")
+        self._database = open_temporary(_CACHE)
         for statement in _TABLE.split(";"):
             self._database.execute(statement)
         self._database.create_function("fold", 1, _fold, deterministic=True)

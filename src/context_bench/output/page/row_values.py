@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from context_bench.output.page.elements import clean_text
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo
-from context_bench.store.run_records import RunRecord
+from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import read_state
 
 __all__ = [

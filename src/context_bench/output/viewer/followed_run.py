@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,9 @@ from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.viewer.live_store import LiveStore
 from context_bench.results import EvalResult
 from context_bench.store import RunInfo
+from context_bench.store.backend import RunRecord, restore_result
+from context_bench.store.database import FAILURES
 from context_bench.store.records import places_of
-from context_bench.store.run_records import RunRecord, restore_result
 
 __all__ = ["FollowedRun", "Follower"]
 
@@ -211,7 +211,7 @@ class Follower:
                 more = self._read_on()
             except ContextBenchError:  # whoever asks next is told; it may be there again later
                 more = False
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 self._failure = StoreError(f"the index of rows, a temporary file, cannot be written ({error})")
                 return
             took = time.monotonic() - began

@@ -11,7 +11,7 @@ from pathlib import Path
 from context_bench.errors import StoreError
 from context_bench.store import RunInfo
 from context_bench.store.database import FILE_NAME
-from context_bench.store.live_reader import LiveReader
+from context_bench.store.reader import LiveReader
 
 __all__ = ["LiveStore"]
 
