@@ -24,6 +24,7 @@ IN_WHEEL = (
     "context_bench/cli/__init__.py",
     "context_bench/datasets/cards/",
     "context_bench/output/page/assets/",
+    "context_bench/output/plots/assets/",
 )
 IN_ARCHIVE = (
     "src/context_bench/__init__.py",

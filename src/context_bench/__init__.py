@@ -88,9 +88,9 @@ __all__ = [
     "Launch", "Limits", "LocalModel", "LocalShortage", "MemorySystem", "Metric", "MissingExtra", "OpenAIProxy", "Price",
     "Prices", "RayEngine", "Reporter", "RequestFailed", "ScoreClash", "Scorer", "Scores", "Scripted", "StartFailed",
     "Store", "StoreBackend", "StoreError", "System", "SystemFailure", "Tally", "Tapped", "TimedOut", "Tokenizer",
-    "UnknownName", "UsageError", "WithReader", "__version__", "aevaluate", "aevaluate_memory", "count_tokens", "evaluate",
-    "evaluate_memory", "get_metric", "load_dataset", "register_dataset", "register_evaluator", "register_memory_system",
-    "register_metric", "register_reporter", "register_system", "set_tokenizer",
+    "UnknownName", "UsageError", "WithReader", "__version__", "aevaluate", "aevaluate_memory", "count_tokens",
+    "evaluate", "evaluate_memory", "get_metric", "load_dataset", "register_dataset", "register_evaluator",
+    "register_memory_system", "register_metric", "register_reporter", "register_system", "set_tokenizer",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

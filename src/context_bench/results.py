@@ -149,7 +149,7 @@ class EvalResult:
 
     def _repr_html_(self) -> str:
         """Return the headline table and the Pareto plot, as notebooks show it."""
-        from context_bench.output.plots.notebook import render_notebook
+        from context_bench.output.plots.result_plots import render_notebook
 
         return render_notebook(self, registry.get("reporter", "table")().list_headline(self))
 

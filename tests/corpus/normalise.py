@@ -43,6 +43,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bPython 3\.\d+\.\d+"), "Python <version>"),
     (re.compile(r"\b(pid|process) \d+"), r"\1 <pid>"),
     (re.compile(r"(tests/corpus/\w+\.py):\d+"), r"\1:<line>"),
+    (re.compile(r"(Median (?:latency|overhead):) .*?\)(?=\. The tall line)"), r"\1 <which is fastest>"),
 )
 _TIME_RANGE = re.compile(rf"{_NUMBER} ?{_UNIT} \[[^\]]*\]")
 _TIME = re.compile(rf"(?<![\w.]){_NUMBER} ?{_UNIT}\b(?! of\b)")

@@ -21,7 +21,7 @@ def find_locomo() -> Path:
 
 @cache
 def _read_locomo(folder: Path) -> list[Conversation]:
-    from context_bench.memory.datasets.locomo import load
+    from context_bench.memory.datasets.long_conversations import load_locomo as load
 
     return list(load(data_dir=folder))
 

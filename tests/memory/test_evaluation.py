@@ -17,7 +17,7 @@ import pytest
 from command import environment
 from context_bench import DataError, Scripted, UsageError, evaluate, evaluate_memory
 from context_bench.memory.findings import list_findings
-from context_bench.memory.scoring.question_record import STOOD_IN
+from context_bench.memory.scoring import STOOD_IN
 from context_bench.results import EvalResult
 from toy_memories import Broken, BrokenAsync, Forgetful, Persistent, Remembering, Writing, make_conversations
 

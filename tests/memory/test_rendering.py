@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.memory.conversations import write_date
-from context_bench.memory.readers import index_turns, render_history, render_retrieved
+from context_bench.memory.conversations import index_turns, render_history, render_retrieved, write_date
 
 TURNS: list[Any] = [
     {"id": "a", "role": "user", "speaker": "Ana", "content": "one two three", "timestamp": "2023-05-08T13:56:00"},

@@ -158,7 +158,7 @@ def _measure(
     from context_bench.monitors.limits import Limits
 
     if options.plots is not None:
-        from context_bench.output.page.plot_files import check_plots
+        from context_bench.output.page.html_page import check_plots
 
         check_plots(options.plots)
     width = table_width(wide=options.wide, out=options.out)
@@ -203,7 +203,7 @@ def _measure(
 def _write_plots(options: RunOptions, folder: str, result: EvalResult) -> None:
     """Write the plots, and say which."""
     from context_bench.cli.messages import say
-    from context_bench.output.page.plot_files import write_plots
+    from context_bench.output.page.html_page import write_plots
 
     for sentence in write_plots(result, folder, options.store):
         if not options.quiet:

@@ -12,7 +12,7 @@ from context_bench.cli.flags import STORE
 from context_bench.cli.memory_flags import memory_parser
 
 if TYPE_CHECKING:
-    from context_bench.memory.readers import SharedReader
+    from context_bench.memory.arm import SharedReader
     from context_bench.results import EvalResult
     from context_bench.tap.answering import Answerer
 
@@ -148,7 +148,7 @@ def _build_reader(flags: argparse.Namespace, answerer: Answerer | None) -> Share
     """Build the reader: the server of --reader, else whoever answers behind the taps, else the script."""
     from context_bench.http import find_key
     from context_bench.http.secrets import check_url
-    from context_bench.memory.readers import SharedReader
+    from context_bench.memory.arm import SharedReader
     from context_bench.systems import OpenAIProxy
     from context_bench.tap.address import free_port
     from context_bench.tap.server import Tap

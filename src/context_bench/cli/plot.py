@@ -12,11 +12,10 @@ from context_bench.cli.messages import show_warnings
 from context_bench.cli.output import wants_color
 from context_bench.cli.parser import Parser
 from context_bench.cli.report import load_run
-from context_bench.output.terminal_plot import draw_curve_text, draw_pareto_text
 
 __all__ = ["main"]
 
-_DRAW = {"pareto": draw_pareto_text, "curve": draw_curve_text}
+_KINDS = ("pareto", "curve")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     add(
         "--kind",
-        choices=tuple(_DRAW),
+        choices=_KINDS,
         help="quality against cost, or against tokens for each setting of a sweep (default: what the run has)",
     )
     add_store(parser, reuse=False)
@@ -41,5 +40,6 @@ def main(arguments: Sequence[str]) -> int:
         result = load_run(options.run, options.cache_dir or STORE, rows=True)
         kinds = [options.kind] if options.kind else ["pareto", *(["curve"] if result.curves() else [])]
         width = shutil.get_terminal_size().columns
-        sys.stdout.write("\n".join(_DRAW[kind](result, width, color=wants_color()) for kind in kinds))
+        plots = [getattr(result.plot, kind)() for kind in kinds]
+        sys.stdout.write("\n".join(plot.to_text(width, color=wants_color()) for plot in plots))
     return 0

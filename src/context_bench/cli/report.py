@@ -14,7 +14,7 @@ from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
 from context_bench.errors import UsageError
 from context_bench.output.page import HtmlReporter
-from context_bench.output.page.plot_files import write_plots
+from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
 

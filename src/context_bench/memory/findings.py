@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_bench.memory.scoring import STOOD_IN
 from context_bench.memory.scoring.probes import find_excess_obedience
-from context_bench.memory.scoring.question_record import STOOD_IN
 from context_bench.numbers import (
     COST_PER_1K_USD,
     MEAN_UPSTREAM_TOKENS,

@@ -18,7 +18,7 @@ from context_bench.memory.conversations import Retrieved, Turn, check_retrieved
 from context_bench.memory.members import Members, Worker
 from context_bench.memory.meter import OURS, Meter
 from context_bench.memory.questions import History
-from context_bench.memory.scoring import find_leftovers
+from context_bench.memory.scoring.probes import find_leftovers
 from context_bench.text.evidence_state import shows_turn
 
 SAMPLED_TURNS = 8

@@ -29,7 +29,7 @@ from context_bench.errors import DataError, RequestFailed, UsageError, describe
 from context_bench.evaluators.judge_reply import drop_thoughts
 from context_bench.evaluators.llm_judge import DEFAULT_MODEL, Case, LLMJudge, make_code
 from context_bench.http import Secret
-from context_bench.memory.scoring.question_record import read_question
+from context_bench.memory.scoring import read_question
 from context_bench.monitors.limits import Limits
 from context_bench.pricing import Prices
 from context_bench.results import EvalRow, Scores

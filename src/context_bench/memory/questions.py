@@ -19,8 +19,7 @@ from typing import Any
 import orjson
 
 from context_bench.errors import DataError, UsageError, suggest_file
-from context_bench.memory.conversations import Question, Turn
-from context_bench.memory.readers import Placed, index_turns, render_history
+from context_bench.memory.conversations import Placed, Question, Turn, index_turns, render_history
 from context_bench.memory.scoring.probes import list_hidden_texts, list_kept_texts
 from context_bench.refs import Ref, call_with, parse, resolve
 from context_bench.store.keys import digest

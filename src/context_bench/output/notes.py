@@ -22,7 +22,7 @@ from context_bench.numbers import (
 from context_bench.output.columns import choose_columns, list_tables
 from context_bench.output.extra_tables import upstream_notes
 from context_bench.output.number_cells import BEST, find_best
-from context_bench.output.plots.quality_cost import choose_cost
+from context_bench.output.plots.pareto import choose_cost
 from context_bench.output.verdict_table import explain_verdicts
 from context_bench.results import EvalResult
 from context_bench.text import count_things

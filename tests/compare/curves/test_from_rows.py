@@ -73,7 +73,7 @@ def test_the_largest_saving_that_is_not_worse() -> None:
 def test_equal_scores_of_too_few_examples_are_titled_so() -> None:
     def title(scores: Sequence[float], whole: Sequence[float]) -> str:
         systems = {"passthrough": (100, whole), "k:r=1": (20, scores), "k:r=2": (60, scores)}
-        return str(result_of(systems).plot.curve().spec["title"]["text"])
+        return result_of(systems).plot.curve().title
 
     ten, many = [1.0] * 10, [1.0] * 2000
     said = "All settings score 1.000, and 10 examples are too few to show that saving costs no quality"

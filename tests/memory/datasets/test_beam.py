@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError, UsageError
-from context_bench.memory.datasets.beam import load
+from context_bench.memory.datasets.long_conversations import load_beam as load
 
 
 def _message(number: int, text: str, role: str = "user", **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError, UsageError
-from context_bench.memory.datasets.convomem import load
+from context_bench.memory.datasets.question_histories import load_convomem as load
 
 
 def _conversation(name: str, *texts: str) -> dict[str, Any]:

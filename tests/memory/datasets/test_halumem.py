@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError, UsageError
-from context_bench.memory.datasets.halumem import load
+from context_bench.memory.datasets.long_conversations import load_halumem as load
 
 POINT: dict[str, Any] = {
     "index": 1,

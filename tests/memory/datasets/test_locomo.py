@@ -11,7 +11,8 @@ import pytest
 
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation
-from context_bench.memory.datasets.locomo import KINDS, load
+from context_bench.memory.datasets.long_conversations import ERROR_KINDS
+from context_bench.memory.datasets.long_conversations import load_locomo as load
 from memory.real_records import read_locomo
 
 RECORD: dict[str, Any] = {
@@ -120,7 +121,7 @@ def test_the_real_file_has_all_questions_and_known_errors() -> None:
     assert sum(bool(question["evidence_ids"]) for question in questions) == 1_982
     errors = Counter(question["known_error"] for question in questions if "known_error" in question)
     assert errors == {"W": 57, "H": 33, "T": 26, "A": 24, "M": 13, "I": 3}
-    assert set(errors) == set(KINDS)
+    assert set(errors) == set(ERROR_KINDS)
     corrupted = [question["category"] for question in questions if question.get("known_error", "W") != "W"]
     assert Counter(corrupted) == {1: 28, 2: 26, 3: 9, 4: 36}
 

@@ -10,7 +10,7 @@ import pytest
 
 from context_bench.errors import DataError, UsageError
 from context_bench.memory.conversations import Conversation
-from context_bench.memory.datasets.longmemeval import load
+from context_bench.memory.datasets.question_histories import load_longmemeval as load
 
 RECORD: dict[str, Any] = {
     "question_id": "e47becba",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from context_bench.errors import DataError
-from context_bench.memory.datasets.membench import load
-from context_bench.memory.scoring import MemoryChoice
+from context_bench.memory.datasets.question_histories import load_membench as load
+from context_bench.memory.scoring.answers import MemoryChoice
 from memory.histories import make_example
 
 QA: dict[str, Any] = {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
-from context_bench.memory.scoring import MemoryProbes
+from context_bench.memory.scoring.probes import MemoryProbes
 from context_bench.memory.systems.search import BM25Memory
-from context_bench.memory.systems.whole_history import ClosedBook, Naive, Oracle
+from context_bench.memory.systems.turn_store import ClosedBook, Naive, Oracle
 from memory.histories import make_example, run_system
 
 

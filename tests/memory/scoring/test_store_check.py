@@ -6,9 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from context_bench.memory.datasets.synthetic_memory import make_conversation
-from context_bench.memory.scoring import find_leftovers
-from context_bench.memory.scoring.probes import list_hidden_texts
-from context_bench.memory.systems import BM25Memory
+from context_bench.memory.scoring.probes import find_leftovers, list_hidden_texts
+from context_bench.memory.systems.search import BM25Memory
 from memory.histories import make_turns
 
 

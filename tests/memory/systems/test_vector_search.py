@@ -53,7 +53,7 @@ def test_it_grows_far_beyond_its_first_size() -> None:
 
 def test_the_embedding_memory_finds_by_meaning() -> None:
     pytest.importorskip("wordllama", reason="the extra `memory`")
-    from context_bench.memory.systems import EmbeddingMemory
+    from context_bench.memory.systems.search import EmbeddingMemory
 
     system = EmbeddingMemory()
     system.ingest(make_turns("My puppy chewed the sofa.", "Interest rates rose again.", "We flew to Lisbon."))
@@ -69,7 +69,7 @@ def test_a_missing_package_is_one_sentence() -> None:
     program = (
         "import sys; sys.modules['wordllama'] = None\n"
         "from context_bench.errors import MissingExtra\n"
-        "from context_bench.memory.systems import EmbeddingMemory\n"
+        "from context_bench.memory.systems.search import EmbeddingMemory\n"
         "try: EmbeddingMemory()\n"
         "except MissingExtra as error: print(error)"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from context_bench.memory.systems import ClosedBook, Last, Naive, Oracle
+from context_bench.memory.systems.turn_store import ClosedBook, Last, Naive, Oracle
 from memory.histories import make_turns
 
 TURNS = make_turns("red", "green", "blue", "black")

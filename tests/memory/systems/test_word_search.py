@@ -8,8 +8,7 @@ from array import array
 import pytest
 
 from context_bench.errors import UsageError
-from context_bench.memory.systems import BM25Memory
-from context_bench.memory.systems.search import WordIndex, split_stems
+from context_bench.memory.systems.search import BM25Memory, WordIndex, split_stems
 from memory.histories import make_turns
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from context_bench import evaluate, evaluate_memory
-from context_bench.numbers import tokens
 from context_bench.output.memory import (
     HistoryLengths,
     list_leading_grids,
@@ -25,7 +24,6 @@ from context_bench.output.memory import (
     list_outcomes,
 )
 from context_bench.output.page import HtmlReporter
-from context_bench.output.page.axes import Scale, x_axis
 from context_bench.output.page.headline import ask_sentence
 from context_bench.output.page.row_values import Source
 from context_bench.output.page.run_facts import RunFacts
@@ -134,7 +132,7 @@ def test_names_stand_beside_their_own_marks() -> None:
     part = page.partition('<section id="pareto"')[2].partition("</section>")[0]
     for kind in ("window", "phone"):
         picture = part.partition(f'<div class="{kind}">')[2].partition("</svg>")[0]
-        marks = re.findall(r'translate\(([\d.]+) ([\d.]+)\)" class="mark s\d" data-tip="(\w+):', picture)
+        marks = re.findall(r'translate\(([\d.]+) ([\d.]+)\)" class="mark s\d(?: hollow)?" data-tip="(\w+):', picture)
         names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="point">(\w+)</text>', picture)
         assert {name for *_, name in names} == {name for *_, name in marks} == set(places)
         for x, y, anchor, name in names:
@@ -181,7 +179,7 @@ def test_needles_are_averaged_by_length_and_depth(page: str) -> None:
     """Numbers 0 to 199: even ones have 1,000 tokens and depths of 0, .2, .4, .6 or .8; so 20 in each cell."""
     cells = re.findall(r'data-tip="half: ([\d,]+) tokens, depth ([\d–%]+): ([\d.]+), (\d+) examples"', page)
     assert len(cells) == 10
-    assert set(cells[:2]) == {("1,000", "0–20%", "0.75", "20"), ("1,000", "20–40%", "0.75", "20")}
+    assert set(cells[::2][:2]) == {("1,000", "0–20%", "0.75", "20"), ("1,000", "20–40%", "0.75", "20")}
     assert "half minus whole: 1,000 tokens, depth 0–20%: -0.25, 20 examples" in page
 
 
@@ -369,17 +367,3 @@ def test_no_text_of_data_becomes_anything_else(number: int) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]", page)
     page.encode()
     assert read_index(page)["rows"] == 4
-
-
-def test_the_ticks_of_a_small_cost_are_told_apart() -> None:
-    axis = x_axis(Scale(0, 1.2, 40, 640), 300, 20, tokens, "tokens")
-    assert [text for text in Outline(axis).texts if text.strip()] == [
-        "0",
-        "0.2",
-        "0.4",
-        "0.6",
-        "0.8",
-        "1",
-        "1.2",
-        "tokens",
-    ]

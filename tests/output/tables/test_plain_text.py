@@ -16,7 +16,6 @@ from markdown_it.token import Token
 from context_bench import EvalResult, EvalRow
 from context_bench.output.gate_summary import render_summary
 from context_bench.output.layout import escape_cell, escape_note, show_controls, undo_escapes
-from context_bench.output.terminal_plot import draw_pareto_text
 from context_bench.reporters import CsvReporter, TableReporter
 from injections import INJECTIONS
 
@@ -180,8 +179,7 @@ def test_on_a_terminal_nothing_but_our_own_colours_speaks(text: str, width: int 
     assert _is_silent(TableReporter(width).render(result))
     coloured = TableReporter(width, color=True).render(result)
     assert _is_silent(re.sub("\x1b\\[[0-9]m|\x1b\\[3[0-9]m", "", coloured))
-    plot = draw_pareto_text(result, width or 100)
-    assert _is_silent(plot)
+    assert _is_silent(result.plot.pareto().to_text(width or 100))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -6,16 +6,11 @@ _HOME = "context_bench.memory.datasets"
 
 DATASETS: dict[str, str] = {
     "synthetic-memory": f"{_HOME}.synthetic_memory:load",
-    "locomo": f"{_HOME}.locomo:load",
-    "longmemeval": f"{_HOME}.longmemeval:load",
-    "beam": f"{_HOME}.beam:load",
-    "convomem": f"{_HOME}.convomem:load",
-    "halumem": f"{_HOME}.halumem:load",
-    "membench": f"{_HOME}.membench:load",
+    "locomo": f"{_HOME}.long_conversations:load_locomo",
+    "longmemeval": f"{_HOME}.question_histories:load_longmemeval",
+    "beam": f"{_HOME}.long_conversations:load_beam",
+    "convomem": f"{_HOME}.question_histories:load_convomem",
+    "halumem": f"{_HOME}.long_conversations:load_halumem",
+    "membench": f"{_HOME}.question_histories:load_membench",
 }
 """The function that loads each dataset, by the name that `--dataset` takes."""
-
-FILE_LOADER = f"{_HOME}.conversation_files:load_file"
-"""The function that loads a .jsonl or .json file of one's own, by its path."""
-
-__all__ = ["DATASETS", "FILE_LOADER"]

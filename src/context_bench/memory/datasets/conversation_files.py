@@ -1,25 +1,20 @@
 """Conversations read from local files: `DIR/<dataset>/`, one record at a time, each checked as it is read.
 
 Nothing is downloaded: memory datasets are files of their authors, not tables of a hub.
-
-`load_file` reads a user's .jsonl or .json file with turns and questions in each record:
-
-    {"id": "c1", "turns": [{"role": "user", "content": "..."}], "questions": [{"question": "...", "answer": "..."}]}
-
-All other fields of turns and questions are those of `context_bench.memory.conversations`; missing ids are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from context_bench.datasets.formats import read_json, read_jsonl
 from context_bench.datasets.public.fetch import find_data_folder
-from context_bench.errors import DataError, UsageError, printable, suggest, suggest_file
-from context_bench.memory.conversations import Conversation, Question, Turn
+from context_bench.errors import DataError, UsageError, printable, suggest
+from context_bench.memory.conversations import Conversation, Question
 from context_bench.text.words import split_words, stem_word
 
 Convert = Callable[[Mapping[str, Any], str], Iterable[Conversation]]
@@ -83,7 +78,8 @@ class ConversationFiles:
 
     def __iter__(self) -> Iterator[Conversation]:
         count = 0
-        for conversation in self._read_all():
+        records = (each for path in self.files for each in self.read(path))
+        for conversation in chain.from_iterable(self._convert_record(record, place) for place, record in records):
             if self.n is not None and count >= self.n:
                 return
             if self.types is not None:
@@ -92,11 +88,6 @@ class ConversationFiles:
             if conversation["questions"]:
                 count += 1
                 yield conversation
-
-    def _read_all(self) -> Iterator[Conversation]:
-        for path in self.files:
-            for place, record in self.read(path):
-                yield from self._convert_record(record, place)
 
     def _convert_record(self, record: Any, place: str) -> Iterator[Conversation]:
         if not isinstance(record, Mapping):
@@ -164,74 +155,3 @@ def match_pairs(questions: Sequence[Question]) -> None:
         if "pair" not in open_questions[i] and j not in taken:
             taken.add(j)
             open_questions[i]["pair"] = answerable[j]["pair"] = f"pair-{open_questions[i]['id']}"
-
-
-_ROLES = ("user", "assistant", "system")
-
-
-def load_file(
-    path: str | Path,
-    data_dir: object = None,
-    n: int | None = None,
-    seed: int = 0,
-    types: Sequence[str] | str | None = None,
-) -> ConversationFiles:
-    """Read a file of conversations with questions.
-
-    Args:
-        path: The file.
-        data_dir: Not used.
-        n: At most so many conversations.
-        seed: Not used.
-        types: The types of questions to ask; all by default.
-    """
-    path = Path(path)
-    if path.suffix not in (".jsonl", ".json"):
-        raise DataError(f"{path}: a file of conversations must end in .jsonl or .json")
-    if not path.is_file():
-        raise DataError(f"{path}: no such file{suggest_file(path)}")
-    chosen = types.replace("|", ",").split(",") if isinstance(types, str) else types
-    return ConversationFiles(path.stem, [path], _convert, n, chosen or None)
-
-
-def _convert(record: Mapping[str, Any], place: str) -> Iterable[Conversation]:
-    """Check a record, and fill in what is missing; numbers stand for missing ids."""
-    for field in ("turns", "questions"):
-        if not isinstance(record.get(field), list) or not record[field]:
-            raise DataError(f"{place}: {field} must be a list that is not empty")
-    turns = [_read_turn(turn, number, place) for number, turn in enumerate(record["turns"], 1)]
-    ids = [turn["id"] for turn in turns]
-    if len(set(ids)) < len(ids):
-        twice = next(each for each in ids if ids.count(each) > 1)
-        raise DataError(f"{place}: two turns have the id {twice!r}")
-    known = set(ids)
-    questions = [_read_question(each, number, place, known) for number, each in enumerate(record["questions"])]
-    if len({question["id"] for question in questions}) < len(questions):
-        raise DataError(f"{place}: two questions have the same id")
-    if not any("pair" in question for question in questions):
-        match_pairs(questions)
-    name = str(record.get("id") or place.rpartition(" ")[2])
-    return [Conversation(id=name, turns=turns, questions=questions, meta=dict(record.get("meta") or {}))]
-
-
-def _read_turn(turn: Any, number: int, place: str) -> Turn:
-    where = f"{place}: turn {number}"
-    if not isinstance(turn, Mapping) or not isinstance(turn.get("content"), str):
-        raise DataError(f"{where} must be an object with a text `content`")
-    role = turn.get("role", "user")
-    if role not in _ROLES:
-        raise DataError(f"{where}: role must be one of {', '.join(_ROLES)} (got {role!r})")
-    session = str(turn.get("session", "1"))
-    return Turn(**{**turn, "role": role, "id": str(turn.get("id", number)), "session": session})  # type: ignore[typeddict-item]
-
-
-def _read_question(question: Any, number: int, place: str, known: set[str]) -> Question:
-    where = f"{place}: question {number + 1}"
-    if not isinstance(question, Mapping) or not str(question.get("question") or "").strip():
-        raise DataError(f"{where} must be an object with a text `question`")
-    evidence = [str(each) for each in question.get("evidence_ids") or ()]
-    unknown = [each for each in evidence if each not in known]
-    if unknown:
-        raise DataError(f"{where}: evidence {unknown[0]!r} is not the id of a turn")
-    filled = {"id": str(question.get("id", number)), "type": str(question.get("type") or "question")}
-    return Question(**{**question, **filled, "evidence_ids": evidence})  # type: ignore[typeddict-item]

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_bench.evaluators.choice import MultipleChoiceAccuracy
-from context_bench.memory.datasets.locomo import CATEGORIES
-from context_bench.memory.scoring.question_record import READ_BY_SCRIPT, read_question
+from context_bench.memory.datasets.long_conversations import CATEGORIES
+from context_bench.memory.scoring import READ_BY_SCRIPT, read_question
 from context_bench.results import Scores
 from context_bench.text.golds import gold_answers, response_text, token_f1
 from context_bench.text.words import stem_word

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.memory.scoring.question_record import (
+from context_bench.memory.scoring import (
     NO_IDS,
     READ_BY_SCRIPT,
     UNSEEN,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from context_bench.memory.scoring.question_record import NO_IDS, read_question, read_retrieved, read_shown
+from context_bench.memory.scoring import NO_IDS, read_question, read_retrieved, read_shown
 from context_bench.results import Scores
 from context_bench.text.evidence_state import list_shown_turns
 

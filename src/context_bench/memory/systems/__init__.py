@@ -6,8 +6,6 @@ A memory system under test should beat `bm25`, and comes near `oracle` at best.
 
 from __future__ import annotations
 
-from context_bench._lazy import lazy_names
-
 _HOME = "context_bench.memory.systems"
 
 VENDORS: dict[str, str] = {
@@ -19,10 +17,10 @@ VENDORS: dict[str, str] = {
 """The class of each vendor's system; it needs an environment of its own, and a model."""
 
 SYSTEMS: dict[str, str] = {
-    "naive": f"{_HOME}.whole_history:Naive",
-    "last": f"{_HOME}.whole_history:Last",
-    "closed-book": f"{_HOME}.whole_history:ClosedBook",
-    "oracle": f"{_HOME}.whole_history:Oracle",
+    "naive": f"{_HOME}.turn_store:Naive",
+    "last": f"{_HOME}.turn_store:Last",
+    "closed-book": f"{_HOME}.turn_store:ClosedBook",
+    "oracle": f"{_HOME}.turn_store:Oracle",
     "bm25": f"{_HOME}.search:BM25Memory",
     "embedding": f"{_HOME}.search:EmbeddingMemory",
     "hybrid": f"{_HOME}.search:HybridMemory",
@@ -31,17 +29,3 @@ SYSTEMS: dict[str, str] = {
     **VENDORS,
 }
 """The class of each system, by the name that `--system` takes."""
-
-__all__ = [
-    *("SYSTEMS", "VENDORS", "BM25Memory", "ClosedBook", "EmbeddingMemory", "HybridMemory", "Last", "Naive", "Oracle"),
-    *("RecursiveMemory", "SummaryMemory"),
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "whole_history": ("ClosedBook", "Last", "Naive", "Oracle"),
-        "search": ("BM25Memory", "EmbeddingMemory", "HybridMemory"),
-        "with_model": ("RecursiveMemory", "SummaryMemory"),
-    },
-)

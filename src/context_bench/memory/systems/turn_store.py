@@ -1,10 +1,14 @@
-"""The turns that a memory was given, apart for each user, and a memory that ranks them by an index of its subclass."""
+"""The turns that a memory was given, apart for each user, and systems that do not search in them.
+
+`naive`, `oracle` and `closed-book` are controls: they say what a reader can do with everything, with exactly what is
+needed, and with nothing at all. They have no budget and are not ranked.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from context_bench.errors import UsageError
 from context_bench.memory.conversations import Retrieved
@@ -98,62 +102,92 @@ def join_texts(found: Sequence[Retrieved]) -> str:
     return "\n".join(item["text"] for item in found)
 
 
-class RankedIndex(Protocol):
-    """Texts that grow, and can be ranked for a question."""
+class Naive:
+    """Returns the whole history of a user: the full context that a memory is held against."""
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the index."""
-
-    def add(self, texts: list[str]) -> None:
-        """Add texts, which get the next places."""
-
-    def rank(self, question: str) -> Iterator[tuple[int, float]]:
-        """Yield places and scores, best first."""
-
-
-class RankedMemory(ABC):
-    """Finds turns by an index. Each turn is indexed by itself, whatever is ingested together."""
-
-    is_control = False
+    is_control = True
     takes_dates = True
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._users: dict[str, tuple[TurnStore, RankedIndex]] = {}
-
-    @abstractmethod
-    def _make_index(self) -> RankedIndex:
-        """Make an empty index."""
+    def __init__(self) -> None:
+        self.name = "naive"
+        self._stores: dict[str, TurnStore] = defaultdict(TurnStore)
 
     def reset(self) -> None:
-        self._users.clear()
+        self._stores.clear()
 
     def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
-        store, index = self._open(user)
-        index.add([store.add(turn) for turn in turns])
+        store = self._stores[user]
+        for turn in turns:
+            store.add(turn)
 
     def retrieve(
         self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
     ) -> list[Retrieved]:
-        """Return the best turns of the user, best first."""
-        store, index = self._open(user)
-        ranking = (store.read(place, score) for place, score in index.rank(question))
-        return cut_ranking(ranking, k, budget_tokens)
+        """Return every turn in its order, without scores: it is not a ranking."""
+        store = self._stores[user]
+        return [store.read(place) for place in range(len(store))]
 
     def query(self, question: str, user: str = "") -> str:
-        """Return what `retrieve` finds, as one text: there is no model that could answer."""
         return join_texts(self.retrieve(question, user=user))
 
     def memories(self) -> list[str]:
-        return [text for store, _ in self._users.values() for text in store.list_texts()]
+        return [text for store in self._stores.values() for text in store.list_texts()]
 
-    @property
-    def index_bytes(self) -> int:
-        """The bytes of the indexes of all users, without the texts."""
-        return sum(index.nbytes for _, index in self._users.values())
 
-    def _open(self, user: str) -> tuple[TurnStore, RankedIndex]:
-        if user not in self._users:
-            self._users[user] = (TurnStore(), self._make_index())
-        return self._users[user]
+class Last(Naive):
+    """Returns the last turns, newest first: what a chat window with a limit knows.
+
+    Args:
+        n: How many turns.
+    """
+
+    is_control = False
+
+    def __init__(self, n: int = 20) -> None:
+        super().__init__()
+        self.n = check_count(n, "n")
+        self.name = f"last:n={n}"
+
+    def retrieve(
+        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
+    ) -> list[Retrieved]:
+        """Return the last `n` turns of the user, or fewer where a number or a budget asks for it."""
+        store = self._stores[user]
+        newest = range(len(store) - 1, max(-1, len(store) - 1 - self.n), -1)
+        ranking = (store.read(place, 1 / (rank + 1)) for rank, place in enumerate(newest))
+        return cut_ranking(ranking, min(k or self.n, self.n), budget_tokens)
+
+
+class Oracle(Naive):
+    """Returns the evidence of the question and nothing else; `point_to` tells it which turns that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "oracle"
+        self._evidence: tuple[str, ...] = ()
+
+    def reset(self) -> None:
+        super().reset()
+        self._evidence = ()
+
+    def point_to(self, evidence_ids: Iterable[str]) -> None:
+        """Take the ids of the turns that answer the next question."""
+        self._evidence = tuple(map(str, evidence_ids))
+
+    def retrieve(
+        self, question: str, k: int | None = None, budget_tokens: int | None = None, user: str = ""
+    ) -> list[Retrieved]:
+        """Return the evidence in the order of the history."""
+        store = self._stores[user]
+        return [store.read(place) for place in store.find(self._evidence)]
+
+
+class ClosedBook(Naive):
+    """Remembers nothing: what the reader knows by itself, or guesses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "closed-book"
+
+    def ingest(self, turns: Sequence[Mapping[str, Any]], user: str = "") -> None:
+        """Keep nothing."""

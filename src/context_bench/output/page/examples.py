@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from context_bench.output.page.axes import section
-from context_bench.output.page.elements import Markup, clean_text, element
+from context_bench.output.elements import Markup, clean_text, element, section
 from context_bench.output.page.row_values import EVIDENCE, OUTCOMES, Source
 from context_bench.results import dump_json
 from context_bench.text.evidence_state import list_shown_turns

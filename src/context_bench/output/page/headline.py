@@ -9,12 +9,12 @@ from context_bench.compare.curves.knobs import join_settings
 from context_bench.numbers import MEAN_SCORE, score
 from context_bench.output.columns import Column, choose_columns, list_tables
 from context_bench.output.conclusion import conclude, describe_alone
+from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.notes import list_notes
 from context_bench.output.number_cells import HEADLINES, find_best, write_cell, write_limits
-from context_bench.output.page.axes import draw_mark, svg, table
-from context_bench.output.page.elements import Child, Markup, element, join
 from context_bench.output.page.run_facts import RunFacts
-from context_bench.output.plots.quality_cost import choose_quality
+from context_bench.output.plots.pareto import choose_quality
+from context_bench.output.plots.svg import draw_symbol
 from context_bench.output.verdict_table import write_aside
 from context_bench.stats import Verdict
 from context_bench.text import count_things, list_names
@@ -95,7 +95,7 @@ def _choose_columns(runs: Sequence[RunFacts]) -> list[Column]:
 
 
 def _name_system(number: int, name: str) -> Markup:
-    return element("span", {"class": "system"}, svg(16, 16, "", draw_mark(8, 8, number, "")), name)
+    return element("span", {"class": "system"}, draw_symbol(number), name)
 
 
 def _write_value(facts: RunFacts, name: str, key: str, show: Callable[[float], str], *, best: bool) -> Child:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench.numbers import seconds
-from context_bench.output.page.axes import table
-from context_bench.output.page.elements import Child, Markup, element, join
+from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.page.row_values import clean_id, clean_name
 from context_bench.output.page.run_facts import Failure, RunFacts
 from context_bench.results import EvalRow, dump_json

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_bench.output.page.elements import clean_text
+from context_bench.output.elements import clean_text
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo
 from context_bench.store.backend import RunRecord

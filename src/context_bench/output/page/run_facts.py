@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from context_bench.compare.curves import Curve, find_sweeps
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.output.page.row_values import Source, name_error_kind
-from context_bench.output.plots.needles import Cells, NeedleGrid
+from context_bench.output.plots.grids import Cells, NeedleGrid
+from context_bench.output.plots.pareto import find_baseline
 from context_bench.results import EvalResult, EvalRow
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ class RunFacts:
     @property
     def baseline(self) -> str | None:
         """Name the system that the others are held against."""
-        comparison = self.result.comparison
-        named = comparison.baseline if comparison is not None else self.result.settings.baseline
-        return named if named in self.result.summary else None
+        return find_baseline(self.result)
 
     def read_score(self, row: EvalRow) -> float | None:
         """Read the score that counts off a row."""

@@ -9,9 +9,8 @@ from functools import cache
 from importlib.resources import files
 
 from context_bench._version import __version__
-from context_bench.output.page.axes import section
-from context_bench.output.page.curve_section import describe_curves
-from context_bench.output.page.elements import Markup, element, join
+from context_bench.output.elements import Markup, element, join, section
+from context_bench.output.page.charts import say_missing, show_charts
 from context_bench.output.page.example_pack import ExamplePack
 from context_bench.output.page.examples import examples_section, one_example
 from context_bench.output.page.headline import (
@@ -23,11 +22,9 @@ from context_bench.output.page.headline import (
     note_headline,
 )
 from context_bench.output.page.method import describe_method, error_table
-from context_bench.output.page.plot_grids import plot_evidence, plot_needles
-from context_bench.output.page.plot_pareto import plot_pareto
-from context_bench.output.page.plot_rows import plot_datasets, plot_meters, plot_times
 from context_bench.output.page.row_values import Source
 from context_bench.output.page.run_facts import RunFacts
+from context_bench.output.plots.svg import read_style
 from context_bench.text import list_names
 
 __all__ = [
@@ -49,6 +46,11 @@ def _read_asset(name: str) -> str:
 
 
 @cache
+def _read_styles() -> str:
+    return f"{read_style()}\n{_read_asset('page.css')}"
+
+
+@cache
 def _join_scripts(*names: str) -> str:
     parts = "\n\n".join(_read_asset(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{parts}\n}})();'
@@ -67,7 +69,7 @@ def write_policy(*scripts: str, served: bool = False) -> str:
         [
             "default-src 'none'",
             f"script-src {_hash(_join_scripts(*scripts))}",
-            f"style-src {_hash(_read_asset('page.css'))}",
+            f"style-src {_hash(_read_styles())}",
             *(["connect-src 'self'", "frame-ancestors 'none'"] if served else []),
             "base-uri 'none'",
             "form-action 'none'",
@@ -90,7 +92,7 @@ def page_head(title: str, policy: str | None) -> Markup:
         element("meta", {"name": "color-scheme", "content": "light dark"}),
         element("meta", {"name": "generator", "content": f"context-bench {__version__}"}),
         element("title", None, title),
-        element("style", None, Markup(_read_asset("page.css"))),
+        element("style", None, Markup(_read_styles())),
     )
 
 
@@ -219,34 +221,22 @@ _CONTENTS = {
 
 def _describe_run(facts: RunFacts, prefix: str, of: str = "") -> Markup:
     heading = element("p", {"class": "run"}, f"Run {facts.name}" + (f", {facts.created}" if facts.created else ""))
-    times = plot_times(facts, facts.latencies, "latency")
-    overhead = (
-        join(element("h3", None, "Overhead of the proxy"), plot_times(facts, facts.overheads, "overhead"))
-        if facts.overheads
-        else element("p", {"class": "missing"}, "Overhead of a proxy: not measured (a tap is needed).")
-    )
     parts = {
-        "headline": (headline_table(facts), note_headline(facts)),
-        **({"memory": (describe_memory(facts),)} if facts.is_memory else {}),
-        "pareto": (plot_pareto(facts),),
-        "datasets": (plot_datasets(facts),),
-        "curve": (describe_curves(facts),),
-        "needles": (plot_needles(facts),),
-        "evidence": (plot_evidence(facts),),
-        "meters": (plot_meters(facts),),
-        "times": (times, overhead),
-        "errors": (error_table(facts),),
-        "method": (describe_method(facts),),
+        "headline": join(headline_table(facts), note_headline(facts)),
+        **({"memory": describe_memory(facts)} if facts.is_memory else {}),
+        **show_charts(facts),
+        "errors": error_table(facts),
+        "method": describe_method(facts),
     }
     if facts.unread:
-        parts |= dict.fromkeys(_FROM_ROWS, (element("p", {"class": "missing"}, facts.unread),))
+        parts |= dict.fromkeys(_FROM_ROWS, say_missing(facts.unread))
     return element(
         "article",
         {"id": f"{prefix}run", "aria-label": f"Run {facts.name}"},
         heading,
         element("h1", None, ask_sentence(facts)),
         element("p", {"class": "answer"}, facts.state or answer_sentence(facts)),
-        *(section(prefix + name, _TITLES[name], *content, of=of) for name, content in parts.items()),
+        *(section(prefix + name, _TITLES[name], content, of=of) for name, content in parts.items()),
     )
 
 

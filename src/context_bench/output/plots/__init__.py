@@ -1,8 +1,7 @@
-"""Plots of a result, declared once as Vega-Lite specs: for notebooks and files, and as data for page and terminal."""
+"""Plots of a result: one chart model, drawn as SVG for page, files and notebooks, and in the terminal."""
 
 from __future__ import annotations
 
-from context_bench.output.plots.result_plots import KINDS, ResultPlots
-from context_bench.output.plots.vega_plot import Plot
+from context_bench.output.plots.result_plots import KINDS, Plot, ResultPlots
 
 __all__ = ["KINDS", "Plot", "ResultPlots"]

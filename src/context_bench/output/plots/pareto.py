@@ -1,126 +1,268 @@
-"""The Pareto plot: quality against cost, with intervals, and the systems on the front."""
+"""Quality against cost: the numbers, the Pareto front, and the chart."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from context_bench.errors import UsageError
-from context_bench.output.plots.labels import Place, label_systems, place_labels
-from context_bench.output.plots.quality_cost import QualityCost, find_limits, read_quality_cost
-from context_bench.output.plots.scales import BLUE, FORMATS, GREY, Scale, make_cost_scale, make_score_scale
-from context_bench.output.plots.texts import draw_texts
-from context_bench.output.plots.vega_plot import Plot
+from context_bench.compare.comparison import are_unlike
+from context_bench.numbers import (
+    COST_OF_PASS,
+    COST_PER_1K_USD,
+    MEAN_OUTPUT_TOKENS,
+    MEAN_UPSTREAM_TOKENS,
+    NUM_ERRORS,
+    NUMBERS,
+    PARETO_COSTS,
+    PARETO_FRONT,
+    dollars,
+    find_score_key,
+    score,
+    tokens,
+)
+from context_bench.output.plots.chart import (
+    Axis,
+    Chart,
+    Drawn,
+    Key,
+    Line,
+    Look,
+    Plane,
+    Point,
+    make_cost_scale,
+    make_score_scale,
+)
+from context_bench.output.plots.labels import label_systems
+from context_bench.stats import TOO_FEW, Interval
 from context_bench.text import list_names
 
 if TYPE_CHECKING:
     from context_bench.results import EvalResult
 
-__all__ = ["draw_pareto", "title_pareto"]
+__all__ = [
+    *(
+        "Cost",
+        "QualityCost",
+        "choose_cost",
+        "choose_quality",
+        "draw_pareto",
+        "find_baseline",
+        "find_front",
+        "find_limits",
+    ),
+    *("read_quality_cost", "title_pareto", "write_amount", "write_limits"),
+]
 
-_MARGIN = 60
-"""Pixels at the right that labels may take."""
-_WIDTH, _HEIGHT = 600, 360
+_DOLLARS = (NUMBERS[PARETO_COSTS[0]].title, "usd")
+_READ = (NUMBERS[PARETO_COSTS[1]].title, "tokens")
+_WIDE = 30
+"""Costs that differ by more than this factor are drawn by powers of ten."""
 
 
-def draw_pareto(result: EvalResult) -> Plot:
-    """Draw quality against tokens or dollars.
+class Cost(NamedTuple):
+    """The cost that quality is held against: by system, its title, and its unit (`usd` or `tokens`)."""
 
-    Raises:
-        UsageError: No system has both.
+    values: dict[str, float]
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class QualityCost:
+    """Systems by quality and cost.
+
+    Attributes:
+        key: The number of the summary that stands for quality.
+        cost: The cost of each system.
+        points: Cost and quality by system, for those that have both.
+        front: The systems on the Pareto front, the cheapest first; controls do not compete.
+        controls: Systems that are drawn and do not compete: floors, ceilings, controls.
+        missing: Systems that lack one of the two.
+        needs_no_context: A floor, which reads no context, is as good as the baseline: nobody is on the front.
     """
+
+    key: str
+    cost: Cost
+    points: dict[str, tuple[float, float]]
+    front: list[str]
+    controls: list[str]
+    missing: list[str]
+    needs_no_context: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether costs differ so much that they are drawn by powers of ten."""
+        costs = [cost for cost, _ in self.points.values()]
+        return max(costs) > _WIDE * min(costs)
+
+    def trace_front(self, low: float, high: float) -> list[tuple[float, float]]:
+        """Trace the front as steps, cost and quality of each corner, through the systems on it that no point beats.
+
+        There is none where fewer than two systems compete.
+
+        Args:
+            low: The quality that it rises from.
+            high: The cost that it ends at.
+        """
+        steps = find_front({name: self.points[name] for name in self.front})
+        if len(self.points) - len(self.controls) < 2 or not steps:  # nobody to beat
+            return []
+        first, last = self.points[steps[0]], self.points[steps[-1]]
+        corners = [(first[0], low), first]
+        for before, after in pairwise(steps):
+            corners += [(self.points[after][0], self.points[before][1]), self.points[after]]
+        return [*corners, (high, last[1])]
+
+
+def find_baseline(result: EvalResult) -> str | None:
+    """Name the system that the others are compared with, if it is one of the result."""
+    comparison = result.comparison
+    named = comparison.baseline if comparison is not None else result.settings.baseline
+    return named if named in result.summary else None
+
+
+def choose_quality(result: EvalResult) -> str:
+    """Name the number of the summary that stands for quality: over several datasets the mean of their means."""
+    return find_score_key(result.summary.values())
+
+
+def choose_cost(result: EvalResult) -> Cost | None:
+    """Choose the cost that the front goes by; of a run without one, the cost that most systems have.
+
+    That is dollars, else tokens that the model reads, else tokens for each pass.
+    """
+    for number in (NUMBERS[key] for key in PARETO_COSTS):
+        if values := _read_key(result, number.key):
+            title, unit = number.title, "usd" if number.unit == "dollars" else number.unit
+            failed = any(own.get(NUM_ERRORS) for own in result.summary.values())
+            return Cost(values, f"{title}, failures included" if failed else title, unit)
+    returns = result.settings.returns
+    read: dict[str, float] = {}
+    for name, values in result.summary.items():
+        if math.isfinite(values.get(MEAN_UPSTREAM_TOKENS, math.nan)):
+            read[name] = values[MEAN_UPSTREAM_TOKENS]
+        elif returns.get(name) == "context" and math.isfinite(values.get(MEAN_OUTPUT_TOKENS, math.nan)):
+            read[name] = values[MEAN_OUTPUT_TOKENS]
+    ways = (
+        Cost(_read_key(result, COST_PER_1K_USD), *_DOLLARS),
+        Cost(read, *_READ),
+        Cost(_read_key(result, COST_OF_PASS), "tokens for each example that passed", "tokens"),
+    )
+    most = max(len(way.values) for way in ways)
+    return next((way for way in ways if way.values and len(way.values) == most), None)
+
+
+def _read_key(result: EvalResult, key: str) -> dict[str, float]:
+    return {
+        name: values[key]
+        for name, values in result.summary.items()
+        if key in values and math.isfinite(values[key]) and values[key] > 0
+    }
+
+
+def find_front(points: dict[str, tuple[float, float]]) -> list[str]:
+    """Find the systems whose point no other beats: by rising cost, each with more quality than all cheaper ones.
+
+    Systems at the same point do not beat each other.
+    """
+    front: list[str] = []
+    for name, (cost, quality) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        last = points[front[-1]] if front else (0.0, -math.inf)
+        if quality > last[1] or (cost, quality) == last:
+            front.append(name)
+    return front
+
+
+def read_quality_cost(result: EvalResult) -> QualityCost | None:
+    """Read quality and cost off a result; None where no system has both."""
+    cost, key = choose_cost(result), choose_quality(result)
+    summary = result.summary
+    if cost is None:
+        return None
+    points = {
+        name: (cost.values[name], summary[name][key])
+        for name in summary
+        if name in cost.values and math.isfinite(summary[name].get(key, math.nan))
+    }
+    compared = result.settings.baseline or ""
+    points = {name: at for name, at in points.items() if not are_unlike(result.config, name, compared)}
+    if not points:
+        return None
+    controls = set(result.settings.controls)
+    competing = {name: at for name, at in points.items() if name not in controls}
+    front = find_front(competing)
+    if any(PARETO_FRONT in values for values in summary.values()):
+        front = sorted((name for name in competing if summary[name].get(PARETO_FRONT)), key=lambda name: points[name])
+    unneeded = result.comparison is not None and bool(result.comparison.context_unneeded)
+    front = [] if unneeded else front
+    return QualityCost(
+        key=key,
+        cost=cost,
+        points=points,
+        front=front,
+        controls=[name for name in points if name in controls],
+        missing=[name for name in summary if name not in points and not are_unlike(result.config, name, compared)],
+        needs_no_context=unneeded,
+    )
+
+
+def find_limits(interval: Interval | None) -> tuple[float, float] | None:
+    """Find the limits that can be drawn of an interval; None where there are none, or too few examples."""
+    if interval is None or not interval.known or interval.mark == TOO_FEW:
+        return None
+    return interval.low, interval.high
+
+
+def write_limits(limits: tuple[float, float] | None) -> str:
+    """Write the limits of an interval after its value; nothing where there are none."""
+    return f" [{score(limits[0])}, {score(limits[1])}]" if limits else ""
+
+
+def write_amount(value: float) -> str:
+    """Write a number of tokens; of a few, three digits that count."""
+    return tokens(value) if value >= 10 else f"{value:.3g}"
+
+
+def draw_pareto(result: EvalResult) -> Drawn:
+    """Draw quality against tokens or dollars."""
     data = read_quality_cost(result)
     if data is None:
-        raise UsageError("there is no Pareto plot of this run: no system has both a score and a cost")
-    labels = label_systems(data.points)
+        return "no system has both a score and a cost"
+    labels, quality = label_systems(data.points), data.key.replace("_", " ")
+    limits = {name: find_limits(result.intervals.get(name, {}).get(data.key)) for name in data.points}
     xs = make_cost_scale([cost for cost, _ in data.points.values()], wide=data.is_wide)
-    ys = make_score_scale(quality for _, quality in data.points.values())
-    intervals = {name: find_limits(result.intervals.get(name, {}).get(data.key)) for name in data.points}
-    values: list[dict[str, Any]] = []
-    for name, (cost, quality) in data.points.items():
-        limits = intervals[name] or (None, None)
-        kind = "control" if name in data.controls else "front" if name in data.front else "beaten"
-        values.append(
-            {"system": labels[name], "cost": cost, "quality": quality, "low": limits[0], "high": limits[1]}
-            | {"kind": kind}
-        )
-    x = {"field": "cost", "type": "quantitative", "scale": xs.to_spec(), "title": xs.name_axis(data.cost.title)}
-    x["axis"] = {"format": FORMATS[data.cost.unit], "grid": False, "values": xs.list_ticks()}
-    y = {"field": "quality", "type": "quantitative", "scale": ys.to_spec(), "title": _name_quality(data)}
-    y["axis"] = {"format": "~g", "values": ys.list_ticks()}
+    ys = make_score_scale([value for _, value in data.points.values()], limits.values())
+    show = dollars if data.cost.unit == "usd" else tokens
+    points, lines = [], []
+    for number, name in enumerate(result.summary):
+        if name not in data.points:
+            continue
+        cost, value = data.points[name]
+        look: Look = "control" if name in data.controls else "filled" if name in data.front else "hollow"
+        tip = f"{name}: {quality} {score(value)}{write_limits(limits[name])}; {data.cost.title}: {show(cost)}"
+        points.append(Point(cost, value, labels[name], tip, number, look, limits[name]))
+        on_front = {"control": "control", "filled": "yes", "hollow": "no"}[look]
+        lines.append([name, show(cost), score(value), on_front])
     corners = data.trace_front(ys.low, xs.high)
-    colours = [BLUE if each["kind"] == "front" else GREY for each in values]
-    spec = {
-        "title": {"text": title_pareto(data, labels), "subtitle": _explain(data)},
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "layer": [
-            _draw_front(corners, x, y),
-            _draw_whiskers(values, x, y),
-            _draw_points(values, x, y, data),
-            *draw_texts([each["system"] for each in values], _place(values, corners, xs, ys), colours),
-        ],
-    }
-    return Plot("pareto", spec)
-
-
-def _place(values: list[dict[str, Any]], corners: list[tuple[float, float]], xs: Scale, ys: Scale) -> list[Place]:
-    def at(cost: float, quality: float) -> tuple[float, float]:
-        return xs.find_share(cost) * _WIDTH, (1 - ys.find_share(quality)) * _HEIGHT
-
-    points = [(*at(each["cost"], each["quality"]), each["system"]) for each in values]
-    taken = []
-    for each in values:
-        if each["low"] is not None:
-            (x, top), (_, bottom) = at(each["cost"], each["high"]), at(each["cost"], each["low"])
-            taken.append((x - 4, top, x + 4, bottom))
-    for (x1, y1), (x2, y2) in pairwise([at(*corner) for corner in corners]):
-        taken.append((min(x1, x2) - 2, min(y1, y2) - 2, max(x1, x2) + 2, max(y1, y2) + 2))
-    return place_labels(points, _WIDTH + _MARGIN, _HEIGHT, taken)
-
-
-def _draw_front(corners: list[tuple[float, float]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
-    steps = [{"cost": cost, "quality": quality, "order": place} for place, (cost, quality) in enumerate(corners)]
-    return {
-        "data": {"values": steps},
-        "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.5, "opacity": 0.45},
-        "encoding": {"x": x, "y": y, "order": {"field": "order", "type": "quantitative"}},
-    }
-
-
-def _draw_whiskers(values: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "data": {"values": [each for each in values if each["low"] is not None]},
-        "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.7},
-        "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": _COLOUR},
-    }
-
-
-_KINDS = ["front", "beaten", "control"]
-_COLOUR = {"field": "kind", "scale": {"domain": _KINDS, "range": [BLUE, GREY, GREY]}, "legend": None}
-
-
-def _draw_points(
-    values: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], data: QualityCost
-) -> dict[str, Any]:
-    shape = {"field": "kind", "scale": {"domain": _KINDS, "range": ["circle", "circle", "diamond"]}, "legend": None}
-    fill = {"field": "kind", "scale": {"domain": _KINDS, "range": [BLUE, GREY, "#ffffff"]}, "legend": None}
-    tips = [
-        {"field": "system", "type": "nominal"},
-        {"field": "quality", "type": "quantitative", "format": ".3f", "title": _name_quality(data)},
-        {"field": "low", "type": "quantitative", "format": ".3f", "title": "95% interval from"},
-        {"field": "high", "type": "quantitative", "format": ".3f", "title": "to"},
-        {"field": "cost", "type": "quantitative", "format": FORMATS[data.cost.unit], "title": data.cost.title},
-    ]
-    return {
-        "data": {"values": values},
-        "mark": {"type": "point", "size": 75, "opacity": 1, "strokeWidth": 1.5},
-        "encoding": {"x": x, "y": y, "color": _COLOUR, "fill": fill, "shape": shape, "tooltip": tips},
-    }
-
-
-def _name_quality(data: QualityCost) -> str:
-    return data.key.replace("_", " ")
+    legend = [Key("on the Pareto front"), Key("off it", "hollow")]
+    legend += [Key("control", "control")] if data.controls else []
+    return Chart(
+        "pareto",
+        "quality against cost",
+        title_pareto(data, labels),
+        _explain(data, has_front=bool(corners)),
+        Plane(
+            Axis(data.cost.title, xs, dollars if data.cost.unit == "usd" else write_amount),
+            Axis(quality, ys),
+            points,
+            [Line("front", corners)] if corners else [],
+            legend,
+        ),
+        ["system", data.cost.title, quality, "on the front"],
+        lines,
+    )
 
 
 def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
@@ -137,11 +279,12 @@ def title_pareto(data: QualityCost, labels: dict[str, str]) -> str:
     return f"On the Pareto front of quality and cost: {list_names([labels[name] for name in data.front], 3)}"
 
 
-def _explain(data: QualityCost) -> list[str]:
-    lines = ["Up and to the left is better. Blue: on the Pareto front; bars: 95% intervals."]
+def _explain(data: QualityCost, *, has_front: bool) -> list[str]:
+    notes = ["Up and to the left is better. Whiskers are 95% intervals."]
+    if has_front:
+        notes.append("The dashed line is the front.")
     if data.controls:
-        lines.append("Hollow: controls, which do not compete.")
+        notes.append(f"Controls do not compete: {list_names(list(label_systems(data.controls).values()))}.")
     if data.missing:
-        names = label_systems(data.missing)
-        lines.append(f"Not measured, so not drawn: {list_names(list(names.values()))}.")
-    return lines
+        notes.append(f"Not measured, so not drawn: {list_names(list(label_systems(data.missing).values()))}.")
+    return notes

@@ -1,26 +1,102 @@
-"""The plots of a result: `result.plot.pareto()` and the others, and all that a run has data for."""
+"""The plots of a result: `result.plot.pareto()` and the others, as files, in notebooks and in a terminal."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from context_bench.errors import UsageError
-from context_bench.output.plots.by_dataset import draw_datasets
-from context_bench.output.plots.evidence import draw_evidence
-from context_bench.output.plots.needles import Cells, draw_heatmap
+from context_bench.errors import MissingExtra, UsageError, printable
+from context_bench.output.plots.by_system import draw_datasets, draw_times, gather_latencies
+from context_bench.output.plots.chart import Chart, Drawn
+from context_bench.output.plots.curve import draw_curve
+from context_bench.output.plots.grids import Cells, NeedleGrid, draw_evidence, draw_heatmap
 from context_bench.output.plots.pareto import draw_pareto
-from context_bench.output.plots.rate_distortion import draw_curve
-from context_bench.output.plots.times import draw_latency, gather_latencies
-from context_bench.output.plots.vega_plot import Plot
+from context_bench.output.plots.svg import draw_file
+from context_bench.output.plots.terminal import draw_text
 
 if TYPE_CHECKING:
     from context_bench.compare.curves import Curve
     from context_bench.results import EvalResult
 
-__all__ = ["KINDS", "ResultPlots"]
+__all__ = ["KINDS", "Plot", "ResultPlots", "is_png_supported", "render_notebook"]
 
 KINDS = ("pareto", "curve", "heatmap", "datasets", "latency", "evidence")
+_SCALE = 2.0
+"""Pixels of a PNG for each of the plot: sharp in a paper and on a dense screen."""
+
+
+class Plot:
+    """One picture of a result.
+
+    Attributes:
+        chart: What is drawn, as data.
+    """
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+
+    @property
+    def name(self) -> str:
+        """What it is called in file names, such as `pareto`."""
+        return self.chart.name
+
+    @property
+    def title(self) -> str:
+        """The sentence above the picture."""
+        return self.chart.title
+
+    def __repr__(self) -> str:
+        return f"Plot({self.name}: {self.title})"
+
+    def to_svg(self) -> str:
+        """Draw it as SVG."""
+        return draw_file(self.chart)
+
+    def to_png(self, scale: float = _SCALE) -> bytes:
+        """Draw it as PNG, with so many pixels for each of the plot (needs extra `plots`)."""
+        renderer = _load_renderer()
+        return bytes(renderer.svg_to_bytes(svg_string=self.to_svg(), zoom=scale))
+
+    def to_text(self, width: int, *, color: bool = False) -> str:
+        """Draw it for a terminal of so many columns."""
+        return draw_text(self.chart, width, color=color)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, in the form that the ending names: .svg or .png."""
+        path = Path(path)
+        ending = path.suffix.lower()
+        if ending not in (".svg", ".png"):
+            raise UsageError(f"a plot must be saved as .svg or .png (got {path.name!r})")
+        data = self.to_png() if ending == ".png" else self.to_svg().encode()
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise UsageError(f"cannot write the plot to {path}: {error.strerror or error}") from error
+        return path
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """Give what a notebook shows."""
+        return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
+
+
+def is_png_supported() -> bool:
+    """Whether the extra that makes PNG files is installed."""
+    try:
+        _load_renderer()
+    except MissingExtra:
+        return False
+    return True
+
+
+def _load_renderer() -> Any:
+    try:
+        import resvg_py
+    except ImportError as error:
+        raise MissingExtra("a plot as PNG", "plots") from error
+    return resvg_py
 
 
 class ResultPlots:
@@ -44,28 +120,30 @@ class ResultPlots:
 
     def pareto(self) -> Plot:
         """Draw quality against tokens or dollars, with the Pareto front."""
-        return draw_pareto(self._result)
+        return _check("Pareto plot", draw_pareto(self._result))
 
     def curve(self) -> Plot:
         """Draw quality against tokens for each sweep."""
-        return draw_curve(self._result, self._curves)
+        curves = self._result.curves() if self._curves is None else self._curves
+        return _check("curve", draw_curve(self._result, curves))
 
     def heatmap(self) -> Plot:
         """Draw scores by depth and length of needles, and their difference from the baseline."""
-        return draw_heatmap(self._result, self._cells)
+        cells = NeedleGrid.of(self._result).cells if self._cells is None else self._cells
+        return _check("heatmap", draw_heatmap(self._result, cells))
 
     def datasets(self) -> Plot:
         """Draw quality by dataset."""
-        return draw_datasets(self._result)
+        return _check("plot by dataset", draw_datasets(self._result))
 
     def latency(self) -> Plot:
         """Draw how latencies are spread."""
         times = gather_latencies(self._result.rows) if self._latencies is None else self._latencies
-        return draw_latency(self._result.systems, times)
+        return _check("plot of latencies", draw_times(self._result, times, "latency"))
 
     def evidence(self) -> Plot:
         """Draw whether evidence reached the model against whether the answer was right."""
-        return draw_evidence(self._result)
+        return _check("plot of evidence", draw_evidence(self._result))
 
     def draw_all(self) -> tuple[list[Plot], dict[str, str]]:
         """Draw every plot that the run has data for; of the others, say what is missing."""
@@ -76,3 +154,32 @@ class ResultPlots:
             except UsageError as error:
                 missing[kind] = str(error)
         return plots, missing
+
+
+def _check(what: str, drawn: Drawn) -> Plot:
+    if isinstance(drawn, str):
+        raise UsageError(f"there is no {what} of this run: {drawn}")
+    return Plot(drawn)
+
+
+_CELL = "padding: 2px 10px; text-align: {}; white-space: nowrap"
+
+
+def render_notebook(result: EvalResult, lines: Sequence[Sequence[str]]) -> str:
+    """Make HTML of a table (titles first) and the Pareto plot; whatever comes from data is text.
+
+    The picture is an `<img>` with its data in it: nothing in it can run, and nothing is loaded.
+    """
+    head, *body = [_write_line(line, "th" if number == 0 else "td") for number, line in enumerate(lines)]
+    table = f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+    chart = draw_pareto(result)
+    if isinstance(chart, str):
+        return f"{table}<p>There is no Pareto plot of this run: {escape(chart)}.</p>"
+    picture = base64.b64encode(draw_file(chart).encode()).decode("ascii")
+    return f'{table}<img alt="{escape(printable(chart.title))}" src="data:image/svg+xml;base64,{picture}">'
+
+
+def _write_line(cells: Sequence[str], tag: str) -> str:
+    styles = [_CELL.format("right" if place else "left") for place in range(len(cells))]
+    written = (f'<{tag} style="{style}">{escape(printable(text))}</{tag}>' for text, style in zip(cells, styles))
+    return f"<tr>{''.join(written)}</tr>"

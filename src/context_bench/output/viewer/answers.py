@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from context_bench.errors import UsageError
 from context_bench.numbers import MEAN_SCORE
-from context_bench.output.page.elements import Markup
+from context_bench.output.elements import Markup
 from context_bench.output.page.examples import cut_details, describe_row
 from context_bench.output.page.row_values import OUTCOMES, SORTED, RowQuery, to_source, write_time
 from context_bench.output.page.run_facts import RunFacts

@@ -7,15 +7,15 @@ on their surroundings instead of being shown (controls, changes of writing direc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["Child", "Markup", "clean_text", "element", "join"]
+__all__ = ["Child", "Markup", "clean_text", "element", "join", "section", "table"]
 
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
-_EMPTY = frozenset({"meta", "input", "br", "path", "circle", "rect", "line", "use", "col"})
+_EMPTY = frozenset({"meta", "input", "br", "col"})
 
 
 class Markup(str):
@@ -47,7 +47,7 @@ def element(tag: str, attributes: Mapping[str, object] | None = None, *children:
             parts.append(f' {name}="{escape(clean_text(value))}"')
     parts.append(">")
     if tag in _EMPTY:
-        return Markup("".join(parts) if tag in ("meta", "input", "br", "col") else "".join(parts) + f"</{tag}>")
+        return Markup("".join(parts))
     return Markup("".join(parts) + join(*children) + f"</{tag}>")
 
 
@@ -57,4 +57,40 @@ def join(*children: Child) -> Markup:
         "".join(
             child if isinstance(child, Markup) else escape(clean_text(child)) for child in children if child is not None
         )
+    )
+
+
+def table(
+    head: Sequence[Child], lines: Sequence[Sequence[Child]], caption: str | None = None, kind: str | None = None
+) -> Markup:
+    """Lay out a table: the first column names the line, the others are right-aligned."""
+    heads = [element("th", {"scope": "col"}, each) for each in head]
+    body = [
+        element("tr", None, element("th", {"scope": "row"}, cells[0]), *(_cell(each) for each in cells[1:]))
+        for cells in lines
+    ]
+    whole = element(
+        "table",
+        {"class": kind},
+        element("caption", None, caption) if caption else None,
+        element("thead", None, element("tr", None, *heads)),
+        element("tbody", None, *body),
+    )
+    return element(
+        "div", {"class": "scroll", "tabindex": 0, "role": "group", "aria-label": f"Table: {caption or head[0]}"}, whole
+    )
+
+
+def _cell(child: Child) -> Markup:
+    return element("td", None, child) if child not in (None, "") else element("td", {"class": "none"}, "–")
+
+
+def section(name: str, title: str, *children: Child, of: str = "") -> Markup:
+    """Make a part of the page with its heading; `of` names what it is about where several parts have that heading."""
+    more = element("span", {"class": "sr"}, f" of {of}") if of else None
+    return element(
+        "section",
+        {"id": name, "aria-labelledby": f"{name}-title"},
+        element("h2", {"id": f"{name}-title"}, title, more),
+        *children,
     )

@@ -8,13 +8,13 @@ import pytest
 
 from context_bench import EvalResult
 from context_bench.compare.comparison import Comparison
-from context_bench.output.plots.pareto import title_pareto
-from context_bench.output.plots.quality_cost import (
+from context_bench.output.plots.pareto import (
     choose_cost,
     choose_quality,
     find_front,
     find_limits,
     read_quality_cost,
+    title_pareto,
 )
 from context_bench.stats import TOO_FEW, Interval
 
