@@ -25,8 +25,7 @@ from context_bench.store import RunInfo, Store
 from context_bench.store.backend import RunRecord
 from context_bench.text.evidence_state import read_state
 from context_bench.text.golds import evidence_texts
-from context_bench.traffic.passed_on import compare_passed_on
-from context_bench.traffic.text_diff import mark_evidence
+from context_bench.traffic.text_diff import compare_passed_on, mark_evidence
 from context_bench.utils.tokens import Tokenizer, get_tokenizer
 
 __all__ = ["main"]

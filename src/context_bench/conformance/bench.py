@@ -21,20 +21,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 __all__ = [
-    "Arrived",
-    "Bench",
-    "Check",
-    "CheckFailed",
-    "Client",
-    "Exchange",
-    "Outcome",
-    "Said",
-    "Script",
-    "Upstream",
-    "check",
-    "require",
-    "user_message",
-]
+    "Arrived", "Bench", "Check", "CheckFailed", "Client", "Exchange", "Outcome", "Said", "Script", "Upstream",
+    "check", "require", "user_message",
+]  # fmt: skip
 
 
 Script = Callable[[Incoming], Awaitable[Outgoing]]

@@ -23,7 +23,7 @@ from context_bench.core.call import Caller, Outcome, call_several, is_endpoint
 from context_bench.core.row import Item, Job
 from context_bench.core.threads import Threads, call_in_thread
 from context_bench.monitors.preflight import Preflight
-from context_bench.systems.bounds import Passthrough
+from context_bench.systems.reference import Passthrough
 from context_bench.traits import system_traits
 from context_bench.types import Example, System
 

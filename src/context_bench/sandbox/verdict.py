@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from context_bench.errors import DataError
-from context_bench.sandbox.interpreter import Isolation
+from context_bench.sandbox.isolation import Isolation
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -13,8 +13,8 @@ from context_bench.errors import BadOutput, RequestFailed, UsageError
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import is_about_content
 from context_bench.processes.started_proxy import StartedProxy
-from context_bench.systems.bounds import ClosedBook, Oracle, Passthrough
 from context_bench.systems.prompts import Message, ask, merge
+from context_bench.systems.reference import ClosedBook, Oracle, Passthrough
 from context_bench.tap.answering import Answerer, Incoming, Outgoing, build_reply, describe_answerer
 from context_bench.tap.matching import Matcher
 from context_bench.tap.server import Tap
