@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.stats_intervals import EVALUATED_RUNS, RUNS, Array, Draw, print_cells, sum_scores
+from context_bench.compare.looks import Looks
+from context_bench.compare.pairing import ScoredAnswer
 from context_bench.stats import (
     ClusterSums,
     Contrast,
     Difference,
     Interval,
-    Looks,
     PairedSums,
     Values,
+    Verdict,
     clustered_difference,
     clustered_mean,
     decide_verdict,
@@ -298,18 +300,23 @@ def alarm_clustered_looks(families: int, systems: int = 9, groups: int = 20, siz
         for arm in arms[1:]:
             looks = Looks(groups * size, margin=0.0, comparisons=systems)
             for place, (one, two) in enumerate(zip(arm.tolist(), arms[0].tolist())):
-                if looks.add(place, one, two, str(place // size)):
+                if add_pair(looks, place, one, two, str(place // size)):
                     break
             words.append(looks.verdict.word if looks.verdict else "")
         alarmed += any(word in ("better", "worse") for word in words)
     return alarmed / families
 
 
+def add_pair(looks: Looks, place: int, first: float, second: float, group: str | None = None) -> Verdict | None:
+    """Hand over the scores of a system and of the baseline on one example."""
+    return looks.add(place, ScoredAnswer(place, "", first, group), ScoredAnswer(place, "", second, group))
+
+
 def run_looks(first: Array, second: Array, **options: Any) -> Looks:
     """Hand a whole run over, in order, until it is settled."""
     looks = Looks(len(first), margin=0.0, **options)
     for place, (one, two) in enumerate(zip(first.tolist(), second.tolist())):
-        if looks.add(place, one, two):
+        if add_pair(looks, place, one, two):
             break
     return looks
 

@@ -70,18 +70,26 @@ def time_small_run() -> float:
 
 def time_comparison(rows: int = 50_000) -> tuple[float, float]:
     """Seconds, and megabytes at most, for two streams."""
-    from context_bench.stats import ScoredRow, compare_rows
+    from context_bench.compare.pairing import Pairing, Pairs, ScoredAnswer
 
-    def stream(seed: int) -> Iterator[ScoredRow]:
+    def stream(seed: int) -> Iterator[ScoredAnswer]:
         source = random.Random(seed)
         for place in range(rows):
-            yield ScoredRow(str(place), "data", float(source.random() < 0.8), group=f"c{place // 10}")
+            yield ScoredAnswer(str(place), "data", float(source.random() < 0.8), group=f"c{place // 10}")
+
+    def compare() -> None:
+        pairs = Pairs()
+        pairing = Pairing(["system"], "baseline", lambda _, own, baseline: pairs.add(own, baseline))
+        for own, baseline in zip(stream(0), stream(1)):
+            pairing.add("system", own)
+            pairing.add("baseline", baseline)
+        pairs.contrast()
 
     start = time.process_time()
-    compare_rows(stream(0), stream(1)).contrast()
+    compare()
     seconds = time.process_time() - start
     tracemalloc.start()
-    compare_rows(stream(0), stream(1)).contrast()
+    compare()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return seconds, peak / 1e6

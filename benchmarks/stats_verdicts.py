@@ -126,8 +126,8 @@ def simulate_fixed(groups: int, size: int, runs: int, loss: float = MARGIN) -> t
 
 def alarm_named_groups(runs: int, groups: int = 20, size: int = 10) -> float:
     """Share of A/A runs with a difference, where each conversation bears the id of one of its questions."""
-    from context_bench.compare.comparer import Comparer
-    from context_bench.compare.comparison import read_value
+    from context_bench.compare.against_baseline import Comparer
+    from context_bench.compare.pairing import read_value
     from context_bench.results import EvalRow
 
     source, alarmed = np.random.default_rng(0), 0

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from command import called
-from context_bench.stats import PairedSums, paired_difference, parse_condition, share_interval
+from context_bench.compare.conditions import parse_condition
+from context_bench.stats import PairedSums, paired_difference, share_interval
 from pages import ROOT, blocks, fences
 
 yaml = pytest.importorskip("yaml")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from context_bench.compare.comparison import is_unread_row
+from context_bench.compare.pairing import is_unread_row
 from context_bench.config import read_settings
 from context_bench.numbers import (
     COMPRESSION_RATIO,

@@ -137,7 +137,7 @@ def _parse_switch(text: str) -> bool:
 
 
 def _parse_condition(text: str) -> Any:
-    return import_module("context_bench.stats.conditions").parse_condition(text)
+    return import_module("context_bench.compare.conditions").parse_condition(text)
 
 
 ANYTHING = Kind("")

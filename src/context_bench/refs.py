@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
+from types import CoroutineType, ModuleType
 from typing import Any
 
 from context_bench.errors import BadOutput, UsageError, describe, suggest, suggest_file
@@ -264,7 +264,7 @@ def check_awaitable(made: Any, part: Any, method: str) -> Any:
     Raises:
         BadOutput: It cannot be awaited.
     """
-    if inspect.isawaitable(made):
+    if type(made) is CoroutineType or inspect.isawaitable(made):
         return made
     given = "None" if made is None else f"a {type(made).__name__}"
     raise BadOutput(f"{method}() of {part.name} must be `async def` (it returned {given}, which cannot be awaited)")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from context_bench.compare.comparer import compare_systems
-from context_bench.compare.comparison import Comparison, read_intervals
+from context_bench.compare.against_baseline import compare_systems
+from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
 from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_SCORE, NUM_EXAMPLES, PASS_RATE, PROMPT_SAVINGS

@@ -19,8 +19,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_bench.caveats import Census, add_caveats, can_be_ranked
-from context_bench.compare.comparer import Comparer
-from context_bench.compare.comparison import (
+from context_bench.compare.against_baseline import Comparer
+from context_bench.compare.front import FrontTally
+from context_bench.compare.pairing import read_value
+from context_bench.compare.verdicts import (
     LOOKED,
     NO_VERDICT,
     Comparison,
@@ -29,9 +31,7 @@ from context_bench.compare.comparison import (
     find_floors,
     mark_samples,
     read_settled,
-    read_value,
 )
-from context_bench.compare.front import FrontTally
 from context_bench.config import DEFAULT_THRESHOLD, read_settings
 from context_bench.numbers import (
     COST_OF_PASS,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.comparison import read_value
 from context_bench.compare.front import Front, FrontTally
+from context_bench.compare.pairing import read_value
 from context_bench.results import EvalRow
 from rows import failed_row, make_row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_bench.compare.comparison import Comparison
+from context_bench.compare.conditions import parse_condition
 from context_bench.compare.gates import (
     Candidate,
     Numbers,
@@ -18,9 +18,10 @@ from context_bench.compare.gates import (
     list_candidates,
     subtract_intervals,
 )
+from context_bench.compare.verdicts import Comparison
 from context_bench.errors import UsageError
 from context_bench.results import EvalResult
-from context_bench.stats import Interval, Verdict, parse_condition
+from context_bench.stats import Interval, Verdict
 from report_pages import make_result
 from rows import make_row
 

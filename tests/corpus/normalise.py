@@ -24,6 +24,10 @@ TIMES = re.compile(
     r"|time_to_first_token|inter_token|queue|^waited|_at$|_time$|^time_|^pid$|^date$|^disk_bytes$|^compressor$"
 )
 """Keys whose numbers are times or depend on them (or on the file system)."""
+TIMED_COUNTS = {"started", "when", "pid", "disk_bytes", "asked"}
+"""Keys whose whole numbers depend on time too."""
+MAYBE_ZERO = {"inter_token_seconds", "waited", "proxy_overhead", "asked"}
+"""Keys that are zero in one run and not in the next."""
 FINGERPRINTS = {"systems", "evaluator_versions", "versions"}
 """Keys of a run's record whose dictionaries map names to fingerprints or versions."""
 VERSIONS = {"version", "python", "fingerprint", "store_version"}
@@ -53,7 +57,7 @@ _STEADY_TIME = re.compile(r"^(?:0|5|10|30|60|120|300|600) (?:s|seconds|minutes)$
 
 def clean(value: Json, paths: Sequence[tuple[str, str]], key: str = "", timed: bool = False) -> Json:
     """Normalise a JSON value; `paths` are texts to replace, the longest first."""
-    timed = timed or bool(TIMES.search(key))
+    timed = timed or bool(TIMES.search(key)) or (key == "asked" and isinstance(value, int))
     if isinstance(value, dict):
         if key in FINGERPRINTS and all(isinstance(each, str) for each in value.values()):
             return {clean_text(name, paths): "<fingerprint>" for name in value}
@@ -64,8 +68,8 @@ def clean(value: Json, paths: Sequence[tuple[str, str]], key: str = "", timed: b
         return "<version>" if key in VERSIONS else clean_text(value, paths)
     if isinstance(value, bool) or value is None:
         return value
-    if key in VERSIONS or (timed and (isinstance(value, float) or key in ("started", "when", "pid", "disk_bytes"))):
-        exact = value == 0 and key not in VERSIONS and key not in ("inter_token_seconds", "waited")
+    if key in VERSIONS or (timed and (isinstance(value, float) or key in TIMED_COUNTS)):
+        exact = value == 0 and key not in VERSIONS and key not in MAYBE_ZERO
         return value if exact else "<time>"
     return float(f"{value:.12g}") if isinstance(value, float) else value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,28 @@ from corpus.bench import RUNS
 
 __all__ = ["RUNS", "describe_difference", "load_record", "save_record"]
 
-FILE = Path(__file__).parent / "recorded.json.gz"
+FOLDER = Path(__file__).parent / "recorded"
+"""One packed file for each run, so that two changes may record different runs."""
 SHOWN = 6
 """Differences that a failing test shows."""
 
 
 def load_record() -> dict[str, Any]:
-    """Read the record."""
-    return dict(json.loads(gzip.decompress(FILE.read_bytes()))) if FILE.exists() else {}
+    """Read the record of every run."""
+    paths = {name: _find_file(name) for name in RUNS}
+    return {name: json.loads(gzip.decompress(path.read_bytes())) for name, path in paths.items() if path.exists()}
 
 
 def save_record(record: dict[str, Any]) -> None:
-    """Write the record, the same bytes for the same content."""
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    FILE.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    """Write the record of each run, the same bytes for the same content."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, outcome in record.items():
+        text = json.dumps(outcome, ensure_ascii=False, separators=(",", ":"))
+        _find_file(name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def _find_file(name: str) -> Path:
+    return FOLDER / (re.sub(r"\W+", "-", name) + ".json.gz")
 
 
 def describe_difference(recorded: Any, made: Any) -> str:

@@ -124,8 +124,8 @@ def test_families_over_conversations_are_seldom_alarmed(bench: Any) -> None:
 
 
 def test_looking_early_does_not_alarm(bench: Any) -> None:
-    assert bench.alarm_looks(100, planned=300)[0] <= 0.065
-    assert bench.alarm_clustered_looks(40) <= 0.065
+    assert bench.alarm_looks(100, systems=4, planned=300)[0] <= 0.065
+    assert bench.alarm_clustered_looks(40, systems=3) <= 0.065
 
 
 def test_a_planted_difference_is_found(bench: Any) -> None:

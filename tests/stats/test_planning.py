@@ -172,8 +172,8 @@ def test_two_clusters_ask_for_more_of_them() -> None:
 def test_a_run_of_as_many_as_an_undecided_one_names_decides() -> None:
     """Pilots of 20 to 200, and then a fresh run of the number for no difference, whatever the truth is."""
     source, decided = numpy.random.default_rng(2), []
-    for pilot in (20, 60, 200):
-        for truth in (0.0, -0.01, -0.02, -0.03, -0.05):
+    for pilot in (20, 200):
+        for truth in (0.0, -0.02, -0.05):
             rates = [0.02, 0.02 - truth, 0.96 + truth]
             found = []
             while len(found) < 20:

@@ -15,7 +15,6 @@ from context_bench.stats import (
     PairedSums,
     clustered_difference,
     decide_verdict,
-    find_winners,
     judge_family,
     paired_difference,
 )
@@ -112,12 +111,6 @@ def test_controls_never_win_and_correct_nobody() -> None:
     assert system.p_holm == system.p
     assert (system.wins, oracle.wins) == (True, False)
     assert oracle.word == "better"
-    assert [winner.name for winner in find_winners([oracle, system])] == ["mine"]
-
-
-def test_winners_are_ordered_by_difference() -> None:
-    verdicts = judge_family([Contrast("a", _difference(0.1, 0.01)), Contrast("b", _difference(0.2, 0.01))])
-    assert [winner.name for winner in find_winners(verdicts)] == ["b", "a"]
 
 
 def test_errored_pairs_left_out_may_change_the_word() -> None:

@@ -32,6 +32,10 @@ class MemoryStore:
         self._row_keys: dict[bytes, tuple[int, int]] = {}
         self._scores: dict[bytes, bytes] = {}
 
+    @property
+    def is_behind(self) -> bool:
+        return False
+
     def has_keys(self) -> bool:
         return bool(self._answer_keys or self._row_keys)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.answerers import choose_answerer
 from context_bench.cli.options import RunOptions
 from context_bench.cli.start_settings import expand_start, parse_sweeps
-from context_bench.compare.curves.knobs import name_setting
+from context_bench.compare.sweeps import name_setting
 from context_bench.errors import UsageError
 from context_bench.processes.started_proxy import SCRATCH
 from context_bench.tap.address import free_port, is_open_to_others, parse_listen, port_of

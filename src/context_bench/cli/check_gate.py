@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from context_bench.compare.conditions import Condition
 from context_bench.errors import UsageError, suggest
 from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_1K_USD, Number
-from context_bench.stats import Condition
 
 if TYPE_CHECKING:
     from context_bench.core.scoring import Scorer

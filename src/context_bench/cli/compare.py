@@ -14,10 +14,10 @@ from context_bench.cli.gating import Gate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
 from context_bench.cli.parser import Parser
-from context_bench.compare.comparison import check_margin
 from context_bench.compare.gates import Outcome, fail_missing, list_compared
-from context_bench.compare.inputs import RunInput, open_run, select
-from context_bench.compare.run_comparison import Contest, RunComparison, compare_runs
+from context_bench.compare.run_inputs import RunInput, open_run, select
+from context_bench.compare.runs import Contest, RunComparison, compare_runs
+from context_bench.compare.verdicts import check_margin
 from context_bench.errors import UsageError
 from context_bench.output.comparison_table import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
@@ -162,7 +162,7 @@ def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | No
 
 def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
     ours, theirs = contest.find_means()
-    found, (fixed, broken) = contest.found, contest.count_changes() or (None, None)
+    fixed, broken = contest.count_changes() or (None, None)
     return {
         "name": contest.name,
         "run": contest.source.label,
@@ -171,21 +171,21 @@ def _describe_contest(contest: Contest, store: str | None) -> dict[str, Any]:
         "baseline_system": contest.baseline_system,
         "score": ours,
         "baseline_score": theirs,
-        "pairs": found.pairs,
-        "pairs_with_same_content": found.known_content,
-        "same_id_other_content": found.changed_content,
-        "only_here": found.only_first,
-        "only_in_baseline": found.only_second,
+        "pairs": contest.pairs.n,
+        "pairs_with_same_content": contest.same_content,
+        "same_id_other_content": contest.other_content,
+        "only_here": contest.only_here,
+        "only_in_baseline": contest.only_in_baseline,
         "pairing": describe_pairs(contest),
         "verdict": None if contest.verdict is None else contest.verdict.to_dict(),
         "by_dataset": {
-            tag: {"paired": contest.is_paired(pairs), **contest.by_dataset[tag].to_dict()}
-            for tag, pairs in contest.list_datasets().items()
+            tag: {"paired": contest.is_paired(tag), **contest.by_dataset[tag].to_dict()}
+            for tag in contest.list_datasets()
         },
         "fixed": fixed,
         "broken": broken,
-        "fixed_examples": [_describe_example(contest, each, store) for each in found.fixed],
-        "broken_examples": [_describe_example(contest, each, store) for each in found.broken],
+        "fixed_examples": [_describe_example(contest, each, store) for each in contest.fixed.examples],
+        "broken_examples": [_describe_example(contest, each, store) for each in contest.broken.examples],
     }
 
 

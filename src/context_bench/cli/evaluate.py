@@ -74,7 +74,7 @@ def _run(options: RunOptions) -> int:
         allowed = _check_gate(gate, options, systems, metrics, datasets, scorer)
     if options.dry_run:
         from context_bench.cli.dry_run import dry_run
-        from context_bench.compare.comparison import choose_baseline
+        from context_bench.compare.verdicts import choose_baseline
         from context_bench.systems.adapt import add_twin
 
         choose_baseline([each.name for each in systems], options.baseline)
@@ -88,7 +88,7 @@ def _run(options: RunOptions) -> int:
 def _check_flags(options: RunOptions) -> None:
     """Refuse flags that contradict each other, and margins that cannot be."""
     from context_bench.cli.output import check_destinations
-    from context_bench.compare.comparison import check_margin
+    from context_bench.compare.verdicts import check_margin
     from context_bench.errors import UsageError
 
     if options.fresh and options.resume:

@@ -85,6 +85,6 @@ def page(text: str) -> str:
 
 def condition(text: str) -> Any:
     """Read a condition of a gate; UsageError says what may be written."""
-    from context_bench.stats.conditions import parse_condition
+    from context_bench.compare.conditions import parse_condition
 
     return parse_condition(text)

@@ -25,8 +25,7 @@ def choose_comparison(options: RunOptions, systems: Sequence[str]) -> Comparing:
     """Choose baseline and margin: what the flags say, else the plan; a planned baseline that is not there deviates."""
     if options.plan is None:
         return Comparing(options.baseline, options.margin)
-    from context_bench.compare.plans import read_lock
-    from context_bench.compare.plans.lock import count_earlier
+    from context_bench.compare.plans import count_earlier, read_lock
     from context_bench.store import Store
 
     lock = read_lock(Path(options.plan))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from context_bench.cli.messages import say
 
 if TYPE_CHECKING:
+    from context_bench.compare.conditions import Condition
     from context_bench.compare.gates import Candidate, Outcome
-    from context_bench.stats import Condition
 
 __all__ = ["Gate", "OpenGate"]
 

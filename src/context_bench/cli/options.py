@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from context_bench.cli.flags import STORE
 
 if TYPE_CHECKING:
-    from context_bench.stats import Condition
+    from context_bench.compare.conditions import Condition
 
 __all__ = ["JudgeOptions", "RunOptions", "ScoringOptions"]
 

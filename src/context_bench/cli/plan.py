@@ -15,8 +15,8 @@ from context_bench.cli.flags import STORE, add_store, add_wide
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
-from context_bench.compare.comparison import check_margin, choose_baseline
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
+from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.fitting import fit_listing, wrap

@@ -20,7 +20,7 @@ from context_bench.cli.output import (
     write_report,
 )
 from context_bench.cli.parser import Parser
-from context_bench.compare.comparison import is_unread_row
+from context_bench.compare.pairing import is_unread_row
 from context_bench.core.record import count_recorded_fields
 from context_bench.core.row import Item
 from context_bench.core.scoring import Scorer

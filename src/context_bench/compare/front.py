@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from context_bench.compare.pairing import Pairs, ScoredAnswer, average_answers, read_answer
 from context_bench.numbers import PARETO_COSTS
-from context_bench.stats import Comparison as PairedRuns
-from context_bench.stats import DatasetPairs, Interval, PairSums, ScoredRow, average_answers
+from context_bench.stats import Interval, PairSums
 
 if TYPE_CHECKING:
     from context_bench.results import EvalRow
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Front", "FrontTally"]
 
 
-class _Answer(NamedTuple):
+class _PricedAnswer(NamedTuple):
     """What the front needs of a row; the costs of a failed one are not known."""
 
-    scored: ScoredRow
+    scored: ScoredAnswer
     costs: tuple[float | None, ...]
 
 
@@ -44,12 +44,12 @@ class _Cost:
 class _Pair:
     """Sums over the examples that two systems share."""
 
-    quality: PairedRuns = field(default_factory=PairedRuns)
+    quality: Pairs = field(default_factory=Pairs)
     costs: tuple[PairSums, ...] = field(default_factory=lambda: tuple(PairSums() for _ in PARETO_COSTS))
 
     def compare(self, axis: int) -> tuple[int, int]:
         """Say how the first system compares in quality and in cost: 1 is shown better, -1 shown worse, 0 neither."""
-        quality = _read_sign(self.quality.difference().interval()) if self.quality.pairs else 0
+        quality = _read_sign(self.quality.difference().interval()) if self.quality.n else 0
         costs = self.costs[axis]
         return quality, -_read_sign(costs.difference(scores=False).interval()) if costs.n else 0
 
@@ -93,7 +93,7 @@ class FrontTally:
         repeats: int = 1,
     ) -> None:
         self._systems, self._paired, self._read, self._repeats = set(systems), set(paired), read, repeats
-        self._waiting: dict[tuple[str, Any], dict[str, list[_Answer]]] = {}
+        self._waiting: dict[tuple[str, Any], dict[str, list[_PricedAnswer]]] = {}
         self._due: dict[tuple[str, Any], int] = {}
         self._pairs: dict[tuple[str, str], _Pair] = {}
         self._costs: dict[str, tuple[_Cost, ...]] = {}
@@ -109,21 +109,17 @@ class FrontTally:
                 del self._due[key]
                 self._fold(self._waiting.pop(key))
 
-    def _take(self, row: EvalRow) -> _Answer:
-        cluster, failed = row.metadata.get("cluster"), row.error is not None
-        scored = ScoredRow(
-            str(row.example_id), row.dataset, self._read(row), None if cluster is None else repr(cluster), failed
-        )
-        if failed:
-            return _Answer(scored, (None,) * len(PARETO_COSTS))
-        dollars: Any = row.metadata.get("cost_usd")
+    def _take(self, row: EvalRow) -> _PricedAnswer:
+        scored = read_answer(row, self._read(row))
+        if scored.failed:
+            return _PricedAnswer(scored, (None,) * len(PARETO_COSTS))
         output = row.metadata.get("output", "")
         self._outputs.add(output)
         read = row.output_tokens if row.upstream_tokens is None and output == "context" else row.upstream_tokens
-        known = isinstance(dollars, int | float) and not isinstance(dollars, bool)
-        return _Answer(scored, (dollars * 1000 if known else None, read, row.output_tokens))
+        dollars = None if scored.dollars is None else scored.dollars * 1000
+        return _PricedAnswer(scored, (dollars, read, row.output_tokens))
 
-    def _fold(self, answers: Mapping[str, Sequence[_Answer]]) -> None:
+    def _fold(self, answers: Mapping[str, Sequence[_PricedAnswer]]) -> None:
         """Add the answers of all systems to one example."""
         every = [answer.costs for own in answers.values() for answer in own]
         dearest = [max((cost for cost in costs if cost is not None), default=None) for costs in zip(*every)]
@@ -140,10 +136,9 @@ class FrontTally:
         for place, one in enumerate(names):
             for two in names[place + 1 :]:
                 pair = self._pairs.setdefault((one, two), _Pair())
-                datasets = pair.quality.datasets
-                tag, group = scored[one].dataset, scored[one].group
-                datasets.setdefault(tag, DatasetPairs()).add_pair(scored[one], scored[two])
-                group = None if group is None else f"{tag} {group}"
+                pair.quality.add(scored[one], scored[two])
+                group = scored[one].group
+                group = None if group is None else f"{scored[one].dataset} {group}"
                 for pairs, first, second in zip(pair.costs, costs[one], costs[two]):
                     if first is not None and second is not None:
                         pairs.add(first, second, group)
@@ -197,8 +192,8 @@ class FrontTally:
         return "costs less and is not shown to score lower" if cost > 0 and not quality else ""
 
 
-def _average_cost(answers: Sequence[_Answer], axis: int, dearest: float | None) -> float | None:
+def _average_cost(answers: Sequence[_PricedAnswer], axis: int, dearest: float | None) -> float | None:
     """Average what an example cost; a failed answer costs as much as the dearest one."""
-    costs = [dearest if answer.scored.error else answer.costs[axis] for answer in answers]
+    costs = [dearest if answer.scored.failed else answer.costs[axis] for answer in answers]
     known = [cost for cost in costs if cost is not None]
     return sum(known) / len(known) if known else None

@@ -10,12 +10,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from context_bench.compare.comparison import choose_baseline
-from context_bench.compare.run_comparison import RunComparison
+from context_bench.compare.conditions import FAILS, HOLDS, Condition, Judgement
+from context_bench.compare.runs import RunComparison
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.errors import UsageError, suggest
 from context_bench.numbers import find_score_key, get_number
 from context_bench.results import EvalResult
-from context_bench.stats import FAILS, HOLDS, TOO_FEW, Condition, Interval, Judgement, Verdict
+from context_bench.stats import TOO_FEW, Interval, Verdict
 
 __all__ = [
     "Candidate",

@@ -15,7 +15,7 @@ from typing import Any
 from context_bench.core.judgement import OURS_TO_SAY
 from context_bench.core.threads import call_in_thread
 from context_bench.core.tracebacks import list_frames
-from context_bench.datasets.example_check import MAX_DEPTH, copy_example, find_deep_fields
+from context_bench.datasets.example_check import MAX_DEPTH, PLAIN_TYPES, copy_example, find_deep_fields
 from context_bench.errors import BadOutput, SystemFailure, describe
 from context_bench.refs import check_awaitable
 from context_bench.systems.prompts import Echo, has_open_turns, in_one, with_context
@@ -118,7 +118,7 @@ class Caller:
         # The one boundary: whatever a system raises is that row's error.
         except (Exception, SystemExit) as error:  # noqa: BLE001
             self._fail(outcome, error)
-        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
+        outcome.latency = _read_latency(outcome)
         return outcome
 
     def call_here(self, example: Example) -> Outcome:
@@ -139,7 +139,7 @@ class Caller:
             raise
         except BaseException as error:  # noqa: BLE001 - also what would be taken for the end of this thread
             self._fail(outcome, error)
-        outcome.latency = max(0.0, outcome.ended - outcome.started - _read_waited(outcome.metadata))
+        outcome.latency = _read_latency(outcome)
         return outcome
 
     def _fail(self, outcome: Outcome, error: BaseException) -> None:
@@ -170,10 +170,13 @@ def _copy_for_system(example: Example) -> Example:
     return given
 
 
-def _read_waited(metadata: Mapping[str, Any]) -> float:
-    """Read the seconds that our own client waited before it sent a request; 0 where none are told."""
-    seconds = metadata.get("waited")
-    return max(0.0, seconds) if isinstance(seconds, (int, float)) else 0.0
+def _read_latency(outcome: Outcome) -> float:
+    """Return the seconds that the system took, without those that our own client waited."""
+    waited = outcome.metadata.get("waited")
+    seconds = outcome.ended - outcome.started
+    if waited and isinstance(waited, (int, float)):
+        seconds -= max(0.0, waited)
+    return seconds if seconds > 0 else 0.0
 
 
 def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcome) -> None:
@@ -181,18 +184,21 @@ def _take(raw: Any, system: System, own: bool, example: Example, outcome: Outcom
     processed = _read_dict(raw, system)
     if "documents" in processed:
         processed = _resolve_documents(processed, system, example)
-    _check_texts(processed, system)
+    context, response = processed.get("context"), processed.get("response")
+    if context is not None or type(response) is not str:
+        _check_texts(context, response, system)
     metadata = processed.pop("metadata", None)
     if not own:
         for key in OURS_TO_SAY:
             processed.pop(key, None)
-    outcome.returns = "response" if processed.get("context") is None else "context"
     outcome.metadata = metadata if own and type(metadata) is dict else _read_metadata(metadata, processed, own)
-    if processed.get("response") is None:
-        processed["response"] = processed["context"]
-    elif outcome.returns == "context":
-        outcome.metadata["answered"] = True  # the answer may be as empty as the context
     outcome.processed = processed
+    if context is not None:
+        outcome.returns = "context"
+        if response is None:
+            processed["response"] = context
+        else:
+            outcome.metadata["answered"] = True  # the answer may be as empty as the context
 
 
 def _read_dict(raw: Any, system: System) -> Example:
@@ -206,7 +212,9 @@ def _read_dict(raw: Any, system: System) -> Example:
             raw.close()  # else Python warns, at some later moment, that nobody awaited it
         given = "None" if raw is None else f"a {type(raw).__name__}"
         raise BadOutput(f"{system.name} returned {given}: return a dict, or a text that is the new context")
-    if deep := find_deep_fields(raw):
+    metadata = raw.get("metadata")
+    flat = type(metadata) is dict and PLAIN_TYPES.issuperset(map(type, metadata.values()))
+    if not (flat and len(raw) == 2 and type(raw.get("response")) is str) and (deep := find_deep_fields(raw)):
         problem = f"{deep[0]!r} is nested more than {MAX_DEPTH} levels deep"
         raise BadOutput(f"{system.name}: what it returned cannot be written down ({problem})")
     return dict(raw)
@@ -222,9 +230,8 @@ def _resolve_documents(processed: Example, system: System, example: Example) -> 
     return with_context(processed, example)
 
 
-def _check_texts(processed: Example, system: System) -> None:
+def _check_texts(context: Any, response: Any, system: System) -> None:
     """Refuse what holds neither an answer nor a context, or holds something else in their place."""
-    context, response = processed.get("context"), processed.get("response")
     if context is None and response is None:
         raise BadOutput(f"{system.name}: process() returned neither 'response' nor 'context' nor 'documents'")
     for key, value in (("context", context), ("response", response)):

@@ -134,16 +134,24 @@ class Pipeline:
         Returns:
             What the system said, if it was asked: the answer may be known, or the budget spent.
         """
-        if self._recorder is not None:
+        item = job.item
+        if self._recorder is not None and self._recorder.store.is_behind:
             await self._recorder.store.catch_up()
-        known = self._find_answer(job)
+        known = self._find_answer(job) if self._looks_up or item.fault is not None else None
         if known is not None:
             if job.order % MAX_BATCH == 0:
                 await asyncio.sleep(0)  # there may be nothing to wait for, and Ctrl-C wants to be heard
             await self._take(job, known)
             return None
-        outcome = await self._call(job)
-        if outcome is not None:
+        if self._budget is None and not item.is_long:
+            outcome: Outcome | None = await self._caller(job.system).call(item.example)
+        else:
+            outcome = await self._call(job)
+        if outcome is None:
+            return None
+        if item.counting is None and not self._takes_long(job, outcome):
+            self._take_quick(job, outcome)
+        else:
             await self._take(job, outcome)
         return outcome
 
@@ -155,7 +163,7 @@ class Pipeline:
         Returns:
             The jobs that are left.
         """
-        if self._recorder is not None:
+        if self._recorder is not None and self._recorder.store.is_behind:
             await self._recorder.store.catch_up()
         known = [self._find_answer(job) for job in jobs]
         asked = [job for job, outcome in zip(jobs, known) if outcome is None]
@@ -229,7 +237,12 @@ class Pipeline:
             await asyncio.wrap_future(counting)
         if self._takes_long(job, outcome):
             await self._judge_beside(job, outcome)
-        elif self._batch.limit > 1 and self._caller(job.system).works_elsewhere:
+        else:
+            self._take_quick(job, outcome)
+
+    def _take_quick(self, job: Job, outcome: Outcome) -> None:
+        """Complete an answer that is quickly judged, with its batch or at once."""
+        if self._batch.limit > 1 and self._caller(job.system).works_elsewhere:
             self._batch.add((job, outcome))
         else:  # scoring must not compete with a system in this process, nor a limit wait for a batch
             self._complete([(job, outcome)])

@@ -73,10 +73,10 @@ class Recorder:
 
     def _make_keys(self, job: Job) -> Keys:
         item, system = job.item, job.system
-        self.digest(item)
-        assert item.digests is not None
+        if item.digests is None:
+            item.digests = example_digests(item.example)
         whole, visible = item.digests
-        base, gold = self._system_key(system)
+        base, gold = self._systems.get(system.name) or self._system_key(system)
         return make_keys(whole, whole if gold else visible, job.repeat, base, self._row_key(item))
 
     def _system_key(self, system: System) -> tuple[bytes | None, bool]:
@@ -139,7 +139,7 @@ class Recorder:
 
         A row that is not final (an error, an unreachable judge) is kept for this run alone.
         """
-        keys, item = self.keys_of(job), job.item
+        keys, item = job.keys or self.keys_of(job), job.item
         if not self._complete:
             self._index_rest()
         answer = outcome if keys.response is None and outcome.error is None else None

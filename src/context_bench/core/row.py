@@ -18,7 +18,7 @@ from context_bench.core.estimates import measure_request
 from context_bench.core.judgement import Judgement, is_unread
 from context_bench.core.wiring import Wiring
 from context_bench.datasets.example_check import MAX_DEPTH, find_deep_fields
-from context_bench.pricing import COSTS, Price, Prices, load_shipped_prices, price_row
+from context_bench.pricing import COSTS, PRICED_BY_CALL, Price, Prices, load_shipped_prices, price_row
 from context_bench.results import EvalRow
 from context_bench.store.keys import Keys
 from context_bench.systems.prompts import merge
@@ -32,6 +32,8 @@ from context_bench.utils.tokens import LONG_TEXT, Tokenizer, count_prompt, read_
 __all__ = ["Item", "Job", "RowMaker", "count_characters"]
 
 _COSTS = frozenset(COSTS)
+_PRICED = _COSTS | PRICED_BY_CALL | {"timed_out_attempts"}
+"""Metadata that tells of money also where the model of a system has no price."""
 
 
 class Item:
@@ -121,8 +123,9 @@ class RowMaker:
             metadata |= _read_aggregation_fields(example["meta"])
         if "memory" in example:
             metadata |= _read_question_facts(example)
-        self.set_cluster(job, metadata)
-        unread = is_unread(processed, outcome.metadata)
+        if self._repeats or "meta" in example or "cluster" in metadata:
+            self.set_cluster(job, metadata)
+        unread = outcome.returns == "context" and is_unread(processed, outcome.metadata)
         threshold = None if unread else self._find_threshold(job.item.tag)
         if threshold is not None:
             metadata["card_threshold"] = threshold
@@ -132,7 +135,8 @@ class RowMaker:
             seen = read_exchanges(processed["tapped"])
             metadata |= measure_row(seen, self._count, repeated=self._repeats).as_metadata()
         upstream = metadata.pop("upstream_tokens", None)
-        if metadata.pop("upstream", None) == "context":  # a reader behind it was sent the context that it returned
+        if "upstream" in metadata and metadata.pop("upstream") == "context":
+            # a reader behind it was sent the context that it returned
             upstream, metadata["sent_tokens"] = self._reader_tokens(job, processed)
         output_tokens = response_tokens = 0
         response = processed.get("response", "")
@@ -145,26 +149,29 @@ class RowMaker:
                 output_tokens = count_prompt(passed_on, self._count, self._text_fields)
                 response_tokens = self._count(response)
             else:
-                several = "turn_responses" in processed or "responses" in processed
-                replies = (turn_responses(processed) if several else None) or (response,)
-                output_tokens = response_tokens = sum([self._count(reply) for reply in replies if reply])
+                if "turn_responses" in processed or "responses" in processed:
+                    replies = turn_responses(processed) or (response,)
+                    output_tokens = sum([self._count(reply) for reply in replies if reply])
+                elif response:
+                    output_tokens = self._count(response)
+                response_tokens = output_tokens
         metadata["response_tokens"] = response_tokens
         upstream_tokens = upstream if isinstance(upstream, int) else None
         self.price(job, metadata, upstream_tokens, failed=outcome.error is not None)
-        return EvalRow(
-            system=job.system.name,
-            example_id=example["id"],
-            scores=judgement.scores,
-            input_tokens=self.count_input(job.item),
-            output_tokens=output_tokens,
-            metadata=metadata,
-            latency=outcome.latency,
-            dataset=job.item.tag,
-            response=response,
-            error=outcome.error,
-            repeat=job.repeat,
-            unscored=judgement.unscored,
-            upstream_tokens=upstream_tokens,
+        return EvalRow(  # by position, which costs half as much
+            job.system.name,
+            example["id"],
+            judgement.scores,
+            self.count_input(job.item),
+            output_tokens,
+            metadata,
+            outcome.latency,
+            job.item.tag,
+            response,
+            outcome.error,
+            job.repeat,
+            judgement.unscored,
+            upstream_tokens,
         )
 
     def set_cluster(self, job: Job, metadata: dict[str, Any]) -> None:
@@ -222,7 +229,10 @@ class RowMaker:
         name = job.system.name
         if name not in self._price_of:
             self._price_of[name] = self._prices.of(find_model(job.system))
-        costs = price_row(self._prices, self._price_of[name], metadata, upstream_tokens)
+        price = self._price_of[name]
+        if price is None and _PRICED.isdisjoint(metadata):
+            return False
+        costs = price_row(self._prices, price, metadata, upstream_tokens)
         if "timed_out_attempts" in metadata:
             costs |= self._bound_timed_out(job, metadata)
         # A note of the summary says why rows with these fields have no cost.

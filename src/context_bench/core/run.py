@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from context_bench.compare.comparison import choose_baseline, is_unread_row, read_value
+from context_bench.compare.pairing import is_unread_row, read_value
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.core.call import Outcome
 from context_bench.core.finish import finish_parts, prepare_parts
 from context_bench.core.pipeline import Done, Pipeline
@@ -99,7 +100,7 @@ class Run:
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
         self._plan, self._recorder = plan, recorder
         self._limited = plan.limits.given
-        self._rows: list[EvalRow | None] = []
+        self._rows: dict[int, EvalRow] = {}
         self._spans: dict[str, list[float]] = {}
         self._feed: Feed | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -134,7 +135,7 @@ class Run:
     @property
     def rows(self) -> list[EvalRow]:
         """The rows so far, in the order of the examples and, for each, of the systems."""
-        return [row for row in self._rows if row is not None]
+        return [self._rows[place] for place in sorted(self._rows)]
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -146,7 +147,9 @@ class Run:
         return last - first
 
     def _stretch(self, name: str, outcome: Outcome) -> None:
-        span = self._spans.setdefault(name, [outcome.started, outcome.ended])
+        span = self._spans.get(name)
+        if span is None:
+            span = self._spans[name] = [outcome.started, outcome.ended]
         if outcome.started < span[0]:
             span[0] = outcome.started
         if outcome.ended > span[1]:
@@ -274,17 +277,20 @@ class Run:
     def _take_one(self, job: Job, row: EvalRow, outcome: Outcome) -> None:
         plan = self._plan
         if plan.keep_rows:
-            self._put(job.order, row)
-        self.reused += outcome.known
-        if outcome.known and row.error is None and self._preflight is not None:
-            self._preflight.note_answered(row.system)
+            self._rows[job.order] = row
+        if outcome.known:
+            self.reused += 1
+            if row.error is None and self._preflight is not None:
+                self._preflight.note_answered(row.system)
         if not job.item.counted:
             job.item.counted = True
-            self.tags[row.dataset] = self.tags.get(row.dataset, 0) + 1
-            self.gold[row.dataset] = self.gold.get(row.dataset, False) or has_gold(job.item.example)
+            tag = row.dataset
+            self.tags[tag] = self.tags.get(tag, 0) + 1
+            if not self.gold.get(tag):
+                self.gold[tag] = has_gold(job.item.example)
         if row.error is None:
             self.returns[row.system] = outcome.returns
-            if is_unread_row(row):
+            if outcome.returns == "context" and is_unread_row(row):
                 self.unread.add(row.system)
         if outcome.ended:
             self._stretch(row.system, outcome)
@@ -298,12 +304,6 @@ class Run:
         if self._decisions is not None:
             self._row_counts[row.system] += 1
             self._decisions.take(job.order // self._width, row)
-
-    def _put(self, place: int, row: EvalRow) -> None:
-        missing = place + 1 - len(self._rows)
-        if missing > 0:
-            self._rows.extend([None] * missing)
-        self._rows[place] = row
 
     def stop(self, reason: str) -> None:
         """Start nothing more; what is in flight is finished and kept."""

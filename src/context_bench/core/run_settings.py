@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_bench._version import __version__
-from context_bench.compare.comparison import check_margin, choose_baseline
+from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.config import DEFAULT_MARGIN, DEFAULT_THRESHOLD, EvaluateOptions, RecordedOptions
 from context_bench.core.examples import count_examples, read_examples
 from context_bench.core.run import Plan

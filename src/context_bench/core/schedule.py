@@ -139,9 +139,14 @@ class Feed:
 
     def give_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
         """Put back jobs that were not done, to be the next ones; unless nothing more is to be handed out."""
-        kept = {id(system) for _, system in lane.systems}
         if not self._stopped:
-            lane.pending.extendleft(job for job in reversed(jobs) if id(job.system) in kept)
+            lane.pending.extendleft(reversed(self._keep_wanted(lane, jobs)))
+
+    @staticmethod
+    def _keep_wanted(lane: Lane, jobs: Sequence[Job]) -> list[Job]:
+        """Leave out the jobs of systems that were dropped."""
+        kept = {id(system) for _, system in lane.systems}
+        return [job for job in jobs if id(job.system) in kept]
 
     def _must_wait(self, lane: Lane) -> bool:
         return lane.position - self._first >= self._ahead and not self._ended
@@ -166,8 +171,7 @@ class Feed:
         left = self._screen(jobs)
         self._stride = self._usual if left else min(2 * self._stride, 4 * _STRIDE)
         if not self._stopped:  # what is known may have been the reason to stop, or to drop a system
-            kept = {id(system) for _, system in lane.systems}
-            lane.pending.extend(job for job in left if id(job.system) in kept)
+            lane.pending.extend(left if len(left) == len(jobs) else self._keep_wanted(lane, left))
         if self._lanes:
             self._forget_finished()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from context_bench.compare.comparison import is_unread_row
+from context_bench.compare.pairing import is_unread_row
 from context_bench.core.judgement import (
     Judgement,
     Memory,
@@ -208,10 +208,12 @@ class Scorer:
 
     def judge_at_once(self, item: Judged, processed: Example, metadata: Mapping[str, Any] | None = None) -> Judgement:
         """Do the same where no evaluator is slow."""
-        judgement, example, wiring, processed = Judgement(), item.example, self.wire(item), self.show(processed)
+        judgement, example, wiring = Judgement(), item.example, item.wiring or self.wire(item)
+        if self.keep_reasoning:
+            processed = self.show(processed)
         if "unscorable" in processed:
             return refuse_all(wiring.evaluators, processed)
-        unread = is_unread(processed, metadata)
+        unread = "context" in processed and is_unread(processed, metadata)
         for evaluator, needs in zip(wiring.evaluators, wiring.needs_answer):
             if needs and unread:
                 refuse_context(judgement, evaluator)
@@ -221,11 +223,14 @@ class Scorer:
 
     def _set_primary(self, judgement: Judgement, item: Judged, *, unread: bool) -> Judgement:
         scores = judgement.scores
-        primary = "score" if self.score_field == "score" and "score" in scores else None  # a user's own score wins
-        primary = primary or self._find_primary(scores, item, unread=unread)
+        if self.score_field == "score" and "score" in scores:  # a user's own score wins
+            primary: str | None = "score"
+        else:
+            primary = self._find_primary(scores, item, unread=unread)
         if primary is not None:
             scores["score"] = scores[primary]
-            self._note_primary(item.tag, primary, unread=unread)
+            if (self.context_primaries if unread else self.primaries).get(item.tag) != primary:
+                self._note_primary(item.tag, primary, unread=unread)
         return judgement
 
     def note_known(self, item: Judged, row: EvalRow) -> bool:
@@ -289,9 +294,10 @@ class Scorer:
         """The name of the score that counts: the one asked for, or the one of the dataset; None where it is missing."""
         if self.score_field != "score":
             return self.score_field if self.score_field in scores else None
-        wiring, chosen = self.wire(item), self._choose(item.tag, item.example, unread=unread)
+        chosen = self._chosen.get((item.tag, unread)) or self._choose(item.tag, item.example, unread=unread)
         if chosen in scores:
             return chosen
+        wiring = self.wire(item)
         if chosen is not None and (self._given is None or chosen in wiring.emits):
             return None
         # The user's own evaluators may not give the usual score: then one of theirs, if it is the only one. Where a

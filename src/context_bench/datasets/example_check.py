@@ -20,7 +20,8 @@ _LISTS = frozenset({"answers", "choices", "documents", "turns", "tools", "eviden
 MAX_DEPTH = 100
 """Levels of objects and lists in a field. JSON writers end at 254, and a request puts some around it."""
 
-_FROZEN = frozenset({str, int, float, bool, type(None)})
+PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
+"""Types of values that hold no others, and that nobody can change."""
 
 
 class ExampleCheck:
@@ -33,18 +34,17 @@ class ExampleCheck:
         """Raise DataError when the example cannot be used.
 
         Args:
-            example: What was read.
             where: Its place, for the message.
             tag: The dataset of an example that carries no tag.
             advice: What to do about a missing field, for the message.
         """
         if type(example) is not dict and not isinstance(example, Mapping):
             raise DataError(f"{where}: an example must be an object with fields (got {_name_kind(example)})")
-        for key in ("id",) if example.get("turns") else ("id", "context"):
-            if key not in example:
-                there = ", ".join(map(str, example)) or "no fields at all"
-                needed = f"{where}: no {key!r}; every example needs 'id' and 'context', and this one has {there}"
-                raise DataError(f"{needed}; {advice}" if advice else needed)
+        if "id" not in example or ("context" not in example and not example.get("turns")):
+            missing = "context" if "id" in example else "id"
+            there = ", ".join(map(str, example)) or "no fields at all"
+            needed = f"{where}: no {missing!r}; every example needs 'id' and 'context', and this one has {there}"
+            raise DataError(f"{needed}; {advice}" if advice else needed)
         identity = example["id"]
         if isinstance(identity, bool) or not isinstance(identity, (str, int)):
             raise DataError(f"{where}: 'id' must be text or a whole number (got {_name_kind(identity)})")
@@ -79,18 +79,18 @@ def with_context_field(example: dict[str, Any]) -> dict[str, Any]:
 
 def find_deep_fields(example: Mapping[str, Any]) -> list[str]:
     """Find the fields that are nested too deep to be sent or stored."""
-    if _FROZEN.issuperset(map(type, example.values())):
+    if PLAIN_TYPES.issuperset(map(type, example.values())):
         return []
-    return [key for key, value in example.items() if type(value) not in _FROZEN and _is_too_deep(value)]
+    return [key for key, value in example.items() if type(value) not in PLAIN_TYPES and _is_too_deep(value)]
 
 
 def _is_too_deep(value: Any) -> bool:
     """Whether there are more than MAX_DEPTH levels, found level by level, as recursion would itself end somewhere."""
-    if type(value) is dict and _FROZEN.issuperset(map(type, value.values())):
+    if type(value) is dict and PLAIN_TYPES.issuperset(map(type, value.values())):
         return False
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [item for each in level for item in _list_members(each) if type(item) not in _FROZEN]
+        level = [item for each in level for item in _list_members(each) if type(item) not in PLAIN_TYPES]
         if not level:
             return False
     return True
@@ -104,13 +104,13 @@ def _list_members(value: Any) -> Iterable[Any]:
 
 def copy_example(example: Mapping[str, Any]) -> dict[str, Any]:
     """Copy an example, so that a system may change it at will; texts are shared, containers are not."""
-    if _FROZEN.issuperset(map(type, example.values())):
+    if PLAIN_TYPES.issuperset(map(type, example.values())):
         return dict(example)
-    return {key: value if type(value) in _FROZEN else _copy_value(value) for key, value in example.items()}
+    return {key: value if type(value) in PLAIN_TYPES else _copy_value(value) for key, value in example.items()}
 
 
 def _copy_value(value: Any) -> Any:
-    if type(value) in _FROZEN:
+    if type(value) in PLAIN_TYPES:
         return value
     if type(value) is dict:
         return {key: _copy_value(item) for key, item in value.items()}

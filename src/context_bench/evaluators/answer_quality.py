@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from context_bench.results import Scores
-from context_bench.text.golds import Gold, gold_answers, is_blank, response_text, split_normalized, token_f1
+from context_bench.text.golds import Gold, gold_answers, response_text, split_normalized, token_f1
 
 
 @lru_cache(maxsize=1024)
@@ -36,9 +36,10 @@ class AnswerQuality:
         golds = gold_answers(original)
         if not golds:
             return Scores(reason="no gold answer")
-        if is_blank(processed):
+        text = response_text(processed)
+        if not text.strip() and not processed.get("tool_calls"):
             return dict.fromkeys(self.score_fields, 0.0)
-        words = split_normalized(response_text(processed))
+        words = split_normalized(text)
         response = " ".join(words)
         best = _compare(golds[0], response, words)
         for gold in golds[1:]:

@@ -67,7 +67,9 @@ class Exchange:
         An attempt that timed out may have been billed all the same, so those are counted apart.
         """
         facts = {"attempts": self.attempts, "waited": self.waited, "request_seconds": self.seconds}
-        return facts | {"timed_out_attempts": self.timed_out} if self.timed_out else facts
+        if self.timed_out:
+            facts["timed_out_attempts"] = self.timed_out
+        return facts
 
 
 class Endpoint:
@@ -193,7 +195,8 @@ class Endpoint:
         try:
             payload, headers = request() if callable(request) else request
             exchange.sent = monotonic()
-            timeout = max(0.05, min(self.timeout, exchange.deadline - exchange.sent))
+            left = exchange.deadline - exchange.sent
+            timeout = self.timeout if left > self.timeout else max(0.05, left)
             if verbose := _log.isEnabledFor(logging.DEBUG):
                 _log.debug("> POST %s %s", mask_text(url), _for_log(self.hide_secrets(payload)))
             reply = await transport.request("POST", url, headers, payload, timeout, timed=parse is not None)
@@ -206,7 +209,11 @@ class Endpoint:
         exchange.waited += reply.queued
         exchange.sent += reply.queued
         self._gate.note_answer(served=reply.status != 429)
-        exchange.document = await self._read(reply, parse, verbose)
+        if len(reply.body) < _LONG_REPLY:
+            exchange.document = self._accept(reply, parse, verbose)
+        else:  # in a thread, so that the event loop can listen to others
+            read = asyncio.get_running_loop().run_in_executor
+            exchange.document = await read(None, self._accept, reply, parse, verbose)
         exchange.seconds, exchange.raw_headers = reply.seconds, reply.raw_headers
         busy = monotonic() - reply.arrived
         if busy > _NOTICEABLE:
@@ -230,12 +237,6 @@ class Endpoint:
         if isinstance(error, ConnectionFailed):
             self._gate.unreachable(error.reason or str(error))
         return _Retry(error)
-
-    async def _read(self, reply: Reply, parse: Parse | None, verbose: bool) -> Any:
-        """Parse a reply; a long one in a thread, so that the event loop can listen to others."""
-        if len(reply.body) < _LONG_REPLY:
-            return self._accept(reply, parse, verbose)
-        return await asyncio.get_running_loop().run_in_executor(None, self._accept, reply, parse, verbose)
 
     def add_secrets(self, values: Iterable[str]) -> None:
         """Learn of more values that must be shown and kept nowhere."""

@@ -16,7 +16,6 @@ import math
 import select
 import socket
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -235,11 +234,12 @@ class EpollMulti:
 def _read_silence(curl: Any) -> float:
     """Ask the kernel how many seconds ago the last byte of a transfer came; 0 where it cannot say."""
     number = curl.getinfo(pycurl.ACTIVESOCKET)
-    with suppress(OSError, AttributeError):
+    try:
         sock = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, 0, number)
         try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_RECEIVED.stop)
         finally:
             sock.detach()  # it is libcurl's to close
-        return int.from_bytes(info[_LAST_RECEIVED], sys.byteorder) / 1000
-    return 0.0
+    except (OSError, AttributeError, ValueError):  # ValueError: the connection is closed already
+        return 0.0
+    return int.from_bytes(info[_LAST_RECEIVED], sys.byteorder) / 1000

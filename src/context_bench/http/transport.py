@@ -227,11 +227,14 @@ class _Handle:
     def reply(self, arrived: float) -> Reply:
         """Return what came back, complete at the moment `arrived`; an idle handle keeps none of it."""
         status, seconds = self.curl.getinfo(pycurl.RESPONSE_CODE), arrived - self._started
-        chunks = list(zip(self._times, self._parts)) if self._timed else []
-        reply = Reply(status, b"".join(self._parts), b"".join(self._head), seconds, chunks, arrived=arrived)
-        self._parts.clear()
+        parts = self._parts
+        chunks = list(zip(self._times, parts)) if self._timed else []
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        reply = Reply(status, body, b"".join(self._head), seconds, chunks, 0.0, arrived)
+        self._parts = []
         self._head.clear()
-        self._times.clear()
+        if self._timed:
+            self._times = []
         if self._sends_much:
             self.curl.setopt(pycurl.POSTFIELDS, b"")
         return reply

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from context_bench.compare.curves.knobs import name_setting
+from context_bench.compare.sweeps import name_setting
 from context_bench.config import DEFAULT_THRESHOLD, EvaluateOptions
 from context_bench.core.scoring import Scorer
 from context_bench.errors import UsageError
@@ -16,10 +16,9 @@ from context_bench.memory.build import Models, build_hosts
 from context_bench.memory.conversations import check_granularity
 from context_bench.memory.host import Host, HostSettings
 from context_bench.memory.metrics import ByType, MemoryCosts
+from context_bench.memory.probes import MemoryProbes, ProbeShares
 from context_bench.memory.questions import Questions, open_conversations
-from context_bench.memory.scoring.answers import Abstention, LocomoScore, MemoryChoice
-from context_bench.memory.scoring.probes import MemoryProbes, ProbeShares
-from context_bench.memory.scoring.retrieval import LongMemEvalRetrieval, MemoryRetrieval
+from context_bench.memory.scoring import Abstention, LocomoScore, LongMemEvalRetrieval, MemoryChoice, MemoryRetrieval
 from context_bench.metrics import DollarCost, Latency, MeanScore, PassRate
 from context_bench.metrics.prompt_savings import PromptSavings
 from context_bench.metrics.upstream_tokens import UpstreamTokens

@@ -36,6 +36,8 @@ class RatioTally:
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
+        if not row.upstream_tokens:
+            return
         metadata = row.metadata
         billed = read_token_count(metadata.get("billed_prompt_tokens"))
         if (

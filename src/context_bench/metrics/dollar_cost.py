@@ -24,6 +24,12 @@ __all__ = ["DollarCost"]
 
 _KEYS = ("cost_usd", "cost_per_1k_usd", "cost_of_pass_usd")
 _BOUNDS = ("cost_per_1k_usd_best", "cost_per_1k_usd_worst")
+_COST_FIELDS = frozenset(
+    {"judge_cost_usd", "llm-judge", "embedding_usage", "timed_out_attempts", "saved_by_repeating", "cost_usd"}
+    | {"cost_as_asked_usd", "least_cost_usd", "most_cost_usd", "billed_usage", "counted_usage"}
+)
+"""Metadata that tells of money; a row without any of it has no known cost."""
+
 _UNPAID = ("scripted/", "local ")
 """How the names of those begin who answer behind a tap and send no bill."""
 
@@ -74,6 +80,10 @@ class DollarTally:
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
+        if _COST_FIELDS.isdisjoint(row.metadata):
+            self._unknown += 1
+            self._failed_unknown += row.error is not None
+            return
         self._add_judge(row)
         self._embeddings.add(row)
         self._timed_out.add(row)

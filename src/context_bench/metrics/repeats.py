@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from context_bench.compare.repeated_answers import RepeatedAnswers
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.metrics.quality import ScoreCount
 from context_bench.metrics.row_by_row import RunningMetric
 from context_bench.results import EvalRow
-from context_bench.stats import Interval, flip_share, pass_all_k, pass_at_k, repeat_share
+from context_bench.stats import Interval, RepeatedAnswers, flip_share, pass_all_k, pass_at_k, repeat_share
 
 __all__ = ["Repeats"]
 
@@ -47,7 +46,7 @@ class RepeatsTally:
 
     def add(self, row: EvalRow) -> None:
         """Add one row."""
-        self._answers.add(row, self._rows.take(row))
+        self._answers.add((row.dataset, row.example_id), self._rows.take(row))
 
     def intervals(self) -> dict[str, Interval]:
         """Give each number with its interval."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from context_bench.compare.comparison import is_unread_row, read_group
+from context_bench.compare.looks import Looks
+from context_bench.compare.pairing import Pairing, ScoredAnswer, is_unread_row, read_answer
 from context_bench.errors import UsageError
 from context_bench.results import EvalRow
-from context_bench.stats import AnsweredExample, Looks, ScoredRow, average_answers
 from context_bench.types import Example
 
 __all__ = ["LOOKS", "Decisions", "LookOrder", "order_for_looks"]
@@ -99,9 +99,6 @@ def _draw(seed: int, tag: str, kind: str, name: str) -> bytes:
     return blake2b(text, digest_size=16).digest()
 
 
-Answer = ScoredRow | AnsweredExample
-
-
 class Decisions:
     """Takes rows as they come, and says which systems need no more of them.
 
@@ -132,7 +129,7 @@ class Decisions:
         stop: Callable[[str], None],
         stop_all: Callable[[], None],
     ) -> None:
-        self._order, self.baseline, self._read, self._repeats = order, baseline, read, repeats
+        self._order, self.baseline, self._read = order, baseline, read
         self._stop, self._stop_all, self._keep_apart = stop, stop_all, keep_apart
         planned = len(order.examples)
         self._looks = {
@@ -145,9 +142,7 @@ class Decisions:
             )
             for name in competing
         }
-        self._baseline: dict[int, Answer] = {}
-        self._waiting: dict[str, dict[int, Answer]] = {name: {} for name in competing}
-        self._answers: dict[tuple[str, int], list[ScoredRow]] = {}
+        self._pairing = Pairing(competing, baseline, self._pair, repeats=repeats)
         self._unread: dict[str, bool] = {}
         self._closed: set[str] = set()
         self._over = self._needed_all = False
@@ -159,35 +154,17 @@ class Decisions:
             return
         if row.error is None:
             self._unread[name] = is_unread_row(row)
-        answers = self._answers.setdefault((name, place), [])
-        answers.append(self._make(row))
-        if len(answers) < self._repeats:
+        self._pairing.add(name, read_answer(row, self._read(row), id=place))
+
+    def _pair(self, name: str, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
+        if name in self._closed:
             return
-        answer = average_answers(self._answers.pop((name, place)))
-        if name == self.baseline:
-            self._baseline[place] = answer
-            for other, waiting in self._waiting.items():
-                if place in waiting:
-                    self._pair(other, place, waiting.pop(place), answer)
-        elif place in self._baseline:
-            self._pair(name, place, answer, self._baseline[place])
-        else:
-            self._waiting[name][place] = answer
-
-    def _make(self, row: EvalRow) -> ScoredRow:
-        return ScoredRow(str(row.example_id), row.dataset, self._read(row), read_group(row), row.error is not None)
-
-    def _pair(self, name: str, place: int, own: Answer, baseline: Answer) -> None:
-        looks, first, second = self._looks[name], own.value, baseline.value
-        unlike = (
-            self._keep_apart and len({self._unread[each] for each in (name, self.baseline) if each in self._unread}) > 1
-        )
-        if first is None or second is None or unlike:  # a context and an answer have no score in common
+        looks, place = self._looks[name], int(own.id)
+        kinds = {self._unread[each] for each in (name, self.baseline) if each in self._unread}
+        if self._keep_apart and len(kinds) > 1:  # a context and an answer have no score in common
             looks.skip(place)
         else:
-            group = own.group if own.group is not None else baseline.group
-            failed = own.error or baseline.error
-            looks.add(place, first, second, group, dataset=own.dataset, failed=failed)
+            looks.add(place, own, baseline)
         if looks.settled:
             self.close(name)
 
@@ -196,7 +173,6 @@ class Decisions:
         if name not in self._looks or name in self._closed:
             return
         self._closed.add(name)
-        self._waiting[name].clear()
         if self._looks[name].examples == len(self._order.examples):
             self._needed_all = True  # the baseline and the controls are then to have all of them too
         else:

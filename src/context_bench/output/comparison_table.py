@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from context_bench.compare.comparison import explain_first_samples
-from context_bench.compare.run_comparison import Contest, RunComparison
+from context_bench.compare.runs import Contest, RunComparison
+from context_bench.compare.verdicts import explain_first_samples
 from context_bench.config import read_settings
 from context_bench.errors import printable
 from context_bench.numbers import MACRO_SCORE, score
@@ -50,7 +50,7 @@ def render_comparison(
         "\n".join(_list_changes(each, fixed, width, listed, store))
         for each in comparison.contests
         for fixed in (False, True)
-        if (each.found.fixed_count if fixed else each.found.broken_count)
+        if (each.fixed if fixed else each.broken).count
     ]
     parts.append("\n".join(wrap(escape_note(note), width) for note in _explain(comparison)))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -91,11 +91,10 @@ def _write_dataset(verdict: Verdict | None) -> str:
 
 def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int, store: str | None) -> Iterator[str]:
     """List examples that pass on one side alone, each with the command that shows it."""
-    found = contest.found
-    count, examples = (found.fixed_count, found.fixed) if fixed else (found.broken_count, found.broken)
-    more = f", the first {listed}" if count > listed else ""
-    yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({count:,}{more}):"), width)
-    for tag, identity in examples[:listed]:
+    changes = contest.fixed if fixed else contest.broken
+    more = f", the first {listed}" if changes.count > listed else ""
+    yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({changes.count:,}{more}):"), width)
+    for tag, identity in changes.examples[:listed]:
         yield f"  {printable(build_diff_command(contest, tag, identity, store) or f'{identity} of {tag}')}"
 
 
@@ -110,7 +109,7 @@ def build_diff_command(contest: Contest, tag: str, identity: str, store: str | N
 
 
 def _explain(comparison: RunComparison) -> Iterator[str]:
-    kinds = {each.is_paired(pairs) for each in comparison.contests for pairs in each.list_datasets().values()}
+    kinds = {each.is_paired(tag) for each in comparison.contests for tag in each.list_datasets()}
     first = comparison.contests[0]
     scores = _name_scores(first.baseline.config, first.baseline_system)
     several = comparison.metric == MACRO_SCORE
@@ -167,26 +166,24 @@ def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
 
 def describe_pairs(contest: Contest) -> str:
     """Describe how examples were paired: how many, by what, and what was left out."""
-    found = contest.found
+    pairs = contest.pairs.n
     by = (
         "id and content"
-        if found.known_content == found.pairs
+        if contest.same_content == pairs
         else "id alone (a JSON file holds no examples, so that their content is not checked)"
     )
     if contest.source is contest.baseline:
         by = "id, within one run"
-    parts = [f"{found.pairs:,} examples are paired by {by}"] if found.pairs else ["no examples are paired"]
-    if found.changed_content:
-        parts.append(f"{found.changed_content:,} have the same id and another content")
+    parts = [f"{pairs:,} examples are paired by {by}"] if pairs else ["no examples are paired"]
+    if contest.other_content:
+        parts.append(f"{contest.other_content:,} have the same id and another content")
     for count, label in (
-        (found.only_first, contest.source.label or contest.system),
-        (found.only_second, contest.baseline.label or contest.baseline_system),
+        (contest.only_here, contest.source.label or contest.system),
+        (contest.only_in_baseline, contest.baseline.label or contest.baseline_system),
     ):
         if count:
             parts.append(f"{count:,} are only in {label}")
-    unpaired = [
-        tag or "data without a tag" for tag, each in contest.list_datasets().items() if not contest.is_paired(each)
-    ]
+    unpaired = [tag or "data without a tag" for tag in contest.list_datasets() if not contest.is_paired(tag)]
     if unpaired:
         parts.append(f"means of different examples are compared (unpaired) for {', '.join(unpaired)}")
     return "; ".join(parts)

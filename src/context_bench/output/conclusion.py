@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from context_bench.caveats import NO_CONTEXT
-from context_bench.compare.comparison import ONLY_ZEROS, Comparison
-from context_bench.compare.curves.knobs import join_settings
+from context_bench.compare.sweeps import join_settings
+from context_bench.compare.verdicts import ONLY_ZEROS, Comparison
 from context_bench.numbers import (
     COMPRESSION_RATIO,
     COST_PER_1K_USD,

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from context_bench.compare.conditions import FAILS
 from context_bench.compare.gates import Outcome, find_exit_code
 from context_bench.errors import printable
 from context_bench.output.layout import undo_escapes
-from context_bench.stats import FAILS, TOO_FEW
+from context_bench.stats import TOO_FEW
 
 __all__ = ["escape_markdown", "render_junit", "render_summary"]
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from context_bench.compare.plans.lock import describe_lock
+from context_bench.compare.plans import describe_lock
 from context_bench.errors import printable
 from context_bench.numbers import NUMBERS, score
 from context_bench.output.columns import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from context_bench.compare.comparison import Comparison, explain_first_samples, find_first_samples
+from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
 from context_bench.numbers import NUMBERS
 from context_bench.output.fitting import fit_columns
 from context_bench.output.number_cells import HEADLINES, has_intervals

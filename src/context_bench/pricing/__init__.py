@@ -1,9 +1,9 @@
 """Prices of tokens: per million by model, a dated table of them, and the cost of a request by its usage."""
 
-from context_bench.pricing.price import COSTS, Price, Saving, Tier, find_saving, price_judges, price_row
+from context_bench.pricing.price import COSTS, PRICED_BY_CALL, Price, Saving, Tier, find_saving, price_judges, price_row
 from context_bench.pricing.price_table import Match, Prices, check_prices, describe_prices, load_shipped_prices
 
 __all__ = [
-    "COSTS", "Match", "Price", "Prices", "Saving", "Tier", "check_prices", "describe_prices", "find_saving",
-    "load_shipped_prices", "price_judges", "price_row",
+    "COSTS", "PRICED_BY_CALL", "Match", "Price", "Prices", "Saving", "Tier", "check_prices", "describe_prices",
+    "find_saving", "load_shipped_prices", "price_judges", "price_row",
 ]  # fmt: skip

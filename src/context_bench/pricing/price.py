@@ -145,7 +145,7 @@ COSTS = (
 _JUDGES = frozenset({"llm-judge"})
 """Evaluators that pay for a model; their details are in the metadata under their names."""
 
-_PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
+PRICED_BY_CALL = _JUDGES | {"billed_usage", "counted_usage", "least_usage", "most_usage", "embedding_usage"}
 """Metadata with calls that may have a price of their own where the model of the system has none."""
 
 
@@ -160,7 +160,7 @@ def price_row(
         metadata: Of the row.
         upstream_tokens: Tokens that the model read, by our own count, if that is known.
     """
-    if price is None and _PRICED_BY_CALL.isdisjoint(metadata):
+    if price is None and PRICED_BY_CALL.isdisjoint(metadata):
         return {}
     costs = {} if metadata.get("saved_by_repeating") else _price_answer(prices, price, metadata, upstream_tokens)
     for key in ("least", "most"):

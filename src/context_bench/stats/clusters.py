@@ -8,19 +8,33 @@ itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from context_bench.stats.accumulator import Accumulator, keep_largest, keep_smallest
-from context_bench.stats.differences import SAME, UNSEEN_PAIRS, Difference, PairedSums, unpaired_difference
+from context_bench.stats.differences import (
+    SAME,
+    UNSEEN_PAIRS,
+    Difference,
+    PairedSums,
+    paired_difference,
+    unpaired_difference,
+)
 from context_bench.stats.distributions import welch_degrees
 from context_bench.stats.interval import Interval
-from context_bench.stats.means import END_WEIGHT, Mean, Moments, effective_size, estimate_mean
+from context_bench.stats.means import (
+    END_WEIGHT,
+    Accumulator,
+    Mean,
+    Moments,
+    effective_size,
+    estimate_mean,
+    keep_largest,
+    keep_smallest,
+)
 from context_bench.stats.ratios import RatioSums, is_even, limit_ratio
 
 __all__ = [
     "ClusterSums",
+    "PairSums",
     "ScoreSums",
     "clustered_difference",
     "clustered_mean",
@@ -70,16 +84,6 @@ class ClusterSums(Accumulator):
             self.least = value
         if value > self.most:
             self.most = value
-
-    def state(self) -> dict[str, Any]:
-        """Give the fields as JSON can hold them, apart from this accumulator."""
-        return {**super().state(), "groups": {group: [*sums] for group, sums in self.groups.items()}}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> ClusterSums:
-        """Make it again from its state."""
-        kept = {name: value for name, value in state.items() if value is not None}
-        return cls(**{**kept, "groups": {group: [*sums] for group, sums in state["groups"].items()}})
 
 
 def _jackknife(sums: ClusterSums, n: int = 0, total: float = 0.0, squares: float = 0.0) -> tuple[float, float]:
@@ -193,6 +197,49 @@ class ScoreSums:
     def estimate(self) -> Mean:
         """Estimate the mean: by clusters where any has more than one example."""
         return clustered_mean(self.clusters, self.alone) if self.clusters.shared else estimate_mean(self.join())
+
+
+@dataclass
+class PairSums:
+    """Sums over pairs, with those that share a document or a conversation by cluster."""
+
+    alone: PairedSums = field(default_factory=PairedSums)
+    """Pairs that have no cluster: each counts by itself."""
+    grouped: PairedSums = field(default_factory=PairedSums)
+    clusters: ClusterSums = field(default_factory=ClusterSums)
+
+    def add(self, first: float, second: float, group: str | None) -> None:
+        """Add one pair, and what its example shares with others."""
+        if group is None:
+            self.alone.add(first, second)
+        else:
+            self.grouped.add(first, second)
+            self.clusters.add(group, first - second)
+
+    def merge(self, other: PairSums) -> None:
+        """Add the pairs of another one."""
+        self.alone.merge(other.alone)
+        self.grouped.merge(other.grouped)
+        self.clusters.merge(other.clusters)
+
+    @property
+    def n(self) -> int:
+        """How many pairs there are."""
+        return self.alone.n + self.grouped.n
+
+    def join(self) -> PairedSums:
+        """Return the sums over all pairs, whatever they share."""
+        sums = PairedSums()
+        sums.merge(self.alone)
+        sums.merge(self.grouped)
+        return sums
+
+    def difference(self, *, scores: bool = True) -> Difference:
+        """Compute the difference: by clusters where any has more than one pair; it then has that by row too."""
+        rows = paired_difference(self.join(), scores=scores)
+        if self.clusters.shared:
+            return replace(clustered_difference(self.clusters, self.alone, scores=scores), rows=rows)
+        return rows
 
 
 def compare_means(first: ScoreSums, second: ScoreSums) -> Difference:

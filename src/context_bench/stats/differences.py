@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from context_bench.stats.accumulator import Accumulator
-from context_bench.stats.beta import beta_quantile
-from context_bench.stats.distributions import t_quantile, t_tail, welch_degrees
+from context_bench.stats.distributions import beta_quantile, t_quantile, t_tail, welch_degrees
 from context_bench.stats.interval import TOO_FEW, Interval
-from context_bench.stats.means import Moments
+from context_bench.stats.means import Accumulator, Moments
 
 __all__ = [
     "UNSEEN_PAIRS",

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from context_bench.stats.beta import beta_cdf
 from context_bench.stats.differences import UNSEEN_PAIRS, PairedSums, paired_difference
 from context_bench.stats.distributions import (
+    beta_cdf,
     binomial_cdf,
     binomial_pmf,
     binomial_quantile,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from context_bench.stats.distributions import binomial_quantile
 from context_bench.stats.interval import TOO_FEW, Interval
@@ -73,18 +72,6 @@ class Values:
         for value in values:
             self.add(value)
 
-    def merge(self, other: Values) -> None:
-        """Take in the values of another one."""
-        self.n += other.n
-        if self.exact and other.exact and self.n <= self.limit:
-            self.kept.extend(other.kept)
-            return
-        self._fold()
-        for bucket, count in other.buckets.items():
-            self.buckets[bucket] = self.buckets.get(bucket, 0) + count
-        for value in other.kept:
-            self._count(value)
-
     def _count(self, value: float) -> None:
         bucket = _bucket(value)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
@@ -106,19 +93,6 @@ class Values:
             while waiting and waiting[0] <= below:
                 found[waiting.pop(0)] = _middle(bucket)
         return [found[rank] for rank in ranks]
-
-    def state(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
-        counts = [[bucket, self.buckets[bucket]] for bucket in sorted(self.buckets)]
-        return {"limit": self.limit, "n": self.n, "kept": list(self.kept), "buckets": counts}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Values:
-        """Make it again from its state."""
-        made = cls(state["limit"])
-        made.kept, made.n = array("d", state["kept"]), state["n"]
-        made.buckets = dict(state["buckets"])
-        return made
 
 
 def find_ranks(n: int, share: float, level: float = 0.95) -> tuple[int, int] | None:

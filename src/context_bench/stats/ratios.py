@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import mul
 
-from context_bench.stats.accumulator import Accumulator
 from context_bench.stats.distributions import t_quantile
 from context_bench.stats.interval import ROUGH, TOO_FEW, Interval
+from context_bench.stats.means import Accumulator
 
 __all__ = ["RatioSums", "limit_ratio", "ratio_interval"]
 
@@ -28,6 +29,9 @@ LEAST_RESIDUAL = 1e-13
 
 MAX_LOG_HALF = 3.0
 """Limits further away than a factor of 20 are not worth printing."""
+
+
+_WHOLE = frozenset({int, bool})
 
 
 @dataclass
@@ -79,9 +83,31 @@ class RatioSums(Accumulator):
         self.length_squares += weight * weight
 
     def extend(self, pairs: Iterable[tuple[float, float]]) -> None:
-        """Add many examples."""
-        for above, below in pairs:
-            self.add(above, below)
+        """Add many examples; of whole numbers, whose sums are exact in any order, all at once."""
+        kept = list(pairs)
+        if not all(type(above) in _WHOLE and type(below) in _WHOLE for above, below in kept):
+            for above, below in kept:
+                self.add(above, below)
+            return
+        aboves, belows = [above for above, _ in kept], [below for _, below in kept]
+        square, product = list(map(mul, aboves, aboves)), list(map(mul, aboves, belows))
+        under, weights = list(map(mul, belows, belows)), list(map(max, aboves, belows))
+        self.n += len(kept)
+        self.above += sum(aboves)
+        self.below += sum(belows)
+        self.above_squares += sum(square)
+        self.products += sum(product)
+        self.below_squares += sum(under)
+        self.cubes_2_1 += sum(map(mul, square, belows))
+        self.cubes_1_2 += sum(map(mul, product, belows))
+        self.cubes_0_3 += sum(map(mul, under, belows))
+        self.fourths_4_0 += sum(map(mul, square, square))
+        self.fourths_3_1 += sum(map(mul, square, product))
+        self.fourths_2_2 += sum(map(mul, square, under))
+        self.fourths_1_3 += sum(map(mul, product, under))
+        self.fourths_0_4 += sum(map(mul, under, under))
+        self.lengths += sum(weights)
+        self.length_squares += sum(map(mul, weights, weights))
 
     @property
     def ratio(self) -> float:

@@ -1,21 +1,27 @@
-"""Several answers to one example: how often one of k passes, how often all do, how much of the spread is chance."""
+"""Several answers to one example, and the noise floor: what a system differs from itself by when it is run twice."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from context_bench.stats.accumulator import Accumulator
+from context_bench.stats.differences import PairedSums, paired_difference
 from context_bench.stats.distributions import f_quantile
 from context_bench.stats.interval import TOO_FEW, Interval
-from context_bench.stats.means import Moments, mean_interval
+from context_bench.stats.means import Moments, mean_interval, share_interval
 
 __all__ = [
+    "NoiseFloor",
     "RepeatSums",
+    "RepeatedAnswers",
     "chance_all_pass",
     "chance_any_passes",
     "flip_share",
+    "noise_of_repeats",
+    "noise_of_twins",
     "pass_all_k",
     "pass_at_k",
     "repeat_share",
@@ -32,12 +38,8 @@ def chance_all_pass(passed: int, n: int, k: int) -> float:
     return math.comb(passed, k) / math.comb(n, k)
 
 
-def _merge_counts(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
-
-
 @dataclass
-class RepeatSums(Accumulator):
+class RepeatSums:
     """Sums over examples that were each answered several times."""
 
     examples: int = 0
@@ -47,7 +49,7 @@ class RepeatSums(Accumulator):
     squares: float = 0.0
     between: float = 0.0
     """Sum over examples of (sum of scores)² / number of answers."""
-    counts: dict[str, int] = field(default_factory=dict, metadata={"merge": _merge_counts})
+    counts: dict[str, int] = field(default_factory=dict)
     """How many examples had so many answers, of which so many passed: `"answers:passed"`."""
 
     def add(self, scores: Sequence[float], passed: int) -> None:
@@ -67,6 +69,40 @@ class RepeatSums(Accumulator):
     def tally(self) -> list[tuple[int, int, int]]:
         """List (answers, passed, examples)."""
         return [(*map(int, key.split(":")), count) for key, count in sorted(self.counts.items())]  # type: ignore[misc]
+
+
+class RepeatedAnswers:
+    """Gathers the answers to each example until all of them are there; after that only sums are kept.
+
+    Args:
+        repeats: How many answers each example gets.
+        threshold: The lowest score that passes.
+    """
+
+    def __init__(self, repeats: int, threshold: float) -> None:
+        self._repeats, self._threshold = repeats, threshold
+        self._sums = RepeatSums()
+        self._open: dict[Hashable, list[float | None]] = {}
+
+    def add(self, example: Hashable, value: float | None) -> None:
+        """Add one answer to an example; None where it has no score."""
+        answers = self._open.setdefault(example, [])
+        answers.append(value)
+        if len(answers) >= self._repeats:
+            self._count(self._sums, self._open.pop(example))
+
+    def _count(self, sums: RepeatSums, answers: Sequence[float | None]) -> None:
+        scores = [score for score in answers if score is not None]
+        sums.add(scores, sum(score >= self._threshold for score in scores))
+
+    def total(self) -> RepeatSums:
+        """Sum up all examples, also those of which some answers have not come."""
+        if not self._open:
+            return self._sums
+        sums = copy.deepcopy(self._sums)
+        for answers in self._open.values():
+            self._count(sums, answers)
+        return sums
 
 
 def _interval_over(sums: RepeatSums, least: int, value_of: dict[tuple[int, int], float], level: float) -> Interval:
@@ -120,3 +156,66 @@ def repeat_share(sums: RepeatSums, level: float = 0.95) -> Interval:
     low = share(ratio / f_quantile(tail, between_degrees, within_degrees))
     high = share(ratio / f_quantile(1 - tail, between_degrees, within_degrees))
     return Interval(share(ratio), low, high, level, sums.examples, "anova")
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """How often two runs of one system disagree, and the difference in the mean that this alone explains.
+
+    A difference between two systems within `floor` is what running one of them twice would give in 19 of 20 cases. It
+    is NaN where no disagreement was seen: there is nothing to tell it from.
+    """
+
+    n: int
+    flips: float
+    share: Interval
+    floor: float
+
+    @property
+    def nothing_seen(self) -> bool:
+        """Whether the two agree on every example, also in scores that do not change a pass."""
+        return self.n > 0 and self.flips == 0 and math.isnan(self.floor)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it: what was not measured is null."""
+        numbers = {name: None if math.isnan(value := getattr(self, name)) else value for name in ("flips", "floor")}
+        return {**asdict(self), **numbers, "share": self.share.to_dict()}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> NoiseFloor:
+        """Read back what `to_dict` wrote."""
+        flips, floor = (math.nan if stored[name] is None else stored[name] for name in ("flips", "floor"))
+        return cls(stored["n"], flips, Interval.from_dict(stored["share"]), floor)
+
+
+def noise_of_twins(sums: PairedSums, level: float = 0.95, *, flips: int | None = None) -> NoiseFloor:
+    """Give the noise floor from the baseline run twice on the same examples.
+
+    Args:
+        sums: Over the pairs.
+        level: The confidence.
+        flips: Examples that only one of the two passes; without it, those on which the scores differ.
+    """
+    interval = paired_difference(sums).interval(level)
+    floor = (interval.high - interval.low) / 2 if sums.changed else math.nan
+    flips = sums.changed if flips is None else flips
+    return NoiseFloor(sums.n, flips, share_interval(flips, sums.n, level), floor)
+
+
+def noise_of_repeats(sums: RepeatSums, level: float = 0.95, *, answers: int = 1) -> NoiseFloor:
+    """Give the noise floor from examples that were answered several times.
+
+    Args:
+        sums: Over the examples.
+        level: The confidence.
+        answers: How many answers to each example the means that are compared are made of.
+    """
+    share = flip_share(sums, level)
+    if not share.n or math.isnan(share.value):
+        return NoiseFloor(share.n, math.nan, share, math.nan)
+    within = max(0.0, sums.squares - sums.between) / (sums.n - sums.examples)
+    if within < 1e-12:
+        return NoiseFloor(share.n, share.value * share.n, share, math.nan)
+    twin = PairedSums(share.n, 0.0, 2 * within / answers * share.n)
+    interval = paired_difference(twin).interval(level)
+    return NoiseFloor(share.n, share.value * share.n, share, (interval.high - interval.low) / 2)

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from context_bench.config import DEFAULT_MARGIN
-from context_bench.stats.beta import beta_quantile
 from context_bench.stats.differences import MEAN_OF_DATASETS, SAME, Difference
+from context_bench.stats.distributions import beta_quantile
 from context_bench.stats.interval import Interval
 from context_bench.stats.planning import least_n, n_for_difference, n_for_equivalence, n_for_non_inferiority
 
@@ -29,7 +29,6 @@ __all__ = [
     "Verdict",
     "decide_verdict",
     "find_needed",
-    "find_winners",
     "holm",
     "judge_family",
 ]
@@ -305,11 +304,6 @@ def _correct(family: Sequence[tuple[Contrast, Difference]]) -> list[float]:
     """Give the p-values, corrected by Holm but for those of controls."""
     corrected = holm([math.nan if each.control else difference.p_value() for each, difference in family])
     return [difference.p_value() if each.control else p for (each, difference), p in zip(family, corrected)]
-
-
-def find_winners(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Give those that beat the baseline and may, the largest difference first."""
-    return sorted((each for each in verdicts if each.wins), key=lambda each: -each.difference)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -88,6 +88,10 @@ class StoreBackend(Protocol):
 
     failure: StoreError | None
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether more was put down than is written for now: who goes on all the same takes memory."""
+
     # -- look up
 
     def has_keys(self) -> bool:
@@ -176,7 +180,7 @@ class StoreBackend(Protocol):
         """Keep a request that a tap saw and that is no part of an answer."""
 
     async def catch_up(self) -> None:
-        """Wait while more was put down than is written: who goes on all the same takes memory."""
+        """Wait while it is behind."""
 
     # -- runs and their rows
 

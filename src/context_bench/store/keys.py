@@ -41,8 +41,8 @@ def digest_of(*parts: bytes) -> bytes:
 
 def example_digests(example: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """Digest the whole example, and the part of it that a system may read."""
-    read = {key: value for key, value in example.items() if key not in GOLD_FIELDS}
-    gold = {key: example[key] for key in example if key in GOLD_FIELDS} if len(read) < len(example) else {}
+    read = dict(example)
+    gold = {key: read.pop(key) for key in GOLD_FIELDS.intersection(example)}
     visible = digest_of(_json(read))
     return digest_of(visible, _json(gold)), visible
 

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import starmap
 from operator import attrgetter
 from typing import Any
 from zlib import crc32
@@ -60,7 +61,7 @@ def places_of(run: int) -> tuple[int, int]:
 
 def pack_keys(known: Iterable[tuple[bytes, int]]) -> bytes:
     """Pack keys of sixteen bytes, each with the id of what is found under it, into one block."""
-    return b"".join([_KEY.pack(key, identity) for key, identity in known])
+    return b"".join(starmap(_KEY.pack, known))
 
 
 def unpack_keys(body: bytes) -> Iterator[tuple[bytes, int]]:
@@ -201,11 +202,16 @@ def seal(content: bytes, about: bytes, *, compress: bool = True) -> bytes:
 
 def seal_one(content: bytes, identity: int, key: bytes = b"") -> bytes:
     """Make the record of an answer or request with this id, or of an example that has a key besides."""
+    if len(content) < _WORTH_COMPRESSING:
+        return _write_header(PLAIN, crc32(content, crc32(_pack_one(identity) + key))) + content
     return seal(content, about_one(identity, key))
 
 
 def seal_row(content: bytes, example: int, response: int | None) -> bytes:
     """Make the record of a row."""
+    if len(content) < _WORTH_COMPRESSING:
+        about = crc32(_pack_two(example, _NOTHING if response is None else response))
+        return _write_header(PLAIN, crc32(content, about)) + content
     return seal(content, about_row(example, response))
 
 

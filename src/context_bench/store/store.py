@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,7 +44,7 @@ from context_bench.store.records import (
     unpack_row,
     unseal,
 )
-from context_bench.store.writer import Batch, Copy, Writer
+from context_bench.store.writer import LONG_CONTENT, Batch, Copy, Writer
 
 __all__ = ["Store"]
 
@@ -81,7 +82,7 @@ class Store(Reader):
         self._put = _refuse if self._writer is None else self._writer.put
         self._seal = _refuse if self._writer is None else self._writer.seal
         self._marks: dict[int, RunningMark] = {}
-        self._row_counts: dict[int, int] = {}
+        self._row_counts: Counter[int] = Counter()
         self._example_ids: dict[bytes, int] = {}
         self._row_ids: dict[bytes, int] = {}
         self._answer_ids: dict[bytes, int] = {}
@@ -238,14 +239,15 @@ class Store(Reader):
         identity, packed, said, new = run.number << PLACES | place, pack_row(row), None, None
         if answer is not None:
             body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
-            said = self._seal(body, identity)
+            said = body if len(body) < LONG_CONTENT else self._seal(body, identity)
         if example_id is None:
-            example_id = self._example_ids.get(keys.whole) or identity
-            content = self._seal(to_bytes(example), example_id, keys.whole)
-            new = keys.whole, content, keys.whole in self._example_ids
+            known = self._example_ids.get(keys.whole)
+            example_id, content = known or identity, to_bytes(example)
+            kept = content if len(content) < LONG_CONTENT else self._seal(content, example_id, keys.whole)
+            new = keys.whole, kept, known is not None
         if said is not None:
             keys.response = identity
-        self._count_row(run)
+        self._row_counts[run.number] += 1
         self._put(Batch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new)
         return example_id
 
@@ -262,11 +264,8 @@ class Store(Reader):
         row: EvalRow,
         record: bytes | None = None,
     ) -> None:
-        self._count_row(run)
+        self._row_counts[run.number] += 1
         self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
-
-    def _count_row(self, run: RunInfo) -> None:
-        self._row_counts[run.number] = self._row_counts.get(run.number, 0) + 1
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
         old = self._row_ids[key]
@@ -275,7 +274,7 @@ class Store(Reader):
             self.flush_copies()
         self._shift = shift
         self._copied.append(Copy(self._found[old], example_key, example))
-        self._count_row(run)
+        self._row_counts[run.number] += 1
 
     def flush_copies(self) -> None:
         if self._copied:
@@ -296,7 +295,7 @@ class Store(Reader):
 
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         self.flush_copies()
-        statement, values = update_run(run, status, result, self._row_counts.get(run.number, 0))
+        statement, values = update_run(run, status, result, self._row_counts[run.number])
         self._put(Batch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ __all__ = ["Batch", "Content", "Copy", "Writer"]
 Content = bytes | Future[bytes]
 """A content to be kept; or, of a long one, the record that a thread makes of it."""
 
-_LONG = 16_384
+LONG_CONTENT = 16_384
 """Bytes from which a content is worth a thread: to compress it takes longer than to hand it over."""
 
 _PAUSE, _LONGER_PAUSE, _MANY = 0.004, 0.016, 8
@@ -42,6 +43,8 @@ _BYTES = 262_144
 """The most rows of one statement, and about the most bytes: Python keeps statements with what they were given last."""
 
 KeyIds = list[tuple[bytes, int]]
+Sealed = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]], int]
+"""The records of examples, answers and rows, and how many one statement should insert."""
 
 _KEEP_ANSWER = (
     "INSERT OR IGNORE INTO responses SELECT ?, ? "
@@ -70,27 +73,24 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self._examples: list[tuple[Any, ...]] = []
-        self._rows: list[tuple[Any, ...]] = []
-        self._answers: dict[int, bytes] = {}
+        self._examples: list[tuple[int, bytes, Content]] = []
+        self._rows: list[tuple[int, int, int | None, bytes, Content | None]] = []
+        self._answers: dict[int, Content] = {}
         self._used: list[tuple[int, bytes, int]] = []
         self._copies: list[tuple[int, Sequence[Copy]]] = []
         self._others: dict[str, list[tuple[Any, ...]]] = {}
         self._keys: dict[str, KeyIds] = {"example": [], "answer": [], "row": []}
         self._changes: list[tuple[str, Sequence[Any]]] = []
-        self._size = 0
 
     def example(self, identity: int, key: bytes, body: Content, known: bool) -> None:
         """Add an example, unless it is there; `known` says that it was there when it was looked for."""
-        self._examples.append((identity, key, sealed := _make_record(body, identity, key)))
-        self._size += len(sealed)
+        self._examples.append((identity, key, body))
         if not known:
             self._keys["example"].append((key, identity))
 
     def answer(self, identity: int, key: bytes | None, body: Content) -> None:
         """Add an answer, whose row may follow."""
-        self._answers[identity] = sealed = _make_record(body, identity)
-        self._size += len(sealed)
+        self._answers[identity] = body
         if key is not None:
             self._keys["answer"].append((key, identity))
 
@@ -108,7 +108,7 @@ class Batch:
         `record` is an answer that was found in the store: it is kept if it has been removed since.
         """
         answer = self._answers.pop(identity, None) if response == identity else None
-        self._rows.append((identity, example, response, seal_row(body, example, response), answer, identity))
+        self._rows.append((identity, example, response, body, answer))
         if response is not None and record is not None:
             self._used.append((response, record, response))
         if key is not None:
@@ -130,9 +130,15 @@ class Batch:
 
         The example comes after the row: who removes runs meanwhile sees that it is used.
         """
-        if answer is not None:
-            self.answer(identity, answer_key, answer)
-        self.row(identity, key, example, response, body, record)
+        if answer is not None and answer_key is not None:
+            self._keys["answer"].append((answer_key, identity))
+        if answer is None and response == identity:
+            answer = self._answers.pop(identity, None)
+        self._rows.append((identity, example, response, body, answer))
+        if response is not None and record is not None:
+            self._used.append((response, record, response))
+        if key is not None:
+            self._keys["row"].append((key, identity))
         if new_example is not None:
             self.example(example, *new_example)
 
@@ -152,18 +158,30 @@ class Batch:
         """Add any other statement, which is executed first."""
         self._changes.append((statement, values))
 
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Write everything, within the transaction that is open."""
+    def seal(self) -> Sealed:
+        """Make the records of all contents; of long ones threads make them, which is waited for."""
+        examples = [(identity, key, _make_record(body, identity, key)) for identity, key, body in self._examples]
+        answers = [(identity, _make_record(body, identity)) for identity, body in self._answers.items()]
+        rows = [
+            (place, example, response, seal_row(body, example, response), answer and _make_record(answer, place), place)
+            for place, example, response, body, answer in self._rows
+        ]
+        size = sum([len(each[2]) for each in examples]) + sum([len(each[1]) for each in answers])
+        size += sum([len(each[4]) for each in rows if each[4]])
+        together = max(1, min(_ROWS, _BYTES * (len(examples) + len(answers) + len(rows)) // max(1, size)))
+        return examples, answers, rows, together
+
+    def write(self, connection: sqlite3.Connection, sealed: Sealed | None = None) -> None:
+        """Write everything, within the transaction that is open; `sealed` are the records, if they are made already."""
+        examples, answers, rows, together = sealed or self.seal()
         for statement, values in self._changes:
             connection.execute(statement, values)
         for shift, copies in self._copies:
             _copy_rows(connection, shift, copies)
-        count = len(self._examples) + len(self._answers) + len(self._rows)
-        together = max(1, min(_ROWS, _BYTES * count // max(1, self._size)))
-        _insert(connection, "examples", self._examples, "INSERT", _MENDED, together)
-        _insert(connection, "responses", list(self._answers.items()), together=together)
+        _insert(connection, "examples", examples, "INSERT", _MENDED, together)
+        _insert(connection, "responses", answers, together=together)
         connection.executemany(_KEEP_ANSWER, self._used)
-        _insert(connection, "rows", self._rows, together=together)
+        _insert(connection, "rows", rows, together=together)
         for table, rows in self._others.items():
             _insert(connection, table, rows)
         _insert(connection, "keys", [part for kind, keys in self._keys.items() for part in _parts(kind, keys)])
@@ -171,7 +189,7 @@ class Batch:
 
 def _make_record(body: Content, identity: int, key: bytes = b"") -> bytes:
     """Return the record of a content, waiting for the thread that makes it if there is one."""
-    return body.result() if isinstance(body, Future) else seal_one(body, identity, key)
+    return seal_one(body, identity, key) if type(body) is bytes else body.result()  # type: ignore[union-attr]
 
 
 def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy]) -> None:
@@ -198,10 +216,11 @@ def _copy_rows(connection: sqlite3.Connection, shift: int, copies: Sequence[Copy
 
 def _parts(kind: str, keys: KeyIds) -> list[tuple[Any, ...]]:
     """Make the rows of the table of keys: one block for each run, of which there is mostly one."""
-    runs: dict[int, KeyIds] = {}
-    for each in keys:
-        runs.setdefault(each[1] >> PLACES, []).append(each)
-    return [(None, run, kind, seal_keys(own, run, kind)) for run, own in runs.items()]
+    runs = dict.fromkeys([identity >> PLACES for _, identity in keys])
+    if len(runs) == 1:
+        return [(None, run, kind, seal_keys(keys, run, kind)) for run in runs]
+    own = {run: [each for each in keys if each[1] >> PLACES == run] for run in runs}
+    return [(None, run, kind, seal_keys(own[run], run, kind)) for run in runs]
 
 
 def _insert(
@@ -216,7 +235,7 @@ def _insert(
     for start in range(0, len(rows), together):
         part = rows[start : start + together]
         row = "(" + ",".join("?" * len(part[0])) + ")"
-        values = [value for each in part for value in each]
+        values = tuple(chain.from_iterable(part))
         connection.execute(f"{verb} INTO {table} VALUES {','.join([row] * len(part))} {otherwise}", values)
 
 
@@ -255,7 +274,7 @@ class Writer:
 
     def seal(self, content: bytes, identity: int, key: bytes = b"") -> Content:
         """Have the record of a long content made in a thread from now on; a short one is left to the batch."""
-        if len(content) < _LONG:
+        if len(content) < LONG_CONTENT:
             return content
         with self._lock:
             self._long_bytes += len(content)
@@ -283,7 +302,7 @@ class Writer:
             for _ in range(len(self._pending)):
                 what, values = take()
                 what(batch, *values)
-            transaction(self._connection, partial(batch.write, self._connection))
+            transaction(self._connection, partial(batch.write, self._connection, batch.seal()))
             self._check_file()
         except Exception as error:  # noqa: BLE001 - a thread that dies would say nothing
             self.failure = error if isinstance(error, StoreError) else explain(error, self._path)

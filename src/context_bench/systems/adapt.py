@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from context_bench.compare.comparison import choose_baseline, name_twin
+from context_bench.compare.verdicts import choose_baseline, name_twin
 from context_bench.errors import UsageError
 from context_bench.http.loop import run_sync
 from context_bench.refs import Ref, call_with, check_arguments, check_parameters, check_plain, parse, resolve

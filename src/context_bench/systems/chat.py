@@ -234,7 +234,8 @@ class ChatProxy:
             raise failure from None
         metadata = reply.metadata
         self.endpoint.settle(metadata.get("total_tokens"), body.get(self.form.prompt_fields[0]), reply.text)
-        result: Example = {"response": reply.text, "metadata": metadata | exchange.facts()}
+        metadata |= exchange.facts()
+        result: Example = {"response": reply.text, "metadata": metadata}
         if reply.tool_calls:
             result["tool_calls"] = reply.tool_calls
         if exchange.tapped is not None:

@@ -44,6 +44,8 @@ _CUT = re.compile(r"[A-Za-z0-9](?=[ \n,:;\"])|[\u4e00-\u9fff](?=[，。、])")
 PROMPT_FIELDS = ("context", "question", "turns", "tools", "choices")
 """The fields of an example that a model would be sent. Gold answers, ids and tags never count."""
 
+_UNUSUAL_FIELDS = frozenset(PROMPT_FIELDS[2:])
+
 MAX_TOKEN_COUNT = 100_000_000
 """The most tokens that one request is believed to have: ten times the longest context of any model."""
 
@@ -186,6 +188,9 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
     explicit list of `fields` is taken at its word.
     """
     if fields is None:
+        if _UNUSUAL_FIELDS.isdisjoint(example):  # as nearly all examples are
+            context, question = example.get("context"), example.get("question")
+            return count_value(context, count) + count_value(question, count)
         fields = PROMPT_FIELDS
         if example.get("turns"):
             fields = PROMPT_FIELDS[1:] if asks_beside_turns(example) else PROMPT_FIELDS[2:]
@@ -199,10 +204,10 @@ def count_prompt(example: Mapping[str, Any], count: Tokenizer, fields: Iterable[
 
 def count_value(value: Any, count: Tokenizer) -> int:
     """Count the text inside a field: strings as they are, messages by content, other objects as JSON."""
-    if value is None:
-        return 0
     if isinstance(value, str):
         return count(value) if value else 0
+    if value is None:
+        return 0
     if isinstance(value, (list, tuple)):
         return sum(count_value(item, count) for item in value)
     if isinstance(value, Mapping) and "role" in value:

@@ -39,7 +39,7 @@ class ToolCall:
 # --- replies that our own client reads
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelReply:
     """A model's answer as the client that asked for it reads it.
 
@@ -60,7 +60,10 @@ class ModelReply:
     @property
     def metadata(self) -> dict[str, Any]:
         """The numbers that a row keeps, and why the reply ended."""
-        return {**self.usage, **self.timings, **({"finish_reason": self.finish} if self.finish else {})}
+        facts = {**self.usage, **self.timings}
+        if self.finish:
+            facts["finish_reason"] = self.finish
+        return facts
 
 
 class NotAReply(ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from context_bench.utils.tokens import MAX_TOKEN_COUNT
 from context_bench.wire.form import (
     Answer,
     Completion,
@@ -38,8 +39,10 @@ def read_chat_completion(document: Any) -> ModelReply:
     usage = read_openai_usage(document.get("usage")) if isinstance(document, dict) else {}
     try:
         choice = document["choices"][0]
-        message = dict(choice["message"])
-        timings = dict(document.get("timings_of_stream", {}))
+        message = choice["message"]
+        if type(message) is not dict:
+            message = dict(message)
+        timings = dict(document["timings_of_stream"]) if "timings_of_stream" in document else {}
         calls = message.get("tool_calls") or []
         content = message.get("content")
         text = content if type(content) is str else read_text(content)
@@ -52,7 +55,19 @@ def read_openai_usage(usage: Any) -> dict[str, Any]:
     """Read token counts, cached prompt tokens included; what cannot be true is named in `ignored_usage`."""
     if not isinstance(usage, (dict, Mapping)):
         return {}
-    counts, refused = split_counts(usage, _COUNTS)
+    prompt, completion, total = usage.get("prompt_tokens"), usage.get("completion_tokens"), usage.get("total_tokens")
+    if (
+        type(prompt) is type(completion) is type(total) is int
+        and 0 < prompt <= MAX_TOKEN_COUNT
+        and 0 <= completion <= MAX_TOKEN_COUNT
+        and 0 <= total <= MAX_TOKEN_COUNT
+    ):
+        counts: dict[str, int] = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+        refused: dict[str, str] = {}
+        if len(usage) == len(_COUNTS):
+            return counts
+    else:
+        counts, refused = split_counts(usage, _COUNTS)
     for part, names in _DETAILS:
         details = usage.get(part)
         if details and isinstance(details, (dict, Mapping)):

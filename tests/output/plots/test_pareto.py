@@ -7,7 +7,7 @@ import math
 import pytest
 
 from context_bench import EvalResult
-from context_bench.compare.comparison import Comparison
+from context_bench.compare.verdicts import Comparison
 from context_bench.output.plots.pareto import (
     choose_cost,
     choose_quality,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from context_bench.compare.curves.knobs import join_settings
+from context_bench.compare.sweeps import join_settings
 from context_bench.numbers import MEAN_SCORE, score
 from context_bench.output.columns import Column, choose_columns, list_tables
 from context_bench.output.conclusion import conclude, describe_alone

@@ -6,7 +6,8 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from context_bench.compare.curves import Curve, find_sweeps
+from context_bench.compare.curves import Curve
+from context_bench.compare.sweeps import find_sweeps
 from context_bench.config import DEFAULT_THRESHOLD
 from context_bench.output.page.row_values import Source, name_error_kind
 from context_bench.output.plots.grids import Cells, NeedleGrid

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_bench.compare.comparison import are_unlike
+from context_bench.compare.verdicts import are_unlike
 from context_bench.numbers import score, seconds, tokens
 from context_bench.output.plots.chart import (
     Axis,

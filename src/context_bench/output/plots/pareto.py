@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_bench.compare.comparison import are_unlike
+from context_bench.compare.verdicts import are_unlike
 from context_bench.numbers import (
     COST_OF_PASS,
     COST_PER_1K_USD,

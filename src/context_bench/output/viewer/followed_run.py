@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from context_bench.compare.comparison import choose_baseline
+from context_bench.compare.verdicts import choose_baseline
 from context_bench.config import RunSettings
 from context_bench.errors import ContextBenchError, StoreError, UsageError
 from context_bench.output.page.row_index import RowIndex

@@ -1,0 +1,309 @@
+"""Curves: the quality of a system with a knob against the tokens that reached the model, one point for each setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from context_bench.compare.pairing import Answers, compare_answers, gather_answers
+from context_bench.compare.sweeps import Sweep, find_sweeps
+from context_bench.compare.verdicts import are_unlike, choose_baseline
+from context_bench.numbers import choose_score_key
+from context_bench.stats import (
+    Interval,
+    ScoreSums,
+    Setting,
+    area_weights,
+    average_means,
+    find_common_range,
+    find_largest_saving,
+)
+
+if TYPE_CHECKING:
+    from context_bench.results import EvalResult, EvalRow
+
+__all__ = ["Curve", "Point", "draw_curves"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the knob.
+
+    Attributes:
+        system: The name of the system with this setting.
+        setting: The value of the knob.
+        tokens: Tokens that reached the model, for each example on average; NaN where that is not known.
+        saving: The share of the baseline's tokens that is saved on the same examples; NaN where that is not known.
+        quality: The score with its interval.
+        difference: The score less the baseline's, with its 95% interval; None for the baseline itself.
+    """
+
+    system: str
+    setting: str
+    tokens: float
+    saving: float
+    quality: Interval
+    difference: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "system": self.system,
+            "setting": self.setting,
+            "tokens": self.tokens if math.isfinite(self.tokens) else None,
+            "saving": self.saving if math.isfinite(self.saving) else None,
+            "quality": self.quality.to_dict(),
+            "difference": self.difference and self.difference.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Quality against tokens for one system with a knob.
+
+    Attributes:
+        name: The system, without the knob.
+        knob: The parameter that was swept.
+        metric: `mean_score`, or `macro_score` where there are several datasets.
+        meter: Where the tokens are from: `upstream_tokens`, `output_tokens`, or empty where that is not known.
+        points: The settings, the fewest tokens first.
+        baseline: What savings and differences are against: a system of the run.
+        margin: A difference within it does not matter.
+        span: The range of tokens that every curve of the run covers; None if there is none.
+        area: The area under the curve over the span divided by its length: the mean quality there.
+        area_difference: The area less that of the first curve of the run; None for the first.
+        best: The system with the largest saving that is not worse than the baseline by the margin, if there is one.
+        note: What has to be known to read it.
+    """
+
+    name: str
+    knob: str
+    metric: str
+    meter: str
+    points: tuple[Point, ...]
+    baseline: str
+    margin: float
+    span: tuple[float, float] | None = None
+    area: Interval | None = None
+    area_difference: Interval | None = None
+    best: str | None = None
+    note: str = ""
+
+    @property
+    def tokens_title(self) -> str:
+        """The name of its tokens: those that a model got, or those of the context, where none was seen to get it."""
+        seen = self.meter != "output_tokens"
+        return f"tokens {'that reached the model' if seen else 'of the context that was returned'}, for each example"
+
+    @property
+    def best_point(self) -> Point | None:
+        """The point of the largest saving that is not worse."""
+        return next((point for point in self.points if point.system == self.best), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "name": self.name,
+            "knob": self.knob,
+            "metric": self.metric,
+            "meter": self.meter,
+            "points": [point.to_dict() for point in self.points],
+            "baseline": self.baseline,
+            "margin": self.margin,
+            "span": None if self.span is None else list(self.span),
+            "area": self.area and self.area.to_dict(),
+            "area_difference": self.area_difference and self.area_difference.to_dict(),
+            "best": self.best,
+            "note": self.note,
+        }
+
+
+Tokens = dict[tuple[str, str | int, int], float]
+"""By dataset, example and repeat."""
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """One system: its scores and its tokens, by example."""
+
+    scores: Answers
+    tokens: Tokens
+
+    @property
+    def mean_tokens(self) -> float:
+        return sum(self.tokens.values()) / len(self.tokens) if self.tokens else math.nan
+
+
+def draw_curves(result: EvalResult, baseline: str | None = None, margin: float | None = None) -> list[Curve]:
+    """Draw a curve for each system of a result that was run with several settings of a knob.
+
+    Args:
+        result: With its rows; a result without rows has no curves.
+        baseline: The system that savings and differences are against; by default the one of the run, else `direct`,
+            else `passthrough`, else the setting that keeps the most tokens.
+        margin: A difference within it does not matter; by default the run's, else 0.02.
+    """
+    if baseline is not None:
+        choose_baseline(result.systems, baseline)  # refuses one that is not there
+    sweeps = find_sweeps(result.summary)
+    if not sweeps or not result.rows:
+        return []
+    if margin is None:
+        margin = result.settings.margin
+    chosen = baseline or _find_baseline(result)
+    wanted = {name for sweep in sweeps for name in sweep.settings} | ({chosen} if chosen else set())
+    rows: dict[str, list[EvalRow]] = {name: [] for name in wanted}
+    for row in result.rows:
+        if row.system in wanted:
+            rows[row.system].append(row)
+    field = result.settings.score_field
+    unneeded = "" if result.comparison is None else result.comparison.context_unneeded
+    drawn = []
+    for sweep in sweeps:
+        meter = _find_meter(each for name in sweep.settings for each in rows[name])
+        names = dict.fromkeys((*sweep.settings, *(() if chosen is None else (chosen,))))
+        arms = {name: _make_arm(rows[name], field, meter) for name in names}
+        # One setting of a knob is a baseline for the others only if somebody asked for it.
+        held = None if baseline is None and chosen in sweep.settings else chosen
+        if held is not None and any(are_unlike(result.config, name, held) for name in sweep.settings):
+            held = None  # a context and an answer have no score in common
+        curve = _draw_curve(sweep, arms, held, margin, meter)
+        if unneeded:
+            curve = replace(curve, best=None, note="; ".join(filter(None, (unneeded, curve.note))))
+        drawn.append((curve, arms))
+    return _add_areas(drawn)
+
+
+def _find_baseline(result: EvalResult) -> str | None:
+    wanted = result.settings.baseline
+    controls = result.settings.controls
+    return choose_baseline(result.systems, wanted if wanted in result.summary else None, controls)
+
+
+def _find_meter(rows: Iterable[EvalRow]) -> str:
+    """Find what tells how many tokens reached the model: what was seen of it, else the context that was returned."""
+    meter = ""
+    for row in rows:
+        if row.upstream_tokens is not None:
+            return "upstream_tokens"
+        if row.metadata.get("output") == "context":
+            meter = "output_tokens"
+    return meter
+
+
+def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
+    tokens: Tokens = {}
+    for row in rows:
+        count = _read_tokens(row, meter)
+        if count is not None and row.error is None:
+            tokens[row.dataset, row.example_id, row.repeat] = count
+    return _Arm(gather_answers(rows, field), tokens)
+
+
+def _read_tokens(row: EvalRow, meter: str) -> int | None:
+    if meter == "output_tokens":
+        return row.output_tokens if row.metadata.get("output") == "context" else None
+    return row.upstream_tokens if meter else None
+
+
+def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str) -> Curve:
+    own = baseline is None
+    if baseline is None:
+        baseline = max(
+            sweep.settings, key=lambda name: (not math.isnan(arms[name].mean_tokens), arms[name].mean_tokens)
+        )
+    base = arms[baseline]
+    points, settings = [], []
+    for name, value in sweep.settings.items():
+        arm = arms[name]
+        saving = _find_saving(arm.tokens, base.tokens)
+        difference = None
+        if name != baseline:
+            difference = compare_answers(arm.scores, base.scores)
+            if saving > 0:
+                settings.append(Setting(name, saving, difference))
+        quality = estimate_score(arm.scores)
+        limits = None if difference is None else difference.interval()
+        points.append(Point(name, value, arm.mean_tokens, saving, quality, limits))
+    points.sort(key=lambda point: math.inf if math.isnan(point.tokens) else point.tokens)
+    best = find_largest_saving(settings, margin)
+    datasets = {tag for name in sweep.settings for tag, _ in arms[name].scores}
+    return Curve(
+        name=sweep.name,
+        knob=sweep.knob,
+        metric=choose_score_key(len(datasets)),
+        meter=meter,
+        points=tuple(points),
+        baseline=baseline,
+        margin=margin,
+        best=best.name if best else None,
+        note=_explain(meter, own, base, points),
+    )
+
+
+def _explain(meter: str, own: bool, base: _Arm, points: Sequence[Point]) -> str:
+    notes = []
+    if own:
+        notes.append(
+            "the baseline is the setting that keeps the most tokens: add a system that keeps all (passthrough; naive)"
+        )
+    if not meter or any(math.isnan(point.tokens) for point in points):
+        notes.append(
+            "not measured: tokens that reached the model (a tap, or a system that returns its context, has them)"
+        )
+    elif not base.tokens:
+        notes.append("savings are not measured: the baseline's tokens are not known by the same count")
+    return "; ".join(notes)
+
+
+def _find_saving(tokens: Tokens, base: Tokens) -> float:
+    """Find the share of the baseline's tokens that is saved, over the examples that both have."""
+    shared = tokens.keys() & base.keys()
+    whole = sum(base[key] for key in shared)
+    return 1 - sum(tokens[key] for key in shared) / whole if whole else math.nan
+
+
+def _add_areas(drawn: Sequence[tuple[Curve, Mapping[str, _Arm]]]) -> list[Curve]:
+    """Add the area of each curve over the range that all of them cover, and its difference from the first."""
+    measured = [curve for curve, _ in drawn if all(math.isfinite(point.tokens) for point in curve.points)]
+    meters = {curve.meter for curve in measured}
+    span = None
+    if measured and len(meters) == 1:
+        span = find_common_range([[point.tokens for point in curve.points] for curve in measured])
+    if span is None:
+        return [curve for curve, _ in drawn]
+    curves: list[Curve] = []
+    first: Answers | None = None
+    for curve, arms in drawn:
+        if curve not in measured:
+            curves.append(curve)
+            continue
+        weights = area_weights([point.tokens for point in curve.points], *span)
+        areas = _weigh([arms[point.system] for point in curve.points], weights)
+        difference = None
+        if first is not None:
+            difference = compare_answers(areas, first).interval()
+        first = areas if first is None else first
+        curves.append(replace(curve, span=span, area=estimate_score(areas), area_difference=difference))
+    return curves
+
+
+def _weigh(arms: Sequence[_Arm], weights: Sequence[float]) -> Answers:
+    """Compute each example's own area, its scores weighted; examples that lack a setting are left out."""
+    used = [(arm.scores, weight) for arm, weight in zip(arms, weights) if weight]
+    areas = {}
+    for key, answer in used[0][0].items():
+        if all(key in scores for scores, _ in used):
+            area = sum(weight * (scores[key].value or 0.0) for scores, weight in used)
+            areas[key] = replace(answer, value=min(1.0, max(0.0, area)), failed=False)
+    return areas
+
+
+def estimate_score(answers: Answers) -> Interval:
+    """Estimate the mean score, of several datasets the mean of their means, by clusters where examples share them."""
+    sums: dict[str, ScoreSums] = {}
+    for each in answers.values():
+        sums.setdefault(each.dataset, ScoreSums()).add(each.value or 0.0, each.group)
+    return average_means([own.estimate() for own in sums.values()])

@@ -1,0 +1,475 @@
+"""Compares runs, or the systems of one run, with a baseline: paired where examples agree, by dataset and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from context_bench.compare.pairing import DatasetPairs, Pairing, Pairs, ScoredAnswer
+from context_bench.compare.run_inputs import RunInput, Selection, find_differences, find_other_score
+from context_bench.compare.verdicts import (
+    LOOKED,
+    ONLY_ZEROS,
+    choose_baseline,
+    explain_floor,
+    find_first_samples,
+    mark_verdict,
+    was_stopped_by_looks,
+    withhold_unneeded,
+    withhold_verdict,
+)
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.errors import UnknownName, UsageError
+from context_bench.numbers import choose_score_key
+from context_bench.stats import (
+    Contrast,
+    Difference,
+    ScoreSums,
+    Verdict,
+    average_differences,
+    compare_means,
+    judge_family,
+)
+
+__all__ = ["Changes", "Contest", "RunComparison", "compare_runs"]
+
+_SYSTEM, _BASELINE = "system", "baseline"
+
+MAX_LISTED = 1000
+"""Fixed or broken examples that are listed for one system; all are counted."""
+
+
+@dataclass
+class Changes:
+    """Examples that pass on one side alone: all are counted, the first of them listed by dataset and id."""
+
+    count: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, answer: ScoredAnswer) -> None:
+        """Add one example."""
+        self.count += 1
+        if len(self.examples) < MAX_LISTED:
+            self.examples.append((answer.dataset, str(answer.id)))
+
+
+@dataclass
+class Contest:
+    """One system against its baseline.
+
+    Attributes:
+        name: What it is called in the report.
+        pairs: Sums over the examples that both answered.
+        scores: What the system scored by dataset, paired or not.
+        baseline_scores: The same for the baseline.
+        fixed: Examples that pass with the system alone.
+        broken: Examples that pass with the baseline alone.
+        same_content: Pairs whose contents are known to agree; the others agree in their id.
+        other_content: Examples with the same id on both sides, and another content.
+        only_here: Examples that the baseline lacks.
+        only_in_baseline: Examples that the system lacks.
+        verdict: On the headline number.
+        by_dataset: On each dataset.
+        context_unneeded: Why the examples cannot show that it lost nothing; empty where they can.
+    """
+
+    name: str
+    source: RunInput
+    system: str
+    baseline: RunInput
+    baseline_system: str
+    control: bool = False
+    pairs: Pairs = field(default_factory=Pairs)
+    scores: dict[str, ScoreSums] = field(default_factory=dict)
+    baseline_scores: dict[str, ScoreSums] = field(default_factory=dict)
+    fixed: Changes = field(default_factory=Changes)
+    broken: Changes = field(default_factory=Changes)
+    same_content: int = 0
+    other_content: int = 0
+    only_here: int = 0
+    only_in_baseline: int = 0
+    verdict: Verdict | None = None
+    by_dataset: dict[str, Verdict] = field(default_factory=dict)
+    context_unneeded: str = ""
+
+    def start_pairing(self, threshold: float) -> Pairing:
+        """Return a pairing that adds what it matches to this contest; `threshold` is the lowest score that passes."""
+
+        def add_example(side: str, answer: ScoredAnswer) -> None:
+            if answer.value is not None:
+                scores = self.scores if side == _SYSTEM else self.baseline_scores
+                scores.setdefault(answer.dataset, ScoreSums()).add(answer.value, answer.group)
+
+        def add_pair(_: str, own: ScoredAnswer, baseline: ScoredAnswer) -> None:
+            known = own.content is not None and baseline.content is not None
+            if known and own.content != baseline.content:
+                self.other_content += 1
+            elif self.pairs.add(own, baseline) and own.value is not None and baseline.value is not None:
+                self.same_content += known
+                if (passes := own.value >= threshold) != (baseline.value >= threshold):
+                    (self.fixed if passes else self.broken).add(own)
+
+        repeats, baseline_repeats = self.source.repeats, self.baseline.repeats
+        return Pairing(
+            [_SYSTEM],
+            _BASELINE,
+            add_pair,
+            repeats=repeats,
+            baseline_repeats=baseline_repeats,
+            on_example=add_example,
+        )
+
+    def list_datasets(self) -> list[str]:
+        """List the datasets that both sides have scores for."""
+        return sorted(self.scores.keys() & self.baseline_scores.keys())
+
+    def get_pairs(self, tag: str) -> DatasetPairs:
+        """Return the pairs of one dataset."""
+        return self.pairs.datasets.get(tag) or DatasetPairs()
+
+    def is_paired(self, tag: str) -> bool:
+        """Whether a dataset is compared by pairs: at least half of the smaller side has a partner."""
+        n = self.get_pairs(tag).n
+        return n >= 2 and 2 * n >= min(self.scores[tag].n, self.baseline_scores[tag].n)
+
+    def contrast(self, tags: Sequence[str]) -> Contrast:
+        """Return the difference on some datasets, of several their mean: over pairs where it can be, or of two means.
+
+        Without errors it is given where all datasets are paired.
+        """
+        clean = self._average(tags, without_errors=True) if all(map(self.is_paired, tags)) else None
+        return Contrast(self.name, self._average(tags), clean, self.control)
+
+    def _average(self, tags: Sequence[str], *, without_errors: bool = False) -> Difference:
+        parts = [
+            self.get_pairs(tag).difference(without_errors=without_errors)
+            if self.is_paired(tag)
+            else compare_means(self.scores[tag], self.baseline_scores[tag])
+            for tag in tags
+        ]
+        return parts[0] if len(parts) == 1 else average_differences(parts)
+
+    def find_means(self) -> tuple[float, float]:
+        """Return the scores of the system and of the baseline over what is compared, as the headline counts them."""
+        means = []
+        for tag in self.list_datasets():
+            pairs = self.get_pairs(tag)
+            if self.is_paired(tag):
+                baseline = pairs.baseline_total / pairs.n
+                means.append((baseline + pairs.join().total / pairs.n, baseline))
+            else:
+                means.append((self.scores[tag].join().mean, self.baseline_scores[tag].join().mean))
+        return sum(one for one, _ in means) / len(means), sum(other for _, other in means) / len(means)
+
+    def count_changes(self) -> tuple[int, int] | None:
+        """Count the examples that were fixed and those that were broken; None where nothing is paired."""
+        return (self.fixed.count, self.broken.count) if self.pairs.n else None
+
+
+@dataclass
+class RunComparison:
+    """Every system against its baseline.
+
+    Attributes:
+        baseline: What the baseline is called.
+        metric: The key that is compared: `macro_score` with several datasets, else `mean_score`.
+        contests: In the order of the runs.
+        warnings: In what the runs differ that a comparison takes for equal.
+        left_out: Systems that have no counterpart in the baseline's run.
+        missing: Systems of the baseline's run that another run lacks, with the label of that run.
+        first_samples: Datasets of which the first examples were taken, which are not a random draw.
+        notes: What has to be known to read the verdicts.
+    """
+
+    baseline: str
+    metric: str
+    margin: float
+    threshold: float
+    contests: list[Contest]
+    warnings: list[str]
+    left_out: list[str]
+    first_samples: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+
+def compare_runs(
+    selections: Sequence[Selection],
+    *,
+    baseline: str | None = None,
+    margin: float | None = None,
+    fixed_groups: bool | None = None,
+    renamed: Mapping[str, str] | None = None,
+) -> RunComparison:
+    """Compare everything with the baseline.
+
+    Args:
+        selections: Runs with the systems of each that count. Of one run its systems are compared with each other; of
+            several each system with the one of the same name in the first, or with its only one.
+        baseline: Of one run the name of a system, of several the run as it was typed.
+        margin: A difference within it does not matter; that of the baseline's run by default.
+        fixed_groups: Whether the documents or conversations are all that matter; as in the baseline's run by default.
+        renamed: New names of systems by their names in the baseline's run.
+    """
+    label, contests, left_out, missing = _match(_merge_runs(selections), baseline, renamed or {})
+    if not contests:
+        raise UsageError(_explain_no_match(selections, left_out))
+    given = contests[0].baseline.threshold
+    threshold = DEFAULT_THRESHOLD if given is None else float(given)
+    _read_all(contests, threshold)
+    for each in contests:
+        if not each.list_datasets():
+            raise UsageError(_explain_no_dataset(each))
+    if margin is None:
+        margin = contests[0].baseline.settings.margin
+    if fixed_groups is None:
+        fixed_groups = contests[0].baseline.settings.fixed_groups
+    _judge(contests, margin, fixed_groups)
+    warnings: dict[str, None] = {}
+    for each in contests:
+        if each.source is not each.baseline:
+            warnings |= dict.fromkeys(find_differences(each.source, each.baseline))
+    if any(was_stopped_by_looks(each.config) for contest in contests for each in (contest.source, contest.baseline)):
+        warnings[LOOKED] = None
+    metric = choose_score_key(max(len(each.list_datasets()) for each in contests))
+    first, notes = _mark_samples(contests), _withhold(contests)
+    return RunComparison(label, metric, margin, threshold, contests, list(warnings), left_out, first, notes, missing)
+
+
+def _withhold(contests: Sequence[Contest]) -> list[str]:
+    """Take back the verdicts on scores that tell nothing of quality, as the run itself does; say why, and of whom."""
+    reasons: dict[str, list[str]] = {}
+    for contest in contests:
+        if contest.verdict is not None and (reason := _explain_silence(contest)):
+            contest.verdict = withhold_verdict(contest.verdict, reason)
+            contest.by_dataset = {tag: withhold_verdict(each, reason) for tag, each in contest.by_dataset.items()}
+            reasons.setdefault(reason, []).append(contest.name)
+    everyone = len(contests)
+    notes = [
+        f"no verdict{'' if len(names) == everyone else ' on ' + ', '.join(names)}: {reason}"
+        for reason, names in reasons.items()
+    ]
+    return [*notes, *_withhold_unneeded(contests)]
+
+
+def _withhold_unneeded(contests: Sequence[Contest]) -> list[str]:
+    """Take back that systems are as good where a system that reads no context is, too; say why."""
+    notes: dict[str, None] = {}
+    found = {
+        tag: _explain_floors(contests, tag) for tag in sorted({tag for each in contests for tag in each.by_dataset})
+    }
+    overall = _explain_floors(contests)
+    for contest in contests:
+        floors = contest.source.floors
+        reason = overall or contest.source.context_unneeded or contest.baseline.context_unneeded
+        for tag, verdict in contest.by_dataset.items():
+            if why := reason or found[tag]:
+                contest.by_dataset[tag] = withhold_unneeded(verdict, floors, why)
+                notes[why if reason else f"{tag or 'data without a tag'}: {why}"] = None
+        if contest.verdict is not None and reason:
+            contest.context_unneeded = reason
+            contest.verdict = withhold_unneeded(contest.verdict, floors, reason)
+    return list(notes)
+
+
+def _explain_silence(contest: Contest) -> str:
+    """Say why the scores of two sides cannot be compared, or show nothing."""
+    sides = ((contest.source, contest.system), (contest.baseline, contest.baseline_system))
+    tags = contest.list_datasets()
+    if all(pairs.both_failed == pairs.n > 0 for pairs in map(contest.get_pairs, tags)):
+        return "both sides failed on every example"
+    default = all(run.settings.score_field == "score" for run, _ in sides)
+    if default and len({name in run.settings.unread for run, name in sides}) > 1:
+        return "one side returns contexts that no model has read, the other answers: they have no score in common"
+    if contest.source is not contest.baseline and (reason := find_other_score(contest.source, contest.baseline)):
+        return reason
+    if not any(scores[tag].join().squares for scores in (contest.scores, contest.baseline_scores) for tag in tags):
+        return ONLY_ZEROS
+    return ""
+
+
+def _explain_floors(contests: Sequence[Contest], tag: str | None = None) -> str:
+    """Say why the examples of one run, or of a dataset in it, do not need their context; empty for several runs.
+
+    Each of several runs has said so itself, by its own baseline.
+    """
+    first = contests[0]
+    if any(each.source is not first.baseline for each in contests):
+        return ""
+    verdicts = [each.verdict if tag is None else each.by_dataset.get(tag) for each in contests]
+    sides = [
+        scores[own].join()
+        for contest in contests
+        for own in contest.list_datasets()
+        for scores in (contest.scores, contest.baseline_scores)
+        if tag in (None, own)
+    ]
+    perfect = all(side.total == side.squares == side.n for side in sides)
+    known = [each for each in verdicts if each is not None]
+    return explain_floor(known, first.source.floors, first.baseline_system, perfect=perfect)
+
+
+def _mark_samples(contests: Sequence[Contest]) -> list[str]:
+    """Mark the intervals over datasets whose first examples were taken by either side; return their names."""
+    every: dict[str, None] = {}
+    for contest in contests:
+        first = {tag for each in (contest.source, contest.baseline) for tag in find_first_samples(each.config)}
+        found = [tag for tag in contest.list_datasets() if tag in first]
+        for tag in found:
+            contest.by_dataset[tag] = mark_verdict(contest.by_dataset[tag])
+        if found and contest.verdict is not None:
+            contest.verdict = mark_verdict(contest.verdict)
+        every |= dict.fromkeys(found)
+    return list(every)
+
+
+def _merge_runs(selections: Sequence[Selection]) -> list[Selection]:
+    """Make one selection of several systems of the same run where all are of that run, the first one first."""
+    sources = {id(each.source) for each in selections}
+    if len(sources) > 1 or len(selections) == 1:
+        return list(selections)
+    systems = tuple(dict.fromkeys(name for each in selections for name in each.systems))
+    return [Selection(selections[0].source, systems, selections[0].label)]
+
+
+def _match(
+    selections: Sequence[Selection], baseline: str | None, renamed: Mapping[str, str]
+) -> tuple[str, list[Contest], list[str], list[tuple[str, str]]]:
+    """Choose who is compared with whom: the name of the baseline, the pairs, what is left out and what is missing."""
+    if len(selections) == 1:
+        if renamed:
+            raise UsageError("--map-system is for two runs or more: one run has no earlier names")
+        return *_match_within(selections[0], baseline), [], []
+    first = _find_baseline(selections, baseline)
+    others = [each for each in selections if each is not first]
+    _check_renamed(renamed, first, others)
+    earlier = {new: old for old, new in renamed.items()}
+    contests, left_out = [], []
+    for other in others:
+        for system in _leave_out_twin(other):
+            alone = len(other.systems) == len(first.systems) == 1
+            partner = first.systems[0] if alone else earlier.get(system, system)
+            if partner not in first.systems:
+                left_out.append(f"{system} of {other.source.label}")
+                continue
+            name = system if system not in earlier else f"{system} (was {partner})"
+            name = name if len(others) == 1 else f"{name} of {other.source.label}"
+            control = system in other.source.controls and not alone
+            contests.append(Contest(name, other.source, system, first.source, partner, control))
+    run = first.source.label
+    shown = f"{first.systems[0]} of {run}" if len(first.systems) == 1 else run
+    return shown, contests, left_out, _find_missing(first, others, contests)
+
+
+def _check_renamed(renamed: Mapping[str, str], first: Selection, others: Sequence[Selection]) -> None:
+    """Refuse names that none of the runs has."""
+    new_names = [name for each in others for name in each.systems]
+    for old, new in renamed.items():
+        if old not in first.systems:
+            raise UnknownName("system", old, list(first.systems))
+        if new not in new_names:
+            raise UnknownName("system", new, new_names)
+
+
+def _find_missing(first: Selection, others: Sequence[Selection], contests: Sequence[Contest]) -> list[tuple[str, str]]:
+    """List the systems under test of the baseline's run that another run lacks."""
+    compared = {(id(each.source), each.baseline_system) for each in contests}
+    return [
+        (name, other.source.label)
+        for other in others
+        for name in _leave_out_twin(first)
+        if name not in first.source.controls and (id(other.source), name) not in compared
+    ]
+
+
+def _leave_out_twin(selection: Selection) -> list[str]:
+    """List the systems without the second run of the baseline, unless systems were named or there is no other."""
+    source = selection.source
+    others = [name for name in selection.systems if name != source.settings.twin]
+    return others if selection.systems == source.systems and len(others) > 1 else list(selection.systems)
+
+
+def _match_within(selection: Selection, given: str | None) -> tuple[str, list[Contest]]:
+    source = selection.source
+    stored = source.settings.baseline
+    wanted = stored if given is None and stored in selection.systems else given
+    name = choose_baseline(selection.systems, wanted, source.controls) or selection.systems[0]
+    contests = [
+        Contest(system, source, system, source, name, system in source.controls)
+        for system in _leave_out_twin(selection)
+        if system != name
+    ]
+    return name, contests
+
+
+def _find_baseline(selections: Sequence[Selection], given: str | None) -> Selection:
+    if given is None:
+        return selections[0]
+    for each in selections:
+        if given in (each.label, each.source.label):
+            return each
+    raise UnknownName("baseline", given, [each.label for each in selections])
+
+
+def _explain_no_match(selections: Sequence[Selection], left_out: Sequence[str]) -> str:
+    if len(selections) == 1:
+        only = selections[0]
+        if len(only.source.systems) > 1:
+            return f"{only.label} names one system: name another to compare it with"
+        return f"{only.source.label} has one system, {only.systems[0]}: name another run to compare it with"
+    return (
+        f"the runs have no system in common ({', '.join(left_out)}, against {', '.join(selections[0].systems)} of "
+        f"{selections[0].source.label}): write RUN@SYSTEM for each, to say which are compared"
+    )
+
+
+def _explain_no_dataset(contest: Contest) -> str:
+    names = [
+        f"{name} has scores for {', '.join(tags) or 'none'}"
+        for name, tags in (
+            (contest.source.label, contest.scores),
+            (contest.baseline.label, contest.baseline_scores),
+        )
+    ]
+    return f"{contest.name} cannot be compared, as no dataset has scores on both sides: {'; '.join(names)}"
+
+
+def _read_all(contests: Sequence[Contest], threshold: float) -> None:
+    """Read every run once, all by turns, and give each answer to the comparisons that it is part of."""
+    takers: dict[tuple[int, str], list[tuple[Pairing, str]]] = {}
+    pairings = [each.start_pairing(threshold) for each in contests]
+    sources: dict[int, RunInput] = {}
+    for contest, pairing in zip(contests, pairings):
+        sides = ((contest.source, contest.system, _SYSTEM), (contest.baseline, contest.baseline_system, _BASELINE))
+        for source, system, side in sides:
+            sources[id(source)] = source
+            takers.setdefault((id(source), system), []).append((pairing, side))
+    for place, system, answer in _read_by_turns(list(sources.items())):
+        for pairing, side in takers.get((place, system), ()):
+            pairing.add(side, answer)
+    for contest, pairing in zip(contests, pairings):
+        pairing.close()
+        contest.only_here, contest.only_in_baseline = pairing.count_unpaired()
+
+
+def _read_by_turns(sources: Sequence[tuple[int, RunInput]]) -> Iterator[tuple[int, str, ScoredAnswer]]:
+    """Read all runs an answer at a time, so that those in the same order meet at once and none waits for long."""
+    reading = [(place, source.read_answers()) for place, source in sources]
+    while reading:
+        for each in [*reading]:
+            found = next(each[1], None)
+            if found is None:
+                reading.remove(each)
+            else:
+                yield each[0], *found
+
+
+def _judge(contests: Sequence[Contest], margin: float, fixed_groups: bool) -> None:
+    """Judge the headline as one family, and each dataset as one of its own."""
+    headlines = [each.contrast(each.list_datasets()) for each in contests]
+    for contest, verdict in zip(contests, judge_family(headlines, margin=margin, fixed_groups=fixed_groups)):
+        contest.verdict = verdict
+    places = [(each, tag) for each in contests for tag in each.list_datasets()]
+    family = [contest.contrast([tag]) for contest, tag in places]
+    for (contest, tag), verdict in zip(places, judge_family(family, margin=margin, fixed_groups=fixed_groups)):
+        contest.by_dataset[tag] = verdict

@@ -1,0 +1,378 @@
+"""Comparison of each system with the baseline: verdicts, intervals, savings, and when a verdict is withheld.
+
+`against_baseline.py` makes it from the rows of a run, `runs.py` from several runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from context_bench.config import read_settings
+from context_bench.errors import UsageError, suggest
+from context_bench.stats import ALL_GROUPS, FIRST, Interval, NoiseFloor, Verdict
+
+__all__ = [
+    "LOOKED",
+    "NO_VERDICT",
+    "ONLY_ZEROS",
+    "UNLIKE",
+    "Comparison",
+    "DollarSaving",
+    "are_unlike",
+    "check_margin",
+    "choose_baseline",
+    "explain_first_samples",
+    "explain_floor",
+    "find_first_samples",
+    "find_floors",
+    "mark_samples",
+    "mark_verdict",
+    "name_twin",
+    "read_intervals",
+    "read_settled",
+    "was_stopped_by_looks",
+    "withhold_unneeded",
+    "withhold_verdict",
+]
+
+_USUAL_BASELINES = ("direct", "passthrough")
+
+_TWIN = "{} (again)"
+
+LOOKED = (
+    "systems of this run were stopped when they were decided (--stop-when-decided), which these p-values and intervals "
+    "do not account for: its own verdicts do"
+)
+"""The note on verdicts that are made of such a run afterwards."""
+
+ONLY_ZEROS = (
+    "every score is 0 on both sides, so that no loss could show: look at some answers (context-bench diff last)"
+)
+"""The reason why there is no verdict on a system where neither it nor the baseline scored on any example."""
+
+NO_VERDICT = "no verdict is given on its score"
+"""The reason why a system has no rank, and no star on its score."""
+
+UNLIKE = (
+    "no verdict: {} returns a context and {} an answer, which have no score in common; --reader URL has a model read "
+    "the context"
+)
+"""The note on a score that cannot be held against that of the baseline."""
+
+_UNNEEDED = "these examples do not need their context: {}"
+
+
+def name_twin(baseline: str) -> str:
+    """Name the second run of the baseline."""
+    return _TWIN.format(baseline)
+
+
+def choose_baseline(systems: Sequence[str], wanted: str | None = None, controls: Iterable[str] = ()) -> str | None:
+    """Choose the system that the others are held against; None where there is nothing to hold against it.
+
+    Args:
+        systems: In the order of the run.
+        wanted: The name that the user gave.
+        controls: Systems that do not compete; they are taken last.
+    Raises:
+        UsageError: The wanted one is not among the systems.
+    """
+    if wanted is not None and wanted not in systems:
+        meant = suggest(wanted, systems)
+        hint = f"; {meant}" if meant else ""
+        raise UsageError(f"the baseline must be one of the systems {', '.join(systems)} (got {wanted!r}){hint}")
+    if len(systems) < 2:
+        return None
+    competing = [name for name in systems if name not in set(controls)]
+    return wanted or next((name for name in _USUAL_BASELINES if name in systems), (competing or systems)[0])
+
+
+def find_first_samples(config: Mapping[str, Any]) -> list[str]:
+    """Find the datasets of a run whose first examples were taken, which are not a random draw."""
+    settings = read_settings(config)
+    return [tag for tag, how in settings.samples.items() if how == "first"]
+
+
+def explain_first_samples(tags: Sequence[str]) -> str:
+    """Say what follows for intervals and verdicts: they hold for those examples, and may not for others."""
+    names = ", ".join(tags)
+    return f"the first examples of {names} are not a random draw: intervals hold for all only of a random sample"
+
+
+def _mark(interval: Interval) -> Interval:
+    """Mark an interval over examples that are not a random draw; one that has a mark keeps it."""
+    return interval if interval.mark else replace(interval, mark=FIRST)
+
+
+def mark_samples(
+    intervals: dict[str, dict[str, Interval]], config: Mapping[str, Any]
+) -> dict[str, dict[str, Interval]]:
+    """Mark the intervals that stand on datasets whose first examples were taken."""
+    first = find_first_samples(config)
+    if not first:
+        return intervals
+    ends = tuple(f"{sign}{tag or 'unknown'}" for tag in first for sign in "@:")
+    return {
+        name: {
+            key: _mark(each) if key.endswith(ends) or not ("@" in key or key.startswith("dataset:")) else each
+            for key, each in own.items()
+        }
+        for name, own in intervals.items()
+    }
+
+
+def mark_verdict(verdict: Verdict) -> Verdict:
+    """Mark the intervals of a verdict over examples that are not a random draw."""
+    narrow = None if verdict.narrow is None else _mark(verdict.narrow)
+    return replace(verdict, interval=_mark(verdict.interval), narrow=narrow)
+
+
+def withhold_verdict(verdict: Verdict, reason: str) -> Verdict:
+    """Return it with no word, as what was compared says nothing of quality."""
+    unknown = Interval(verdict.difference, math.nan, math.nan, 0.9, verdict.n)
+    clean = None if verdict.word_without_errors is None else "undecided"
+    return replace(
+        verdict,
+        word="undecided",
+        reason=reason,
+        needed_n=None,
+        needed_n_if_equal=None,
+        promised=True,
+        scope=ALL_GROUPS,
+        narrow=unknown,
+        word_without_errors=clean,
+    )
+
+
+def are_unlike(config: Mapping[str, Any], one: str, other: str) -> bool:
+    """Whether of two systems of a run one answers, and the other returns contexts that no model has read.
+
+    A score that was asked for by name is one for both.
+    """
+    settings = read_settings(config)
+    known, unread = settings.returns, settings.unread
+    default = settings.score_field == "score"
+    return default and one in known and other in known and (one in unread) != (other in unread)
+
+
+def find_floors(config: Mapping[str, Any]) -> frozenset[str]:
+    """Find the systems of a run that read no context: what is right with them needs none."""
+    settings = read_settings(config)
+    usual = (name for name in settings.controls if name in ("floor", "closed-book"))
+    return frozenset((*settings.floors, *usual))
+
+
+def explain_floor(verdicts: Iterable[Verdict], floors: Collection[str], baseline: str, *, perfect: bool = False) -> str:
+    """Say why examples do not need their context: a floor is shown not to be worse, or nobody ever fails; else nothing.
+
+    Args:
+        verdicts: On all systems but the baseline.
+        floors: Those that read no context.
+        baseline: What they are held against.
+        perfect: Every system always has the best score.
+    """
+    for verdict in verdicts:
+        if verdict.name in floors and verdict.not_worse:
+            return _UNNEEDED.format(f"{verdict.name}, which reads none, is not worse than {baseline}")
+        if verdict.name in floors and perfect:
+            return _UNNEEDED.format(f"every score is 1, those of {verdict.name}, which reads none, too")
+    return ""
+
+
+def withhold_unneeded(verdict: Verdict, floors: Collection[str], reason: str) -> Verdict:
+    """Take back that a system is as good; a difference that was shown stands, and so does the word on the floor."""
+    shown = verdict.name in floors or verdict.word in ("better", "worse")
+    return verdict if shown else withhold_verdict(verdict, reason)
+
+
+def read_settled(config: Mapping[str, Any]) -> dict[str, Verdict]:
+    """Read the verdicts by looks of a run that stopped systems when they were decided; none of another run."""
+    settings = read_settings(config)
+    looked = settings.looks.get("systems") or {}
+    return {name: Verdict.from_dict(each["verdict"]) for name, each in looked.items()}
+
+
+def was_stopped_by_looks(config: Mapping[str, Any]) -> bool:
+    """Whether systems of a run stopped when they were decided, also where its answers were scored again since."""
+    settings = read_settings(config)
+    return bool(settings.looks or settings.looks_before)
+
+
+def check_margin(margin: float) -> float:
+    """Return a margin that can be: a difference of scores within it does not matter.
+
+    Raises:
+        UsageError: It is not between 0 and 1.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"the margin must be between 0 and 1 (got {margin:g})")
+    return margin
+
+
+@dataclass(frozen=True)
+class DollarSaving:
+    """Savings of a system against the baseline, over the examples whose cost is known of both.
+
+    Attributes:
+        per_1k: Dollars for a thousand examples, below 0 where the system costs more; NaN where it is not claimed.
+        pairs: Examples whose cost is known on both sides.
+        note: Why it is not claimed, or what has to be known to read it.
+    """
+
+    per_1k: Interval
+    pairs: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {"per_1k": self.per_1k.to_dict(), "pairs": self.pairs, "note": self.note}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> DollarSaving:
+        """Read back what `to_dict` wrote."""
+        return cls(Interval.from_dict(stored["per_1k"]), stored["pairs"], stored["note"])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Verdicts on the systems of a run, each compared with the baseline.
+
+    Attributes:
+        baseline: The system that the others are held against.
+        metric: What is compared: `macro_score` over several datasets, else `mean_score`, or another that was asked for.
+        margin: A difference within it does not matter.
+        verdicts: One for each other system, over all datasets.
+        by_dataset: The same for each dataset, corrected apart; empty with one dataset.
+        notes: What has to be known to read them.
+        noise: What the baseline differs from itself by: by its second run, else by repeats; None without either.
+        savings: Dollars that each other system saves, where costs are known.
+        context_unneeded: Why the examples cannot show that a system lost nothing: a floor, which reads no context, does
+            as well as the baseline. Empty where they can, or where no floor was run.
+    """
+
+    baseline: str
+    metric: str
+    margin: float
+    verdicts: list[Verdict]
+    by_dataset: dict[str, list[Verdict]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    noise: NoiseFloor | None = None
+    savings: dict[str, DollarSaving] = field(default_factory=dict)
+    context_unneeded: str = ""
+
+    def of(self, system: str) -> Verdict | None:
+        """Return the verdict on a system; None for the baseline itself."""
+        return next((verdict for verdict in self.verdicts if verdict.name == system), None)
+
+    def explain_silence(self, system: str) -> str:
+        """Say why no verdict is given on the score of a system; empty where one is, if only that it is undecided."""
+        if self.context_unneeded:
+            return self.context_unneeded
+        verdict = self.of(system)
+        judged = self.verdicts if system == self.baseline else [] if verdict is None else [verdict]
+        return "" if any(each.reason != ONLY_ZEROS for each in judged) else NO_VERDICT
+
+    def withhold_zeros(self, has_only_zeros: Callable[[str, str | None], bool]) -> Comparison:
+        """Return it with no verdict on systems that scored 0 throughout, as the baseline did.
+
+        Args:
+            has_only_zeros: Whether it is so for a system on a dataset, or None for all of them.
+        """
+        zeros = [each.name for each in self.verdicts if has_only_zeros(each.name, None)]
+        by_dataset = {
+            tag: [withhold_verdict(each, ONLY_ZEROS) if has_only_zeros(each.name, tag) else each for each in found]
+            for tag, found in self.by_dataset.items()
+        }
+        if not zeros:
+            return replace(self, by_dataset=by_dataset)
+        on = "" if len(zeros) == len(self.verdicts) else f" on {', '.join(zeros)}"
+        return replace(
+            self,
+            verdicts=[withhold_verdict(each, ONLY_ZEROS) if each.name in zeros else each for each in self.verdicts],
+            by_dataset=by_dataset,
+            savings={**self.savings, **self._unclaim(zeros, "every score is 0")},
+            notes=(*self.notes, f"no verdict{on}: {ONLY_ZEROS}"),
+        )
+
+    def withhold_unneeded(self, floors: Collection[str], is_perfect: Callable[[str | None], bool]) -> Comparison:
+        """Return it without verdicts of equal quality where a system that reads no context does as well.
+
+        Args:
+            floors: Systems that read no context.
+            is_perfect: Whether every system, and so a floor, always has the best score: on a dataset, or on all (None).
+        """
+        by_dataset, notes = dict(self.by_dataset), list(self.notes)
+        for tag, found in self.by_dataset.items():
+            if why := explain_floor(found, floors, self.baseline, perfect=is_perfect(tag)):
+                by_dataset[tag] = [withhold_unneeded(each, floors, why) for each in found]
+                notes.append(f"{tag or 'data without a tag'}: {why}")
+        why = explain_floor(self.verdicts, floors, self.baseline, perfect=is_perfect(None))
+        if not why:
+            return replace(self, by_dataset=by_dataset, notes=tuple(notes))
+        return replace(
+            self,
+            verdicts=[withhold_unneeded(each, floors, why) for each in self.verdicts],
+            by_dataset=by_dataset,
+            savings={**self.savings, **self._unclaim(self.savings, "these examples do not need their context")},
+            notes=tuple(notes),
+            context_unneeded=why,
+        )
+
+    def _unclaim(self, names: Collection[str], reason: str) -> dict[str, DollarSaving]:
+        """Give the savings of systems whose quality is not shown, with the reason instead of a number."""
+        nothing = Interval(math.nan, math.nan, math.nan)
+        return {
+            name: replace(each, per_1k=nothing, note=f"not claimed: {reason}")
+            for name, each in self.savings.items()
+            if name in names and not each.note.startswith("not ")
+        }
+
+    def mark_first(self, tags: Sequence[str]) -> Comparison:
+        """Return it with a mark at the intervals over datasets whose first examples were taken, and a note."""
+        return replace(
+            self,
+            verdicts=[mark_verdict(each) for each in self.verdicts],
+            by_dataset={
+                tag: [mark_verdict(each) for each in found] if tag in tags else found
+                for tag, found in self.by_dataset.items()
+            },
+            savings={name: replace(each, per_1k=_mark(each.per_1k)) for name, each in self.savings.items()},
+            notes=(*self.notes, explain_first_samples(tags)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "margin": self.margin,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "by_dataset": {tag: [each.to_dict() for each in found] for tag, found in self.by_dataset.items()},
+            "notes": list(self.notes),
+            "noise": None if self.noise is None else self.noise.to_dict(),
+            "savings": {name: saving.to_dict() for name, saving in self.savings.items()},
+            "context_unneeded": self.context_unneeded or None,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Comparison:
+        """Read back what `to_dict` wrote."""
+        return cls(
+            stored["baseline"],
+            stored["metric"],
+            stored["margin"],
+            [Verdict.from_dict(each) for each in stored["verdicts"]],
+            {tag: [Verdict.from_dict(each) for each in found] for tag, found in stored["by_dataset"].items()},
+            tuple(stored.get("notes", ())),
+            NoiseFloor.from_dict(stored["noise"]) if stored.get("noise") else None,
+            {name: DollarSaving.from_dict(each) for name, each in (stored.get("savings") or {}).items()},
+            stored.get("context_unneeded") or "",
+        )
+
+
+def read_intervals(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Interval]]:
+    """Read back intervals that were written as JSON."""
+    return {name: {key: Interval.from_dict(value) for key, value in values.items()} for name, values in stored.items()}
