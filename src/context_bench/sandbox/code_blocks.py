@@ -289,7 +289,7 @@ def _find_blocks(text: str) -> list[str]:
         # A lone mark, or what it opens, is not code: the program stands before it.
         blocks += find_paragraphs([line for line in lines if not is_fence_line(line) and not _LABEL.fullmatch(line)])
         blocks += find_indented_code(lines) + find_inline_code(text)
-    return [_remove_decorations(block) for block in blocks]
+    return [_extract_session(block) or _remove_line_numbers(block) or block for block in blocks]
 
 
 def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
@@ -307,11 +307,6 @@ def _split_fence(fence: Fence, depth: int = 2) -> list[str]:
 def _may_be_outside(fences: list[Fence]) -> bool:
     """Whether the only fence is one that has no language and never closes: its mark may have closed another."""
     return len(fences) == 1 and not fences[0].closed and not fences[0].language
-
-
-def _remove_decorations(block: str) -> str:
-    """Return the code of an interpreter's session, or of numbered lines; else the block as it is."""
-    return _extract_session(block) or _remove_line_numbers(block) or block
 
 
 def _extract_session(block: str) -> str:

@@ -19,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
-from types import CodeType
 from typing import IO, Any, Protocol
 
 from context_bench.errors import UsageError
@@ -53,14 +52,14 @@ def bundle(main: str, job: dict[str, Any]) -> bytes:
 
 @cache
 def _compile_modules(main: str) -> bytes:
-    return marshal.dumps([(f"{_PACKAGE}.{name}", _compile_module(name)) for name in _USED_BY[main]])
-
-
-def _compile_module(name: str) -> CodeType:
     from importlib import resources
 
-    file = resources.files(_PACKAGE).joinpath(f"{name}.py")
-    return compile(file.read_text("utf-8"), f"<{name}>", "exec", dont_inherit=True, optimize=2)
+    modules = []
+    for name in _USED_BY[main]:
+        source = resources.files(_PACKAGE).joinpath(f"{name}.py").read_text("utf-8")
+        code = compile(source, f"<{name}>", "exec", dont_inherit=True, optimize=2)
+        modules.append((f"{_PACKAGE}.{name}", code))
+    return marshal.dumps(modules)
 
 
 MEMORY = 1 << 30

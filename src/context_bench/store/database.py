@@ -140,15 +140,11 @@ def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _open(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
-    connection.text_factory = _decode
+    # A column that is damaged must not end the reading of others.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
     connection.execute(f"PRAGMA page_size = {_PAGE}")  # of a file that is made now
     return connection
-
-
-def _decode(text: bytes) -> str:
-    """Decode a column as text, also one that is damaged: it must not end the reading of others."""
-    return text.decode("utf-8", "replace")
 
 
 def _address(path: Path, readonly: bool) -> str:

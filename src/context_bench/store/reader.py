@@ -98,7 +98,6 @@ class Reader:
         return f"{kind} {place_of(identity)} of run {found[0] if found else run_of(identity)}"
 
     def runs(self) -> list[RunInfo]:
-        """List all runs, the newest first."""
         with self._explain_failures():
             found = [read_run(*run) for run in self._reader.execute("SELECT * FROM runs ORDER BY number DESC")]
         for run in found:
@@ -127,7 +126,6 @@ class Reader:
         return "interrupted" if run.status == "running" and not self.is_under_way(run) else run.status
 
     def count_rows(self, run: RunInfo) -> int:
-        """Count the rows of a run."""
         found = self._one("SELECT count(*) FROM rows WHERE id >= ? AND id < ?", *places_of(run.number))
         return int(found[0]) if found else 0
 
@@ -222,7 +220,6 @@ class LiveReader(Reader):
         self._reader.execute(f"PRAGMA busy_timeout = {_LIVE_BUSY_TIMEOUT_MS}")
 
     def close(self) -> None:
-        """Close it."""
         self._reader.close()
 
     def read_checksums(self) -> dict[int, int]:
@@ -231,7 +228,6 @@ class LiveReader(Reader):
             return dict(self._reader.execute("SELECT number, checksum FROM runs"))
 
     def read_run(self, number: int) -> RunInfo | None:
-        """Read one run by its number."""
         found = self._one("SELECT * FROM runs WHERE number = ?", number)
         return None if found is None else read_run(*found)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from context_bench.errors import BadOutput, RequestFailed
-from context_bench.http import Endpoint, Exchange, Reply, RetryPolicy, Secret, find_key
+from context_bench.http import Endpoint, Exchange, RetryPolicy, Secret, find_key
 from context_bench.http.loop import run_sync
 from context_bench.http.refusals import Asked, explain_refusal
 from context_bench.http.secrets import changing_headers, check_headers, describe_path, merge_headers, split_api_url
@@ -195,7 +196,7 @@ class ChatProxy:
 
     async def _send(self, example: Example) -> tuple[Mapping[str, Any], Exchange]:
         """Send an example; return the body that was answered, and the exchange."""
-        body, parse = self.request_body(example), self._read_stream if self.stream else None
+        body, parse = self.request_body(example), partial(read_stream, self.form) if self.stream else None
         try:
             return body, await self.endpoint.post(self._path, body, parse)
         except RequestFailed as error:
@@ -215,9 +216,6 @@ class ChatProxy:
             return False
         self._limit_field = wanted
         return True
-
-    def _read_stream(self, reply: Reply) -> Any:
-        return read_stream(self.form, reply.body, reply.chunks)
 
     async def prepare(self) -> None:
         """Find out whether the server is there, before any example is sent."""

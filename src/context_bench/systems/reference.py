@@ -38,7 +38,6 @@ class Passthrough:
         self.fingerprint = "passthrough/1"
 
     def process(self, example: Example) -> Example:
-        """Return the example as it came."""
         return example
 
 
@@ -197,7 +196,6 @@ class Truncate:
         return f"truncate/1 keep={self.keep} {self.budget.fingerprint}"
 
     def process(self, example: Example) -> Example:
-        """Return the stretch that fits."""
         text = example["context"]
         return {"context": longest(text, self.budget.tokens(text), _STRETCHES[self.keep])}
 
@@ -360,7 +358,6 @@ class Minify:
         self.fingerprint = "minify/1"
 
     def process(self, example: Example) -> Example:
-        """Return the same content in fewer characters."""
         return {"context": minify(example["context"])}
 
 

@@ -152,7 +152,6 @@ class Shared:
 
     @property
     def is_script(self) -> bool:
-        """Whether no model answers."""
         return is_script(self._answerer)
 
     async def open(self) -> None:

@@ -66,7 +66,8 @@ def _find_sampled(split: Callable[[], Iterator[list[str]]]) -> set[str]:
     found: set[str] = set()
     sample = _Sample()
     for words in _overlap(split()):
-        found.update(_join_sampled(words, sample))
+        starts = compress(range(len(words) - _WORDS + 1), map(sample.__getitem__, words))
+        found.update(" ".join(words[start : start + _WORDS]) for start in starts)
     if not found:
         for words in _overlap(split()):
             found.update(_join_all(words))
@@ -84,11 +85,6 @@ def _overlap(pieces: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def _join_all(words: list[str]) -> Iterator[str]:
     return map(" ".join, zip(*(words[place:] for place in range(_WORDS))))
-
-
-def _join_sampled(words: list[str], sample: _Sample) -> Iterator[str]:
-    starts = compress(range(len(words) - _WORDS + 1), map(sample.__getitem__, words))
-    return (" ".join(words[start : start + _WORDS]) for start in starts)
 
 
 class _Sample(dict[str, bool]):
@@ -199,7 +195,9 @@ class Matcher:
         self._open: dict[str, Ticket] = {}
         self._closed: deque[Ticket] = deque(maxlen=_REMEMBERED)
         self._texts: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_texts(ticket.prompt))
-        self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(lambda ticket: _list_phrases(ticket.prompt))
+        self._phrases: OwnerIndex[Ticket, str] = OwnerIndex(
+            lambda ticket: find_phrases(ticket.prompt.texts()) if ticket.prompt else set()
+        )
         self._thread: Executor | None = None
         self._comparing = 0
         self.unmatched: list[Call] = []
@@ -237,9 +235,10 @@ class Matcher:
         self.seen += 1
         if self.answers_probe(request):
             return None
-        marks = _find_marks(request)
-        if marks:
-            self._hand_over(call, len(request.body), self._find_marked(marks), marked=True)
+        header = request.headers.get(MARK_HEADER.lower(), "").encode()
+        if marks := set(MARK.findall(header)) or set(MARK.findall(request.body)):
+            owners = [each for each in (*self._open.values(), *self._closed) if each.mark.encode() in marks]
+            self._hand_over(call, len(request.body), owners, marked=True)
             return None
         known, under_way = self._list_comparable(), [*self._open.values()]
         if self._comparing or len(request.body) >= LONG_TEXT or any(ticket.size >= LONG_TEXT for ticket in known):
@@ -331,9 +330,6 @@ class Matcher:
         elif holders:
             self._held_room += _weigh(call)
 
-    def _find_marked(self, marks: set[bytes]) -> list[Ticket]:
-        return [ticket for ticket in self._list_known() if ticket.mark.encode() in marks]
-
     def _find_by_content(
         self, request: Incoming, known: Sequence[Ticket], under_way: Sequence[Ticket]
     ) -> Sequence[Ticket]:
@@ -370,9 +366,6 @@ class Matcher:
             shared.update(dict.fromkeys(owners, found))
         return [ticket for ticket in under_way if 2 * shared[ticket] >= len(heard) and shared[ticket]]
 
-    def _list_known(self) -> list[Ticket]:
-        return [*self._open.values(), *self._closed]
-
     def _list_comparable(self) -> list[Ticket]:
         """List the requests that a call without a mark is compared with."""
         return [*self._open.values(), *list(self._closed)[len(self._closed) - self._count_comparable() :]]
@@ -386,17 +379,8 @@ class Matcher:
         return sum(size <= _REMEMBERED_CHARACTERS for size in sizes)
 
 
-def _find_marks(request: Incoming) -> set[bytes]:
-    """Find the marks in a request's header, or else in its body."""
-    return set(MARK.findall(request.headers.get(MARK_HEADER.lower(), "").encode())) or set(MARK.findall(request.body))
-
-
 def _list_texts(prompt: Prompt | None) -> set[str]:
     return {text for text in prompt.texts() if text.strip()} if prompt else set()
-
-
-def _list_phrases(prompt: Prompt | None) -> set[str]:
-    return find_phrases(prompt.texts()) if prompt else set()
 
 
 def _weigh(call: Call) -> int:

@@ -310,12 +310,12 @@ class Scripted:
         """Read a script as it is given on the command line; UsageError when it is none."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
-            return cls(_BUILT_IN[text], _VERSIONS.get(text, text), has_state=False)
+            return cls(_BUILT_IN[text], text, has_state=False)
         if kind == "text":
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
             rules = read_rules(Path(text))
-            return cls(rules.answer, _hash(rules.source))
+            return cls(rules.answer, hashlib.blake2b(rules.source, digest_size=16).hexdigest())
         if ":" in text:
             return cls(*_import_function(text))
         raise UsageError(
@@ -323,13 +323,12 @@ class Scripted:
         )
 
     async def open(self) -> None:
-        """Nothing to open."""
+        pass
 
     async def close(self) -> None:
-        """Nothing to close."""
+        pass
 
     async def answer(self, request: Incoming) -> Outgoing:
-        """Answer a request."""
         if request.method in ("GET", "HEAD") and request.path == "/v1/models":
             return build_json(_MODELS)
         if request.method == "POST" and request.path == EMBEDDINGS_PATH:
@@ -371,8 +370,6 @@ def _answer_echo(document: dict[str, Any]) -> Answer:
 
 
 _BUILT_IN: dict[str, Script] = {"echo": _answer_echo, "extract": lambda document: Answer(extract_answer(document))}
-_VERSIONS = {"extract": "extract/2"}
-"""Scripts whose answers have changed: what was stored of earlier ones is not served for them."""
 
 
 def _import_function(text: str) -> tuple[Script, str | None]:
@@ -395,7 +392,3 @@ def _import_function(text: str) -> tuple[Script, str | None]:
             return Answer(f"the script {text} failed: {describe(error)}", status=500)
 
     return script, fingerprint_of(function)
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

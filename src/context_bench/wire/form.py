@@ -114,7 +114,6 @@ class Completion:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Completion:
-        """Read what `as_dict` gave."""
         return cls(record["id"], [record["text"]], [(name, arguments) for name, arguments in record["calls"]])
 
 
@@ -154,7 +153,6 @@ class StreamedReply:
         return [ToolCall(call.id, call.name, call.arguments) for (choice, _), call in self.calls.items() if choice == 0]
 
     def add_id(self, value: Any) -> None:
-        """Keep the first id that comes."""
         self.id = self.id or _read_piece(value)
 
     def add_text(self, text: Any, choice: int = 0) -> None:
