@@ -293,7 +293,7 @@ def find_unscored(
     asked = settings.score_field != "score"
     unread = settings.unread
     for name, values in numbers.items():
-        tags = [tag for tag in gold if f"num_examples@{tag or 'unknown'}" in values] or list(gold)[:1]
+        tags = [tag for tag in gold if f"{NUM_EXAMPLES}@{tag or 'unknown'}" in values] or list(gold)[:1]
         for tag in tags:
             at = f"@{tag or 'unknown'}" if len(gold) > 1 else ""
             rows, errors, unscored = (values.get(f"{key}{at}", 0.0) for key in (NUM_EXAMPLES, NUM_ERRORS, NUM_UNSCORED))

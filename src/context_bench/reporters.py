@@ -2,7 +2,7 @@
 
 from context_bench._lazy import add_module
 from context_bench.output.files import CsvReporter, JsonReporter
-from context_bench.output.table import TableReporter
+from context_bench.output.tables import TableReporter
 from context_bench.results import EvalResult
 
 __all__ = ["CsvReporter", "JsonReporter", "TableReporter", "to_json", "to_markdown"]

@@ -17,7 +17,7 @@ from context_bench.compare.against_baseline import compare_systems
 from context_bench.compare.verdicts import Comparison, read_intervals
 from context_bench.config import RunSettings, read_settings
 from context_bench.errors import DataError, MissingExtra, UsageError
-from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_SCORE, NUM_EXAMPLES, PASS_RATE, PROMPT_SAVINGS
+from context_bench.numbers import BRIEF, COST_OF_PASS, NUM_ERRORS
 from context_bench.registry import registry
 from context_bench.summary import Intervals, Notes, Summary, rebuild_metrics, summarize
 
@@ -131,13 +131,13 @@ class EvalResult:
         datasets = ", ".join(self.settings.datasets) or "data without a tag"
         lines = [f"EvalResult: {len(self.rows):,} rows of {len(self.summary)} systems on {datasets}"]
         for name, values in list(self.summary.items())[:_SHOWN_SYSTEMS]:
-            numbers = [f"{key} {values[key]:.4g}" for key in _SHOWN_NUMBERS if key in values]
+            numbers = [f"{key} {values[key]:.4g}" for key in BRIEF if key in values]
             failed = next((row for row in self.rows if row.system == name and row.error), None)
             if failed is not None:
                 place = "".join(
                     f" at {frame.partition(': ')[0]}" for frame in failed.metadata.get("traceback", ())[-1:]
                 )
-                numbers.append(f"{values.get('num_errors', 1):.0f} errors, first: {failed.error}{place}")
+                numbers.append(f"{values.get(NUM_ERRORS, 1):.0f} errors, first: {failed.error}{place}")
             lines.append(f"  {name}: {', '.join(numbers)}")
         if len(self.summary) > _SHOWN_SYSTEMS:
             lines.append(f"  and {len(self.summary) - _SHOWN_SYSTEMS} more")
@@ -305,7 +305,6 @@ class EvalResult:
 
 
 _SHOWN_SYSTEMS = 8
-_SHOWN_NUMBERS = (NUM_EXAMPLES, MEAN_SCORE, PASS_RATE, COMPRESSION_RATIO, PROMPT_SAVINGS, COST_OF_PASS)
 
 
 def metadata_numbers(row: EvalRow) -> dict[str, float]:

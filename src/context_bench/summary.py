@@ -149,7 +149,7 @@ class _SystemTallies:
         for metric, tally, suffix in zip(self._metrics, self.tallies, suffixes):
             if suffix is None:
                 continue
-            own, said = read_tally(metric, tally, report)
+            own, said = read_tally(tally, report)
             taken = {key: f"{key}:{suffix}" for key in own if key in values}
             known = read_tally_intervals(tally)
             self.intervals |= {taken.get(key, key): known[key] for key in own if key in known}
@@ -169,9 +169,8 @@ class _SystemTallies:
         values: dict[str, float] = census.counts()
         notes: dict[str, str] = {}
         for place, tally in zip(self._broken_down, tallies):
-            metric = self._metrics[place]
-            shown = list_by_dataset(metric)
-            own, said = read_tally(metric, tally, {})
+            shown = list_by_dataset(self._metrics[place])
+            own, said = read_tally(tally, {})
             known = read_tally_intervals(tally)
             self.intervals |= {f"{key}@{tag or 'unknown'}": known[key] for key in shown if key in known}
             values |= {key: own[key] for key in shown if key in own}

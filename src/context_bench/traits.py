@@ -73,13 +73,11 @@ class MetricTraits:
         rank: Ranks the systems of a summary.
         cost_field: What `rank` takes for the cost.
         compare: Gives numbers that hold the systems of a summary against each other.
-        bound: Takes a tally and what a system reported at the end of the run, and gives more numbers.
     """
 
     rank: Callable[[Mapping[str, Mapping[str, float]]], dict[str, int]] | None = None
     cost_field: str = COST_OF_PASS
     compare: Callable[[Mapping[str, Mapping[str, float]]], dict[str, dict[str, float]]] | None = None
-    bound: Callable[[Any, Mapping[str, Any]], dict[str, float]] | None = None
 
 
 @dataclass(slots=True)

@@ -19,8 +19,7 @@ from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import catalog
 from context_bench.errors import ScoreClash, UsageError
 from context_bench.evaluators import AnswerQuality
-from context_bench.output.columns import choose_columns
-from context_bench.output.number_cells import find_best
+from context_bench.output.columns import choose_columns, find_best
 from context_bench.reporters import TableReporter
 from context_bench.store import Store
 from context_bench.systems import Passthrough

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from context_bench.metrics import default_metrics
-from context_bench.metrics.cost_of_pass import CostOfPass
 from context_bench.metrics.quality import MeanScore, PassRate
+from context_bench.metrics.token_stats import CostOfPass
 
 
 def test_five_metrics_for_every_run() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from context_bench import evaluate
 from context_bench.errors import UsageError
-from context_bench.metrics import MeanScore
-from context_bench.metrics.load import build_metrics
+from context_bench.metrics import MeanScore, load_metrics
 from context_bench.types import Metric
 
 DATA = [{"id": number, "context": "The code is c7.", "question": "code?", "answer": "c7"} for number in range(3)]
@@ -37,7 +36,7 @@ def summarize(*metrics: Any) -> dict[str, float]:
 def test_a_name() -> None:
     assert "latency_median" in summarize("latency")
     assert "mean_score" not in summarize("latency")
-    (metric,) = build_metrics("mean-score:score_field=contains")
+    (metric,) = load_metrics("mean-score:score_field=contains")
     assert vars(metric) == vars(MeanScore("contains"))
 
 
@@ -51,7 +50,7 @@ def test_a_class_and_an_object_of_a_file(tmp_path: Path) -> None:
 def test_a_sweep_is_several_metrics(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN)
-    found = list(build_metrics(f"{file}:Rows:factor=2|3"))
+    found = list(load_metrics(f"{file}:Rows:factor=2|3"))
     assert all(isinstance(each, Metric) for each in found)
     assert [each.compute([])["rows"] for each in found] == [0.0, 0.0]
     assert [vars(each)["factor"] for each in found] == [2, 3]

@@ -21,7 +21,7 @@ from context_bench.metrics import (
     DollarCost,
     OfficialScore,
     default_metrics,
-    load,
+    load_metrics,
 )
 from context_bench.numbers import COST_OF_PASS, UPSTREAM_COST_OF_PASS
 from context_bench.types import Evaluator, Metric
@@ -100,7 +100,7 @@ def build_metrics(options: ScoringOptions, tags: Sequence[str], systems: int) ->
     # Both are silent where nothing is known of tokens that are paid for.
     metrics += [DollarCost(threshold, options.field), BilledRatio()]
     for text in options.metrics:
-        for metric in load.build_metrics(text):
+        for metric in load_metrics(text):
             if metric.name in {each.name for each in metrics}:
                 raise UsageError(
                     f"the metric {metric.name!r} is computed already: --score-field and --threshold set it"

@@ -19,7 +19,7 @@ from context_bench.compare.run_inputs import RunInput, open_run, select
 from context_bench.compare.runs import Contest, RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
 from context_bench.errors import UsageError
-from context_bench.output.comparison_table import build_diff_command, describe_pairs, render_comparison
+from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
 from context_bench.store import Store
 

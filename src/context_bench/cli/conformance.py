@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from context_bench.cli.output import choose_form, open_destination, table_width
     from context_bench.conformance import choose_checks, render_json, render_table
-    from context_bench.output.fitting import wrap
+    from context_bench.output.layout import wrap
 
     form = choose_form(options.output, options.out, ("table", "json"))
     checks = choose_checks(options.check)
@@ -130,7 +130,7 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
 def _list_checks(options: argparse.Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.conformance import CHECKS
-    from context_bench.output.fitting import fit_listing
+    from context_bench.output.layout import fit_listing
 
     print(fit_listing([[check.name, check.asks] for check in CHECKS], table_width(wide=options.wide), head=False))
     return 0

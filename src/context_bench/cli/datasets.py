@@ -20,7 +20,7 @@ from context_bench.datasets.catalog import Card, card_for, catalog
 from context_bench.datasets.open import Choices, open_datasets
 from context_bench.errors import DataError, MissingExtra, UsageError, printable
 from context_bench.monitors.progress import StatusLine
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 

@@ -19,7 +19,7 @@ from context_bench.errors import UsageError
 from context_bench.evaluators.evidence import EvidenceSurvival
 from context_bench.numbers import percent
 from context_bench.numbers import score as as_score
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.results import EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.backend import RunRecord

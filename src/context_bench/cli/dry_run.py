@@ -19,7 +19,7 @@ from context_bench.core.recorder import Recorder
 from context_bench.core.row import Item, Job
 from context_bench.core.scoring import Scorer
 from context_bench.monitors.progress import StatusLine
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.pricing import Prices, load_shipped_prices
 from context_bench.store import Store
 from context_bench.systems.prompts import build_messages, list_turn_prompts, open_turns

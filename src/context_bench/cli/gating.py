@@ -93,11 +93,11 @@ class OpenGate:
     def write(self, outcomes: Sequence[Outcome], report: str) -> int:
         """Write the files, and return the exit code: 1, 4 or 0."""
         if "--junit" in self._writers:
-            from context_bench.output.gate_summary import render_junit
+            from context_bench.output.files import render_junit
 
             self._writers["--junit"](render_junit(outcomes))
         if self.wants_report:
-            from context_bench.output.gate_summary import render_summary
+            from context_bench.output.files import render_summary
 
             text = render_summary(report, outcomes)
             if "--summary" in self._writers:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from context_bench.output.fitting import wrap
-from context_bench.output.layout import show_controls
+from context_bench.output.layout import show_controls, wrap
 
 __all__ = ["format_json", "shorten_texts"]
 

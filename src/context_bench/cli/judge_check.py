@@ -76,7 +76,7 @@ def _check(options: Namespace) -> int:
     from context_bench.cli.output import table_width
     from context_bench.http.loop import run_sync
     from context_bench.monitors.limits import Limits
-    from context_bench.output.fitting import fit_columns, wrap
+    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
     from context_bench.runner import evaluate
 

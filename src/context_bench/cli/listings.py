@@ -13,7 +13,7 @@ from context_bench.cli.flags import add_import, add_wide
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import ContextBenchError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.refs import import_code
 from context_bench.registry import registry
 

@@ -34,7 +34,7 @@ def check(flags: argparse.Namespace) -> int:
     from context_bench.cli.messages import show_warnings
     from context_bench.cli.output import table_width
     from context_bench.monitors.limits import Limits
-    from context_bench.output.fitting import fit_columns, wrap
+    from context_bench.output.layout import fit_columns, wrap
     from context_bench.pricing import Prices
 
     with show_warnings():

@@ -19,7 +19,7 @@ from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_
 from context_bench.compare.verdicts import check_margin, choose_baseline
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars
-from context_bench.output.fitting import fit_listing, wrap
+from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
 

@@ -12,7 +12,7 @@ from context_bench.cli.flags import add_wide
 from context_bench.cli.output import table_width
 from context_bench.cli.parser import Parser
 from context_bench.errors import UsageError
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.pricing import Price, Prices, load_shipped_prices
 
 __all__ = ["main", "prices_parser"]

@@ -26,7 +26,7 @@ from context_bench.core.row import Item
 from context_bench.core.scoring import Scorer
 from context_bench.datasets.catalog import find_weak_thresholds
 from context_bench.numbers import NUM_EXAMPLES
-from context_bench.output.fitting import fit_listing
+from context_bench.output.layout import fit_listing
 from context_bench.results import EvalResult, EvalRow
 from context_bench.store import RunInfo, Store
 from context_bench.store.backend import restore_result

@@ -17,8 +17,7 @@ from context_bench.core.scoring import Scorer, check_threshold
 from context_bench.datasets.joined import count_fields, name_sample
 from context_bench.datasets.open import gather_datasets
 from context_bench.errors import UsageError
-from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, default_metrics
-from context_bench.metrics.load import adapt_metrics
+from context_bench.metrics import BilledRatio, CardPassRate, DollarCost, adapt_metrics, default_metrics
 from context_bench.monitors.limits import Limits
 from context_bench.monitors.looks import LookOrder, order_for_looks
 from context_bench.monitors.progress import Progress

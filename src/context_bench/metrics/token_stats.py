@@ -1,4 +1,4 @@
-"""Tokens saved, and which systems are worth their tokens."""
+"""Tokens saved and spent, and which systems are worth their tokens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from context_bench.metrics.row_by_row import NoTally, RunningMetric
-from context_bench.metrics.spread import RatioSpread
-from context_bench.numbers import PARETO_COSTS
+from context_bench.config import DEFAULT_THRESHOLD
+from context_bench.metrics.running import PlaceholderTally, RatioSpread, RunningMetric, ScoreCount
+from context_bench.numbers import COMPRESSION_RATIO, COST_OF_PASS, MEAN_OUTPUT_TOKENS, MEAN_SCORE
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.traits import MetricTraits
 
-__all__ = ["CompressionRatio", "ParetoRank"]
+__all__ = ["CompressionRatio", "CostOfPass", "ParetoRank"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,8 @@ class CompressionRatio(RunningMetric):
     """
 
     name = "compression-ratio"
-    keys = ("compression_ratio", "mean_input_tokens", "mean_output_tokens")
-    by_dataset = ("compression_ratio",)
 
     def start(self) -> TokenTally:
-        """Start the sums."""
         return TokenTally()
 
 
@@ -41,7 +38,6 @@ class TokenTally:
         self._spread = RatioSpread()
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         if row.error is None:
             self._input += row.input_tokens
             self._output += row.output_tokens
@@ -49,23 +45,62 @@ class TokenTally:
             self._spread.add(row, row.output_tokens, row.input_tokens)
 
     def result(self) -> dict[str, float]:
-        """Return the ratio so far."""
         count = self._count or 1
         return {
-            "compression_ratio": 1.0 - self._output / self._input if self._input else 0.0,
+            COMPRESSION_RATIO: 1.0 - self._output / self._input if self._input else 0.0,
             "mean_input_tokens": self._input / count,
-            "mean_output_tokens": self._output / count,
+            MEAN_OUTPUT_TOKENS: self._output / count,
         }
 
     def unmeasured(self) -> dict[str, str]:
         """Name all three when no row succeeded; the ratio when there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
-        return {} if self._input else {"compression_ratio": "the examples have no prompt tokens"}
+        return {} if self._input else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
 
     def intervals(self) -> dict[str, Interval]:
-        """Give the interval of the ratio."""
-        return {"compression_ratio": self._spread.interval().subtract_from(1.0)} if self._input else {}
+        return {COMPRESSION_RATIO: self._spread.interval().subtract_from(1.0)} if self._input else {}
+
+
+@dataclass(frozen=True)
+class CostOfPass(RunningMetric):
+    """Output tokens spent for each passing example (after arXiv:2504.13359); lower is better.
+
+    Tokens of examples that failed are spent too, so they count. The cost is infinite when nothing passes.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    score_field: str = "score"
+    name = "cost-of-pass"
+
+    def start(self) -> CostTally:
+        return CostTally(self.threshold, self.score_field)
+
+
+class CostTally:
+    """Counts passes and tokens."""
+
+    def __init__(self, threshold: float, score_field: str) -> None:
+        self._threshold, self._rows = threshold, ScoreCount(score_field)
+        self._passing = self._tokens = 0
+        self._spread = RatioSpread(positive=True)
+
+    def add(self, row: EvalRow) -> None:
+        self._tokens += row.output_tokens
+        passes = self._rows.passes(row, self._threshold)
+        self._passing += passes
+        self._spread.add(row, row.output_tokens, passes)
+
+    def result(self) -> dict[str, float]:
+        cost = self._tokens / self._passing if self._passing else math.inf
+        return {COST_OF_PASS: cost, "num_passing": float(self._passing)}
+
+    def unmeasured(self) -> dict[str, str]:
+        """Name both numbers when no row has the score: whether anything passed is then not known."""
+        return self._rows.unmeasured(COST_OF_PASS, "num_passing")
+
+    def intervals(self) -> dict[str, Interval]:
+        return {COST_OF_PASS: self._spread.interval()} if self._passing else {}
 
 
 @dataclass(frozen=True)
@@ -79,38 +114,41 @@ class ParetoRank(RunningMetric):
     """
 
     quality_field: str = "score"
-    cost_field: str = "cost_of_pass"
+    cost_field: str = COST_OF_PASS
     leave_out: Sequence[str] = ()
     name = "pareto-rank"
-    keys = ("pareto_rank", "pareto_front", *PARETO_COSTS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leave_out", tuple(self.leave_out))  # as JSON it comes back as a list
 
-    def start(self) -> NoTally:
+    def start(self) -> PlaceholderTally:
         """Collect nothing: a rank does not come from the rows of one system; see `rank`."""
-        return NoTally(pareto_rank=0.0)
+        return PlaceholderTally(pareto_rank=0.0)
 
     def __context_bench_traits__(self) -> MetricTraits:
         return MetricTraits(rank=self.rank, cost_field=self.cost_field)
 
     def rank(self, summary: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
         """Rank the systems of a summary by this metric's fields."""
-        quality = "mean_score" if self.quality_field == "score" else self.quality_field
+        quality = MEAN_SCORE if self.quality_field == "score" else self.quality_field
         competing = {name: values for name, values in summary.items() if name not in self.leave_out}
         return self.rank_systems(competing, quality_field=quality, cost_field=self.cost_field)
 
     @staticmethod
     def rank_systems(
         summary: Mapping[str, Mapping[str, float]],
-        quality_field: str = "mean_score",
-        cost_field: str = "cost_of_pass",
+        quality_field: str = MEAN_SCORE,
+        cost_field: str = COST_OF_PASS,
     ) -> dict[str, int]:
         """Sort systems into fronts: 1 for those that nobody beats, 2 once those are set aside, and so on.
 
         A system beats another when it is at least as good on both counts and better on one. An infinite
         cost ranks after every finite one. A system without the fields, or with NaN there, has no rank.
         """
+
+        def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
+            return a[0] >= b[0] and a[1] <= b[1] and a != b
+
         points = {}
         for name, values in summary.items():
             quality, cost = values.get(quality_field, math.nan), values.get(cost_field, math.nan)
@@ -124,11 +162,7 @@ class ParetoRank(RunningMetric):
             front = max(ranks.values(), default=0)
             while group:
                 front += 1
-                best = [name for name in group if not any(_beats(group[other], group[name]) for other in group)]
+                best = [name for name in group if not any(beats(group[other], group[name]) for other in group)]
                 ranks.update(dict.fromkeys(best, front))
                 group = {name: point for name, point in group.items() if name not in best}
         return {name: ranks[name] for name in points}
-
-
-def _beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    return a[0] >= b[0] and a[1] <= b[1] and a != b

@@ -19,7 +19,7 @@ from context_bench.numbers import (
     percent,
 )
 from context_bench.output.columns import is_answered_by_script
-from context_bench.output.verdict_table import explain_too_few
+from context_bench.output.verdict_tables import explain_too_few
 from context_bench.results import EvalResult
 from context_bench.stats import THESE_GROUPS, Verdict
 from context_bench.text import list_names

@@ -18,9 +18,8 @@ from context_bench.memory.findings import (
     price_right_answer,
 )
 from context_bench.numbers import MEAN_SCORE, RETRIEVAL_RECALL, dollars, percent, score, seconds, tokens
-from context_bench.output.fitting import fit_columns, fit_grid
-from context_bench.output.layout import markdown_width
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell
+from context_bench.output.columns import HEADLINES, find_best, write_cell
+from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
 __all__ = [

@@ -19,17 +19,16 @@ from context_bench.numbers import (
     TIMED_OUT_COST_USD,
     UPSTREAM_COST_OF_PASS,
 )
-from context_bench.output.columns import choose_columns, list_tables
-from context_bench.output.extra_tables import upstream_notes
-from context_bench.output.number_cells import BEST, find_best
+from context_bench.output.columns import BEST, choose_columns, find_best, list_tables
 from context_bench.output.plots.pareto import choose_cost
-from context_bench.output.verdict_table import explain_verdicts
+from context_bench.output.verdict_tables import explain_verdicts
 from context_bench.results import EvalResult
 from context_bench.text import count_things
 
-__all__ = ["list_notes"]
+__all__ = ["list_notes", "list_tap_notes"]
 
 _MARK = "*"
+_LOCAL = "smoke test: the model `local` is a small one on this machine; its scores say nothing about a real model"
 
 
 def list_notes(result: EvalResult) -> list[str]:
@@ -44,7 +43,7 @@ def list_notes(result: EvalResult) -> list[str]:
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
     notes += [_explain_repeats(result), *_explain_marks(result)]
     notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
-    notes += upstream_notes(result)
+    notes += list_tap_notes(result)
     notes += explain_verdicts(result)
     return [note for note in notes if note]
 
@@ -170,3 +169,18 @@ def _name_score(primary: str | None, card: Card | None) -> str:
     if card and primary in (None, card.primary):
         return card.primary + (" (stand-in)" if card.stand_in else "")
     return str(primary)
+
+
+def list_tap_notes(result: EvalResult) -> list[str]:
+    """List what must be known to read the numbers of a tap."""
+    notes = []
+    for name, report in result.settings.reports.items():
+        if report.get("unmatched"):
+            count = report["unmatched"]
+            requests = f"{count_things(count, 'request')} {'fits' if count == 1 else 'fit'}"
+            kept = f"; {report['unmatched_kept']:,} of them are kept" if "unmatched_kept" in report else ""
+            notes.append(f"{name}: {requests} no single example and count for none{kept}.")
+    labels = {report.get("label"): None for report in result.settings.reports.values()}
+    if result.settings.model == "local" and not any(labels):
+        labels[_LOCAL] = None
+    return notes + [f"{label}." for label in labels if label]

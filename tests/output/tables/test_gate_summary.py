@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_bench.compare.gates import Outcome
-from context_bench.output.gate_summary import escape_markdown, render_summary
+from context_bench.output.files import escape_markdown, render_summary
 from context_bench.output.layout import markdown
 
 TABLE = markdown([["system", "score"], ["a", "0.5"]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from context_bench.compare.gates import Outcome
-from context_bench.output.gate_summary import render_junit
+from context_bench.output.files import render_junit
 
 OUTCOMES = [
     Outcome("a", "score drops 0.02", "fails", "a: score drops 0.02: fails; -0.1"),

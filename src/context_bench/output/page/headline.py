@@ -7,15 +7,22 @@ from collections.abc import Callable, Sequence
 
 from context_bench.compare.sweeps import join_settings
 from context_bench.numbers import MEAN_SCORE, score
-from context_bench.output.columns import Column, choose_columns, list_tables
+from context_bench.output.columns import (
+    HEADLINES,
+    Column,
+    choose_columns,
+    find_best,
+    list_tables,
+    write_cell,
+    write_limits,
+)
 from context_bench.output.conclusion import conclude, describe_alone
 from context_bench.output.elements import Child, Markup, element, join, table
 from context_bench.output.notes import list_notes
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell, write_limits
 from context_bench.output.page.run_facts import RunFacts
 from context_bench.output.plots.pareto import choose_quality
 from context_bench.output.plots.svg import draw_symbol
-from context_bench.output.verdict_table import write_aside
+from context_bench.output.verdict_tables import write_aside
 from context_bench.stats import Verdict
 from context_bench.text import count_things, list_names
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from context_bench.output.fitting import wrap
-from context_bench.output.layout import display_width
+from context_bench.output.layout import display_width, wrap
 from context_bench.output.plots.chart import Chart, Key, Line, Plane, Point
 from context_bench.output.plots.labels import Lettering, Place, label_systems, place_labels
 

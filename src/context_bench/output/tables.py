@@ -1,8 +1,9 @@
-"""The result as a Markdown table that lines up in a terminal.
+"""A result as Markdown tables that line up in a terminal.
 
-Columns for what the run computed, more tables for the single datasets, and notes for every number that is not what it
-seems. A number with a note is marked with an asterisk; one that was not measured says so. With a width, no line is
-longer: columns give way by importance, and a line names them.
+Columns for what the run computed, more tables for the single datasets, for what reached the model, for the evidence and
+for the curves of sweeps, and notes for every number that is not what it seems. A number with a note is marked with an
+asterisk; one that was not measured says so. With a width, no line is longer: columns give way by importance, and a line
+names them.
 """
 
 from __future__ import annotations
@@ -10,28 +11,54 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from context_bench.compare.plans import describe_lock
 from context_bench.errors import printable
-from context_bench.numbers import NUMBERS, score
+from context_bench.numbers import (
+    CACHE,
+    EVIDENCE,
+    NUMBERS,
+    TOKENS,
+    Number,
+    get_number,
+    list_numbers,
+    percent,
+    score,
+    tokens,
+)
 from context_bench.output.columns import (
+    HEADLINES,
     Column,
     choose_columns,
+    find_best,
     is_replaced,
     list_tables,
     own_columns,
+    write_cell,
 )
 from context_bench.output.conclusion import conclude, describe_alone
-from context_bench.output.extra_tables import curve_tables, evidence, meters
-from context_bench.output.fitting import fit_columns, fit_grid, wrap
-from context_bench.output.layout import escape_note, markdown_width
+from context_bench.output.layout import escape_note, fit_columns, fit_grid, markdown_width, wrap
 from context_bench.output.notes import list_notes
-from context_bench.output.number_cells import HEADLINES, find_best, write_cell
-from context_bench.output.verdict_table import verdict_table
+from context_bench.output.verdict_tables import verdict_table
 from context_bench.results import EvalResult
+from context_bench.stats import Interval
 
-__all__ = ["TableReporter", "color_table"]
+if TYPE_CHECKING:
+    from context_bench.compare.curves import Curve, Point
 
+
+__all__ = [
+    "TableReporter",
+    "color_table",
+    "curve_tables",
+    "evidence",
+    "list_meters",
+    "meters",
+    "sum_up_curve",
+    "write_difference",
+]
 
 _BOLD, _DIM, _CYAN, _YELLOW, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
 _WORDS = {"better": _CYAN, "equivalent": _CYAN, "not worse": _CYAN, "worse": _YELLOW, "undecided": _DIM}
@@ -187,3 +214,112 @@ def _lines_by_dataset(
     best = {key: find_best(result, key, show, names) for key in keys}
     lines += [[name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)] for name in names]
     return lines
+
+
+Values = dict[str, float]
+_Column = tuple[str, Callable[[Values], float | None], Callable[[float], str]]
+"""A title, what reads the number off a system's summary, and how it is written."""
+
+
+def _list_columns(table: str) -> list[_Column]:
+    """List the columns of a table as they are declared, but for tokens that mean one thing with a tap, one without."""
+    columns: list[_Column] = []
+    for each in list_numbers(table):
+        if each.key == "downstream_tokens":  # without a tap: what was sent for the rows with savings
+            columns.append(
+                (each.title, lambda values: values.get("downstream_tokens", values.get("sent_tokens")), tokens)
+            )
+        elif each.key == "counted_tokens_saved":
+            for title, tapped in (("saved, by the tap", True), ("saved, as sent", False)):
+                columns.append((title, partial(_read_saved, tapped=tapped), tokens))
+        else:
+            columns.append((each.title, partial(_read, each), each.show))
+    return columns
+
+
+def _read(number: Number, values: Values) -> float | None:
+    value = values.get(number.key)
+    return None if number.hide_zero and not value else value
+
+
+def _read_saved(values: Values, *, tapped: bool) -> float | None:
+    """Read the tokens saved of a system with a tap, or without one: its summary then has no `downstream_tokens`."""
+    return values.get("counted_tokens_saved") if tapped == ("downstream_tokens" in values) else None
+
+
+def meters(result: EvalResult, width: int | None = None) -> str:
+    """Tokens as the tap counted them, as the proxy claims them, and as the API bills them."""
+    return "\n\n".join(fit_grid(lines, width) for lines in list_meters(result))
+
+
+def list_meters(result: EvalResult) -> list[list[list[str]]]:
+    """List the tables of tokens and of the prompt cache as texts, titles first, where there is anything in them."""
+    return [lines for table in (TOKENS, CACHE) if (lines := _list_table_lines(result, table))]
+
+
+def evidence(result: EvalResult, width: int | None = None) -> str:
+    """Whether what the answer needs reached the model, against whether the answer was right."""
+    lines = _list_table_lines(result, EVIDENCE)
+    return fit_grid(lines, width) if lines else ""
+
+
+def _list_table_lines(result: EvalResult, table: str) -> list[list[str]]:
+    """List the systems that have any number of a table, titles first; nothing when none has the first number."""
+    columns = _list_columns(table)
+    systems = {name: values for name, values in result.summary.items() if columns[0][1](values) is not None}
+    shown = [column for column in columns if any(column[1](values) is not None for values in systems.values())]
+    if not systems:
+        return []
+    lines = [[table, *(head for head, _, _ in shown)]]
+    for name, values in systems.items():
+        cells = [(show, read(values)) for _, read, show in shown]
+        lines.append([name, *("–" if value is None else show(value) for show, value in cells)])
+    return lines
+
+
+_GIVE_WAY = ("against the baseline", "saved", "tokens")
+
+
+def curve_tables(result: EvalResult, width: int | None = None) -> list[str]:
+    """Give a table and a few lines for each curve of a result."""
+    return [_render(curve, width) for curve in result.curves()]
+
+
+def _render(curve: Curve, width: int | None) -> str:
+    lines = [[f"{curve.name}: {curve.knob}", "tokens", "saved", "score", "against the baseline"]]
+    for point in curve.points:
+        difference = "baseline" if point.difference is None else write_difference(point.difference)
+        saved = "–" if math.isnan(point.saving) else percent(point.saving)
+        count = "–" if math.isnan(point.tokens) else tokens(point.tokens)
+        lines.append([point.setting, count, saved, point.quality.render(), difference])
+    table = fit_columns(lines, width, _GIVE_WAY)
+    return "\n".join([table, "", *(wrap(escape_note(line), width) for line in sum_up_curve(curve))])
+
+
+def write_difference(interval: Interval) -> str:
+    """Write a difference with its interval."""
+    shown = f"{interval.value:+.3f}"
+    if not interval.known:
+        return f"{shown} ({interval.mark})"
+    return f"{shown} [{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
+def sum_up_curve(curve: Curve) -> list[str]:
+    """Say in a few sentences what the whole curve tells."""
+    name = get_number(curve.metric).title
+    lines = [f"{curve.tokens_title}; {name} with 95% intervals; baseline: {curve.baseline}."]
+    if curve.area is not None and curve.span is not None:
+        low, high = curve.span
+        line = f"area under the curve: {curve.area.render()} from {low:,.0f} to {high:,.0f} tokens"
+        if curve.area_difference is not None:
+            line += f"; {write_difference(curve.area_difference)} against the first curve"
+        lines.append(f"{line}.")
+    lines.append(_describe_best(curve, curve.best_point))
+    return [*lines, *([f"{curve.note}."] if curve.note else [])]
+
+
+def _describe_best(curve: Curve, best: Point | None) -> str:
+    within = f"not worse than {curve.baseline} within {curve.margin:g}"
+    if best is None:
+        return f"largest saving that is {within}: none is shown to be."
+    return f"largest saving that is {within}: {percent(best.saving)}, with {curve.knob}={best.setting}."

@@ -1,19 +1,59 @@
-"""How much time a proxy adds to a request, measured where no other request kept it busy."""
+"""Times: how long a system takes for an example, and how much of it a proxy adds."""
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
 
-from context_bench.metrics.facts import mean, read_fact
-from context_bench.metrics.row_by_row import RunningMetric
+from context_bench.metrics.running import RunningMetric, mean, read_fact
+from context_bench.numbers import LATENCY_MEDIAN
 from context_bench.results import EvalRow
+from context_bench.stats import Interval, Values, quantile_interval
 from context_bench.stats.quantiles import percentile
 
-__all__ = ["ENOUGH", "ProxyOverhead"]
+__all__ = ["ENOUGH_ALONE", "Latency", "ProxyOverhead"]
 
-ENOUGH = 20
-"""From so many rows on that were alone in flight, only those count."""
+ENOUGH_ALONE = 20
+"""With at least this many rows that were alone in flight, only those count."""
+_QUANTILES = {LATENCY_MEDIAN: 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
+
+
+@dataclass(frozen=True)
+class Latency(RunningMetric):
+    """Mean, median, 95th and 99th percentile of the seconds that `process` took; errored rows are left out.
+
+    All are 0.0 when there are no rows.
+    """
+
+    name = "latency"
+
+    def start(self) -> LatencyTally:
+        return LatencyTally()
+
+
+class LatencyTally:
+    """Keeps eight bytes for each row: percentiles need them all."""
+
+    def __init__(self) -> None:
+        self._seconds = array("d")
+
+    def add(self, row: EvalRow) -> None:
+        if row.error is None:
+            self._seconds.append(row.latency)
+
+    def result(self) -> dict[str, float]:
+        seconds = sorted(self._seconds) or [0.0]
+        return {"latency_mean": mean(seconds)} | {key: percentile(seconds, at) for key, at in _QUANTILES.items()}
+
+    def unmeasured(self) -> dict[str, str]:
+        return {} if self._seconds else dict.fromkeys(self.result(), "no row succeeded")
+
+    def intervals(self) -> dict[str, Interval]:
+        if not self._seconds:
+            return {}
+        values = Values(limit=len(self._seconds))
+        values.extend(sorted(self._seconds))
+        return {key: quantile_interval(values, at) for key, at in _QUANTILES.items()}
 
 
 @dataclass(frozen=True)
@@ -26,14 +66,8 @@ class ProxyOverhead(RunningMetric):
     """
 
     name = "proxy-overhead"
-    keys = (
-        *("proxy_overhead_mean", "proxy_overhead_median", "proxy_overhead_p95", "proxy_overhead_rows"),
-        "first_token_overhead_median",
-    )
-    by_dataset = ("proxy_overhead_median",)
 
     def start(self) -> OverheadTally:
-        """Start collecting."""
         return OverheadTally()
 
 
@@ -46,7 +80,7 @@ class _Seconds:
 
     @property
     def enough(self) -> bool:
-        return len(self.alone) >= ENOUGH or not self.together
+        return len(self.alone) >= ENOUGH_ALONE or not self.together
 
     def choose(self) -> list[float]:
         """Return those that count, in order."""
@@ -60,14 +94,12 @@ class OverheadTally:
         self._seconds = {key: _Seconds() for key in ("proxy_overhead", "first_token_overhead")}
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         for key, seconds in self._seconds.items():
             value = read_fact(row, key)
             if row.error is None and value is not None:
                 (seconds.alone if row.metadata.get("alone") is True else seconds.together).append(value)
 
     def result(self) -> dict[str, float]:
-        """Return the percentiles so far."""
         values = {}
         if whole := self._seconds["proxy_overhead"].choose():
             values["proxy_overhead_mean"] = mean(whole)
@@ -82,7 +114,7 @@ class OverheadTally:
         """Say of a number that it includes waiting for other requests."""
         return {
             f"{key}_median": f"includes waiting: {len(seconds.alone)} of {len(seconds.choose())} rows had no other "
-            f"request of the system in flight, and {ENOUGH} are needed; --max-workers 1 measures the proxy alone"
+            f"request of the system in flight, and {ENOUGH_ALONE} are needed; --max-workers 1 measures the proxy alone"
             for key, seconds in self._seconds.items()
             if not seconds.enough
         }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from context_bench import EvalResult
-from context_bench.output.fitting import fit_columns, fit_grid, fit_listing, shorten, wrap
+from context_bench.output.layout import fit_columns, fit_grid, fit_listing, shorten, wrap
 from context_bench.reporters import TableReporter
 
 LONG = "a-very-long-name-of-a-system-that-differs-in-its-middle-{}-and-goes-on-and-on-and-on"

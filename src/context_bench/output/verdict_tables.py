@@ -1,33 +1,30 @@
-"""How sure the numbers are: what can be said of each system against the baseline, and what the intervals mean."""
+"""Verdicts as tables: each system against the baseline of its run, compared runs, and what intervals and words mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from context_bench.compare.runs import Contest, RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
-from context_bench.numbers import NUMBERS
-from context_bench.output.fitting import fit_columns
-from context_bench.output.number_cells import HEADLINES, has_intervals
+from context_bench.config import read_settings
+from context_bench.errors import printable
+from context_bench.numbers import MACRO_SCORE, get_number, score
+from context_bench.output.columns import HEADLINES, has_intervals
+from context_bench.output.layout import escape_note, fit_columns, fit_grid, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import FIRST, ROUGH, THESE_GROUPS, TOO_FEW, Interval, NoiseFloor, Verdict, least_n
 from context_bench.text import count_things
 
 __all__ = [
-    "FIXED",
-    "NARROWER",
-    "NEEDED",
-    "describe_clusters",
+    "build_diff_command",
     "explain_too_few",
     "explain_verdicts",
-    "goes_beyond_margin",
-    "name_metric",
-    "tells_needed_n",
+    "render_comparison",
     "verdict_table",
     "write_aside",
-    "write_difference",
-    "write_p",
-    "write_word",
 ]
 
 NEEDED = (
@@ -46,7 +43,7 @@ NARROWER = "equivalent and not worse go by the 90% interval, which is narrower t
 """Explains a verdict whose 95% interval is wider than the margin."""
 
 
-def goes_beyond_margin(verdict: Verdict) -> bool:
+def _goes_beyond_margin(verdict: Verdict) -> bool:
     """Whether the interval that is shown seems to contradict the word."""
     shown, margin = verdict.interval, verdict.margin
     if not shown.known or verdict.word not in ("equivalent", "not worse"):
@@ -54,40 +51,33 @@ def goes_beyond_margin(verdict: Verdict) -> bool:
     return shown.low <= -margin or (verdict.word == "equivalent" and shown.high >= margin)
 
 
-def name_metric(metric: str) -> str:
-    """Name what is compared as the table does."""
-    return NUMBERS[metric].title if metric in NUMBERS else metric
-
-
 def verdict_table(result: EvalResult, width: int | None) -> str:
     """Lay out the verdicts, a line for each system but the baseline; nothing where there are none."""
     comparison = result.comparison
-    if comparison is None:
-        return ""
-    if not comparison.verdicts:
+    if comparison is None or not comparison.verdicts:
         return ""
     title = f"against {comparison.baseline}"
     lines = [[title, "pairs", "difference", "95% interval", "p", "verdict"]]
-    lines += [_write_verdict(verdict) for verdict in comparison.verdicts]
+    lines += [
+        [each.name, f"{each.n:,}", *_write_difference(each), _write_p(each), _write_word(each)]
+        for each in comparison.verdicts
+    ]
     tables = [fit_columns(lines, width, ["pairs", "p", "95% interval"])]
     if comparison.by_dataset:
         tags = list(comparison.by_dataset)
         found = {(each.name, tag): each for tag in tags for each in comparison.by_dataset[tag]}
         lines = [[f"{title}, by dataset", *tags]]
         for verdict in comparison.verdicts:
-            own = [found.get((verdict.name, tag)) for tag in tags]
-            lines.append(
-                [verdict.name, *("–" if each is None else f"{each.difference:+.3f} {each.word}" for each in own)]
-            )
+            lines.append([verdict.name, *(_write_briefly(found.get((verdict.name, tag))) for tag in tags)])
         tables.append(fit_columns(lines, width, list(reversed(tags))))
     return "\n\n".join(tables)
 
 
-def _write_verdict(verdict: Verdict) -> list[str]:
-    return [verdict.name, f"{verdict.n:,}", *write_difference(verdict), write_p(verdict), write_word(verdict)]
+def _write_briefly(verdict: Verdict | None) -> str:
+    return "–" if verdict is None else f"{verdict.difference:+.3f} {verdict.word}"
 
 
-def write_difference(verdict: Verdict) -> tuple[str, str]:
+def _write_difference(verdict: Verdict) -> tuple[str, str]:
     """Write the difference, and its interval with the mark that it has."""
     interval = verdict.interval
     limits = f"[{interval.low:+.3f}, {interval.high:+.3f}]" if interval.known else TOO_FEW
@@ -95,13 +85,13 @@ def write_difference(verdict: Verdict) -> tuple[str, str]:
     return f"{verdict.difference:+.3f}", limits
 
 
-def write_p(verdict: Verdict) -> str:
+def _write_p(verdict: Verdict) -> str:
     """Write the corrected p-value."""
     p = verdict.p_holm
     return "–" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def write_word(verdict: Verdict) -> str:
+def _write_word(verdict: Verdict) -> str:
     """Write the word, with the number of examples that would decide where it is open."""
     word = verdict.word + write_aside(verdict)
     return f"{word}; {verdict.word_without_errors} without errors" if verdict.errors_disagree else word
@@ -113,13 +103,13 @@ def write_aside(verdict: Verdict) -> str:
         return " (control)"
     if verdict.scope == THESE_GROUPS:
         return " (these groups)" if verdict.word != "undecided" else f" ({verdict.reason.partition(';')[0]})"
-    if not tells_needed_n(verdict):
+    if not _tells_needed_n(verdict):
         return ""
     equal = "" if verdict.needed_n_if_equal is None else f"; {verdict.needed_n_if_equal:,}"
     return f" (n ≥ {verdict.needed_n:,}{equal})"
 
 
-def tells_needed_n(verdict: Verdict) -> bool:
+def _tells_needed_n(verdict: Verdict) -> bool:
     """Whether the number of examples that would decide stands beside the word."""
     open_one = verdict.word == "undecided" and not verdict.control and verdict.scope != THESE_GROUPS
     return open_one and verdict.needed_n is not None
@@ -133,6 +123,18 @@ def explain_too_few(verdicts: Sequence[Verdict], margin: float) -> str:
     count, groups = max(sizes)
     what = f"{count:,} conversations or documents" if groups else count_things(count, "example")
     return f"{what} cannot show any system equivalent within ±{margin:g}: that takes at least {least:,}"
+
+
+def _explain_words(verdicts: Sequence[Verdict], margin: float) -> Iterator[str]:
+    """Explain the marks and words that stand in a table of verdicts."""
+    if any(map(_goes_beyond_margin, verdicts)):
+        yield NARROWER
+    if any(map(_tells_needed_n, verdicts)):
+        yield NEEDED
+    if any(each.scope == THESE_GROUPS and each.word != "undecided" for each in verdicts):
+        yield FIXED
+    if few := explain_too_few(verdicts, margin):
+        yield f"{few}."
 
 
 def explain_verdicts(result: EvalResult) -> list[str]:
@@ -151,7 +153,7 @@ def explain_verdicts(result: EvalResult) -> list[str]:
     if comparison is not None and comparison.noise is not None:
         notes.append(_explain_noise(comparison, comparison.noise))
     if comparison is not None and comparison.verdicts:
-        what = name_metric(comparison.metric)
+        what = get_number(comparison.metric).title
         count = len(comparison.verdicts)
         family = sum(not verdict.control for verdict in comparison.verdicts)
         corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
@@ -160,14 +162,7 @@ def explain_verdicts(result: EvalResult) -> list[str]:
             corrected = f", p corrected for {many}{looked['looks']} looks, intervals for the looks"
         how = f"difference of {what}, paired by example, margin ±{comparison.margin:g}{corrected}"
         notes.append(f"{'verdicts' if count > 1 else 'verdict'}: {how}.")
-        if any(map(goes_beyond_margin, comparison.verdicts)):
-            notes.append(NARROWER)
-        if any(map(tells_needed_n, comparison.verdicts)):
-            notes.append(NEEDED)
-        if any(each.scope == THESE_GROUPS and each.word != "undecided" for each in comparison.verdicts):
-            notes.append(FIXED)
-        if few := explain_too_few(comparison.verdicts, comparison.margin):
-            notes.append(f"{few}.")
+        notes += _explain_words(comparison.verdicts, comparison.margin)
         if _is_open_by_dataset(comparison):
             notes.append(EACH_TOO_FEW)
         known = explain_first_samples(first)
@@ -212,11 +207,11 @@ def _explain_clusters(result: EvalResult) -> list[str]:
     shared = max((each for each in _list_shown(result) if each.groups), key=lambda each: each.n, default=None)
     notes = []
     if shared is not None:
-        notes.append(f"intervals: {describe_clusters(shared.n, shared.groups or 0, 'rows')}.")
+        notes.append(f"intervals: {_describe_clusters(shared.n, shared.groups or 0, 'rows')}.")
     verdicts = [] if result.comparison is None else result.comparison.verdicts
     clustered = max((each for each in verdicts if each.groups), key=lambda each: each.n, default=None)
     if clustered is not None:
-        notes.append(f"verdicts: {describe_clusters(clustered.n, clustered.groups or 0, 'examples')}.")
+        notes.append(f"verdicts: {_describe_clusters(clustered.n, clustered.groups or 0, 'examples')}.")
     return notes
 
 
@@ -225,7 +220,7 @@ def _list_shown(result: EvalResult) -> list[Interval]:
     return [each for own in result.intervals.values() for key, each in own.items() if key in HEADLINES]
 
 
-def describe_clusters(n: int, groups: int, what: str) -> str:
+def _describe_clusters(n: int, groups: int, what: str) -> str:
     """Describe by how many clusters so many examples or rows are counted."""
     clusters = count_things(groups, "cluster")
     if what == "rows":
@@ -248,3 +243,147 @@ def _explain_noise(comparison: Comparison, noise: NoiseFloor) -> str:
         f"noise: {comparison.baseline} disagrees with itself on {share.value:.1%}{limits} of pairs of answers "
         f"(n = {noise.n:,}); that alone gives {floor}{which}."
     )
+
+
+_COMPARED_GIVE_WAY = ["p", "broken", "fixed", "score", "baseline", "n"]
+_COMPARISONS = {True: "paired", False: "unpaired"}
+
+
+def render_comparison(
+    comparison: RunComparison, width: int | None, *, listed: int = 5, store: str | None = None
+) -> str:
+    """Lay out a comparison.
+
+    Args:
+        comparison: What was found.
+        width: Columns of the terminal; None leaves the tables whole.
+        listed: So many fixed and broken examples of each system are listed.
+        store: The folder of the store, where it is not the usual one, for the commands.
+    """
+    parts = [_render_verdicts(comparison, width), _render_datasets(comparison, width)]
+    parts += [
+        "\n".join(_list_changes(each, fixed, width, listed, store))
+        for each in comparison.contests
+        for fixed in (False, True)
+        if (each.fixed if fixed else each.broken).count
+    ]
+    parts.append("\n".join(wrap(escape_note(note), width) for note in _explain(comparison)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_verdicts(comparison: RunComparison, width: int | None) -> str:
+    title = f"against {comparison.baseline}"
+    metric = get_number(comparison.metric).title
+    lines = [
+        [title, "n", "baseline", "score", f"{metric} difference", "95% interval", "p", "fixed", "broken", "verdict"]
+    ]
+    lines += [_write_contest(each) for each in comparison.contests]
+    return fit_columns(lines, width, _COMPARED_GIVE_WAY)
+
+
+def _write_contest(contest: Contest) -> list[str]:
+    verdict = contest.verdict
+    assert verdict is not None
+    ours, theirs = contest.find_means()
+    changes = [f"{count:,}" for count in contest.count_changes() or ()] or ["–", "–"]
+    numbers = [score(theirs), score(ours), *_write_difference(verdict), _write_p(verdict)]
+    return [contest.name, f"{verdict.n:,}", *numbers, *changes, _write_word(verdict)]
+
+
+def _render_datasets(comparison: RunComparison, width: int | None) -> str:
+    """Lay out the difference on each dataset, where there are several."""
+    tags = sorted({tag for each in comparison.contests for tag in each.by_dataset})
+    if len(tags) < 2:
+        return ""
+    lines = [["score difference by dataset", *tags]]
+    lines += [[each.name, *(_write_briefly(each.by_dataset.get(tag)) for tag in tags)] for each in comparison.contests]
+    return fit_grid(lines, width)
+
+
+def _list_changes(contest: Contest, fixed: bool, width: int | None, listed: int, store: str | None) -> Iterator[str]:
+    """List examples that pass on one side alone, each with the command that shows it."""
+    changes = contest.fixed if fixed else contest.broken
+    more = f", the first {listed}" if changes.count > listed else ""
+    yield wrap(escape_note(f"{'fixed' if fixed else 'broken'} by {contest.name} ({changes.count:,}{more}):"), width)
+    for tag, identity in changes.examples[:listed]:
+        yield f"  {printable(build_diff_command(contest, tag, identity, store) or f'{identity} of {tag}')}"
+
+
+def build_diff_command(contest: Contest, tag: str, identity: str, store: str | None = None) -> str | None:
+    """Build the command that shows what the system did to an example; None where the run is in no store."""
+    if contest.source.run is None:
+        return None
+    words = ["context-bench", "diff", contest.source.run, identity, "--system", contest.system]
+    words += ["--dataset", tag] if tag else []
+    words += ["--cache-dir", store] if store else []
+    return shlex.join(words)
+
+
+def _explain(comparison: RunComparison) -> Iterator[str]:
+    kinds = {each.is_paired(tag) for each in comparison.contests for tag in each.list_datasets()}
+    first = comparison.contests[0]
+    scores = _name_scores(first.baseline.config, first.baseline_system)
+    several = comparison.metric == MACRO_SCORE
+    metric = f"the mean of the datasets' means of {scores}" if several else f"the mean of {scores} over examples"
+    title = get_number(comparison.metric).title
+    yield f"{title} ({comparison.metric}) = {metric}; a score of {comparison.threshold:g} passes."
+    yield from _explain_pairs(comparison.contests)
+    how = " and ".join(_COMPARISONS[kind] for kind in sorted(kinds, reverse=True))
+    many = len(comparison.contests)
+    family = sum(not each.control for each in comparison.contests)
+    corrected = f", p corrected for {family} comparisons (Holm), intervals not" if family > 1 else ""
+    verdicts = [each.verdict for each in comparison.contests if each.verdict is not None]
+    if clustered := [each for each in verdicts if each.groups]:
+        largest = max(clustered, key=lambda each: each.n)
+        yield f"{_describe_clusters(largest.n, largest.groups or 0, 'examples')}."
+    yield f"verdict{'s' if many > 1 else ''}: {how}, margin ±{comparison.margin:g}{corrected}."
+    yield from _explain_words(verdicts, comparison.margin)
+    if comparison.first_samples:
+        yield f"{FIRST}: {explain_first_samples(comparison.first_samples)}."
+    yield from (f"{name} is missing in {run}." for name, run in comparison.missing)
+    yield from (f"{note}." for note in comparison.notes)
+    if comparison.left_out:
+        yield f"left out, as the baseline has no such system: {', '.join(comparison.left_out)}."
+
+
+def _name_scores(config: Mapping[str, Any], system: str) -> str:
+    """Name what is scored of a system: the field that was asked for, else what counts for the datasets."""
+    settings = read_settings(config)
+    field = settings.score_field
+    key = "context_primary" if system in settings.unread else "primary"
+    primaries = dict.fromkeys(map(str, (config.get(key) or {}).values()))
+    return ", ".join(primaries) if field == "score" and primaries else field
+
+
+def _explain_pairs(contests: Sequence[Contest]) -> Iterator[str]:
+    """Say how many examples are paired and by what; the same for several systems once."""
+    said: dict[str, list[str]] = {}
+    for contest in contests:
+        said.setdefault(describe_pairs(contest), []).append(contest.name)
+    for sentence, names in said.items():
+        yield f"{sentence}." if len(said) == 1 else f"{', '.join(names)}: {sentence}."
+
+
+def describe_pairs(contest: Contest) -> str:
+    """Describe how examples were paired: how many, by what, and what was left out."""
+    pairs = contest.pairs.n
+    by = (
+        "id and content"
+        if contest.same_content == pairs
+        else "id alone (a JSON file holds no examples, so that their content is not checked)"
+    )
+    if contest.source is contest.baseline:
+        by = "id, within one run"
+    parts = [f"{pairs:,} examples are paired by {by}"] if pairs else ["no examples are paired"]
+    if contest.other_content:
+        parts.append(f"{contest.other_content:,} have the same id and another content")
+    for count, label in (
+        (contest.only_here, contest.source.label or contest.system),
+        (contest.only_in_baseline, contest.baseline.label or contest.baseline_system),
+    ):
+        if count:
+            parts.append(f"{count:,} are only in {label}")
+    unpaired = [tag or "data without a tag" for tag in contest.list_datasets() if not contest.is_paired(tag)]
+    if unpaired:
+        parts.append(f"means of different examples are compared (unpaired) for {', '.join(unpaired)}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Where a wrong answer comes from: the system lost what the answer needs, or the model failed although it was there."""
+"""What became of the evidence, against whether the answer was right."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import get_args
 
 from context_bench.config import DEFAULT_THRESHOLD
-from context_bench.metrics.row_by_row import RunningMetric
-from context_bench.metrics.spread import MeanSpread
+from context_bench.metrics.running import MeanSpread, RunningMetric
+from context_bench.numbers import EVIDENCE_SURVIVAL
 from context_bench.results import EvalRow
 from context_bench.stats import Interval
 from context_bench.text.evidence_state import State, read_state
 
 __all__ = ["EvidenceShares"]
-
-EVALUATOR = "evidence-survival"
 
 
 @dataclass(frozen=True)
@@ -26,23 +24,15 @@ class EvidenceShares(RunningMetric):
     first two. `evidence_rewritten` of the rows lost it in a text with words that nobody sent. `lost_by_system` lost it
     and were wrong; `failed_anyway` kept it and were wrong; `right_without_evidence` lost it and were right. Those three
     and the rows that kept it and were right add up to 1. A row without either score, or with an error, is in none of
-    them: `evidence_rows` are left. With no such row there is nothing to say. Where it could not be told which call gave
-    the answer of some rows, `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst`
-    lose it.
+    them: `evidence_rows` are left. Where it could not be told which call gave the answer of some rows,
+    `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst` lose it.
     """
 
     threshold: float = DEFAULT_THRESHOLD
     score_field: str = "score"
     name = "evidence-survival"
-    by_dataset = (
-        *("evidence_survival", "evidence_verbatim", "evidence_recoverable", "evidence_lost", "evidence_rewritten"),
-        *("evidence_survival_best", "evidence_survival_worst"),
-        *("lost_by_system", "failed_anyway", "right_without_evidence"),
-    )
-    keys = (*by_dataset, "evidence_rows")
 
     def start(self) -> EvidenceTally:
-        """Start counting."""
         return EvidenceTally(self.threshold, self.score_field)
 
 
@@ -56,28 +46,27 @@ class EvidenceTally:
         self._spread = MeanSpread()
 
     def add(self, row: EvalRow) -> None:
-        """Add one row."""
         state, score = read_state(row.scores), row.scores.get(self._field)
         if row.error is not None or score is None:
             return
+        evaluator = EvidenceShares.name  # the evaluator has the same name
         if state is not None:
             self._cells[state, score >= self._threshold] += 1
-            self._rewritten += state == "lost" and bool((row.metadata.get(EVALUATOR) or {}).get("rewritten"))
+            self._rewritten += state == "lost" and bool((row.metadata.get(evaluator) or {}).get("rewritten"))
             self._spread.add(row, state != "lost")
         else:
             # Evidence was looked for in vain: which call gave the answer is not known.
             reason = row.metadata.get("answer_unknown")
-            self._unknown += reason is not None and row.unscored.get(EVALUATOR) == reason
+            self._unknown += reason is not None and row.unscored.get(evaluator) == reason
 
     def result(self) -> dict[str, float]:
-        """Return the shares so far."""
         rows = self._cells.total()
         if not rows:
             return {"evidence_survival_best": 1.0, "evidence_survival_worst": 0.0} if self._unknown else {}
         states = {state: self._cells[state, True] + self._cells[state, False] for state in get_args(State)}
         survived = rows - states["lost"]
         values = {
-            "evidence_survival": survived / rows,
+            EVIDENCE_SURVIVAL: survived / rows,
             **{f"evidence_{state}": count / rows for state, count in states.items()},
             "evidence_rewritten": self._rewritten / rows,
             "lost_by_system": self._cells["lost", False] / rows,
@@ -92,5 +81,4 @@ class EvidenceTally:
         return values
 
     def intervals(self) -> dict[str, Interval]:
-        """Give the interval of the share that kept its evidence."""
-        return {"evidence_survival": self._spread.interval()} if self._cells else {}
+        return {EVIDENCE_SURVIVAL: self._spread.interval()} if self._cells else {}

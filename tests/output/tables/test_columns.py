@@ -10,7 +10,7 @@ import pytest
 from context_bench import EvalResult
 from context_bench.metrics import default_metrics
 from context_bench.numbers import dollars, percent, score, seconds, tokens
-from context_bench.output.number_cells import BEST, find_best, write_cell, write_limits
+from context_bench.output.columns import BEST, find_best, write_cell, write_limits
 from context_bench.reporters import TableReporter
 from context_bench.results import EvalRow
 from context_bench.stats import TOO_FEW, Interval
