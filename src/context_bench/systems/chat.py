@@ -77,18 +77,15 @@ def open_connection(
 
 
 class ChatProxy:
-    """A system that sends each example to a chat API and returns the reply.
+    """A system that sends each example to a chat API and returns the reply; the arguments are those of `OpenAIProxy`.
 
-    Args:
-        form: The API that the server speaks; it has the defaults of `model` and `max_tokens`.
-        others: As for `OpenAIProxy`.
+    `form` is the API that the server speaks; it has the defaults of `model` and `max_tokens`.
     """
 
     sends_elsewhere = True
 
     def __init__(
         self,
-        form: ApiForm,
         base_url: str,
         model: str | None = None,
         name: str | None = None,
@@ -108,6 +105,7 @@ class ChatProxy:
         max_tpm: float | None = None,
         max_connections: int | None = None,
         deadline: float | None = None,
+        form: ApiForm = OPENAI_CHAT,
     ) -> None:
         self.form = form
         self.model = form.default_model if model is None else model
@@ -262,7 +260,7 @@ class OpenAIProxy(ChatProxy):
 
     Args:
         base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is asked exactly there.
-        model: Sent as it is.
+        model: Sent as it is; `gpt-3.5-turbo` by default.
         name: `host:port` by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
         system_prompt: Put before the context.
@@ -280,50 +278,6 @@ class OpenAIProxy(ChatProxy):
         max_connections: The most requests in flight.
         deadline: Seconds for one example, retries and waits included; ten time-outs by default.
     """
-
-    def __init__(
-        self,
-        base_url: str,
-        model: str = "gpt-3.5-turbo",
-        name: str | None = None,
-        api_key: str | Secret | None = None,
-        system_prompt: str | None = None,
-        build_messages: Callable[[Example], list[Message]] | None = None,
-        timeout: float = 30.0,
-        extra_body: Mapping[str, Any] | None = None,
-        max_retries: int = 3,
-        retry_base_delay: float = 1.0,
-        *,
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
-        stream: bool = False,
-        headers: Mapping[str, str | Secret] | None = None,
-        max_rpm: float | None = None,
-        max_tpm: float | None = None,
-        max_connections: int | None = None,
-        deadline: float | None = None,
-    ) -> None:
-        super().__init__(
-            OPENAI_CHAT,
-            base_url,
-            model,
-            name,
-            api_key=api_key,
-            system_prompt=system_prompt,
-            build_messages=build_messages,
-            timeout=timeout,
-            extra_body=extra_body,
-            max_retries=max_retries,
-            retry_base_delay=retry_base_delay,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            stream=stream,
-            headers=headers,
-            max_rpm=max_rpm,
-            max_tpm=max_tpm,
-            max_connections=max_connections,
-            deadline=deadline,
-        )
 
 
 class AnthropicProxy(ChatProxy):
@@ -371,7 +325,6 @@ class AnthropicProxy(ChatProxy):
         deadline: float | None = None,
     ) -> None:
         super().__init__(
-            ANTHROPIC_MESSAGES,
             base_url,
             model,
             name,
@@ -389,10 +342,11 @@ class AnthropicProxy(ChatProxy):
             max_tpm=max_tpm,
             max_connections=max_connections,
             deadline=deadline,
+            form=ANTHROPIC_MESSAGES,
         )
 
 
 def build_proxy(api: str, base_url: str, **settings: Any) -> ChatProxy:
     """Build the system for a server that speaks the API of that name; the settings are those of `ChatProxy`."""
-    shipped: dict[str, type[OpenAIProxy] | type[AnthropicProxy]] = {"openai": OpenAIProxy, "anthropic": AnthropicProxy}
-    return shipped[api](base_url, **settings) if api in shipped else ChatProxy(get_form(api), base_url, **settings)
+    shipped: dict[str, type[ChatProxy]] = {"openai": OpenAIProxy, "anthropic": AnthropicProxy}
+    return shipped[api](base_url, **settings) if api in shipped else ChatProxy(base_url, form=get_form(api), **settings)

@@ -310,7 +310,7 @@ class Scripted:
         """Read a script as it is given on the command line; UsageError when it is none."""
         kind, _, rest = text.partition(":")
         if text in _BUILT_IN:
-            return cls(_BUILT_IN[text], text, has_state=False)
+            return cls(*_BUILT_IN[text], has_state=False)
         if kind == "text":
             return cls(lambda _: Answer(rest), text)
         if text.endswith((".jsonl", ".json")):
@@ -369,7 +369,10 @@ def _answer_echo(document: dict[str, Any]) -> Answer:
     return Answer()
 
 
-_BUILT_IN: dict[str, Script] = {"echo": _answer_echo, "extract": lambda document: Answer(extract_answer(document))}
+_BUILT_IN: dict[str, tuple[Script, str]] = {
+    "echo": (_answer_echo, "echo"),
+    "extract": (lambda document: Answer(extract_answer(document)), "extract/2"),
+}
 
 
 def _import_function(text: str) -> tuple[Script, str | None]:
