@@ -22,6 +22,7 @@ from context_bench.config import (
 from context_bench.memory import aevaluate_memory
 from context_bench.memory.options import MEMORY_GROUPS, MemoryOptions, MemoryParameters
 from context_bench.options import Options
+from context_bench.wire.forms import FORMS
 
 OBJECTS = {"evaluators", "metrics", "tokenizer", "cache_dir", "store", "limits", "prices", "engine", "answerer"}
 """Options of Python whose types the declaration does not know: the modules that have them stand above it."""
@@ -102,3 +103,11 @@ def test_keys_that_are_unknown_or_none_are_left_out() -> None:
 def test_an_option_that_is_not_declared_is_refused() -> None:
     with pytest.raises(TypeError, match="no option is called marginn"):
         EvaluateOptions(marginn=0.1)
+
+
+def test_the_help_names_every_api_form_with_its_model_and_key() -> None:
+    declared = RunOptions.declared()
+    assert list(declared["api"].choices) == [form.name for form in FORMS]
+    for form in FORMS:
+        assert f"{form.default_model} with --api {form.name}" in declared["model"].help
+        assert form.key_variable in declared["api_key_env"].help

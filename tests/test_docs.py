@@ -16,8 +16,7 @@ import pytest
 import context_bench.metrics
 from context_bench import set_tokenizer
 from context_bench.cli import main
-from context_bench.cli.commands import COMMANDS
-from context_bench.cli.run_flags import run_parser
+from context_bench.cli.commands import COMMANDS, run_parser
 from context_bench.pricing import Price, Prices, Tier, load_shipped_prices
 from context_bench.registry import registry
 from pages import ROOT, commands, fences, links, spans, table

@@ -118,7 +118,9 @@ class _SystemTallies:
             self._first = rows[0].dataset
         elif not self._by_dataset and tags != {self._first}:
             # All rows so far are of the first dataset: what they add up to is where its own tallies go on from.
-            self._by_dataset[self._first] = copy.deepcopy((self.census, self._own_tallies()))
+            self._by_dataset[self._first] = copy.deepcopy(
+                (self.census, [self.tallies[place] for place in self._broken_down])
+            )
         for tally in self.tallies:
             for row in rows:
                 tally.add(row)
@@ -126,9 +128,6 @@ class _SystemTallies:
             self.census.add(row)
         if self._by_dataset or len(tags) > 1:
             self._add_by_dataset(rows)
-
-    def _own_tallies(self) -> list[Tally]:
-        return [self.tallies[place] for place in self._broken_down]
 
     def _add_by_dataset(self, rows: Sequence[EvalRow]) -> None:
         for row in rows:

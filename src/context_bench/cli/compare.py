@@ -8,16 +8,15 @@ from functools import cache
 from typing import Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import count, number
-from context_bench.cli.flags import STORE, add_gate, add_store, add_wide
-from context_bench.cli.gating import Gate
+from context_bench.cli.flags import Parser, add_flags, add_store, count, number
+from context_bench.cli.gate import Gate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
-from context_bench.cli.parser import Parser
 from context_bench.compare.gates import Outcome, fail_missing, list_compared
 from context_bench.compare.run_inputs import RunInput, open_run, select
 from context_bench.compare.runs import Contest, RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.output.verdict_tables import build_diff_command, describe_pairs, render_comparison
 from context_bench.results import dump_json
@@ -110,10 +109,10 @@ def _build_parser() -> Parser:
     add("--list", type=count, default=5, metavar="N", help="fixed and broken examples to show (default: %(default)s)")
     add("--output", choices=("table", "json"), help="form of the result (default: by the ending of --out, else table)")
     add("--out", metavar="FILE", help="write the result to FILE (.json or .md), not to stdout")
-    add_wide(parser)
+    add_flags(parser, "wide")
     add("--quiet", action="store_true", help="show no warnings")
-    add_store(parser, reuse=False)
-    add_gate(parser.add_argument_group("a gate for CI"))
+    add_store(parser)
+    add_flags(parser.add_argument_group("a gate for CI"), "fail_if", "junit", "summary")
     return parser
 
 

@@ -10,9 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import amount
-from context_bench.cli.flags import add_quiet, add_start_dir, add_tap_host, add_wide
-from context_bench.cli.parser import Parser
+from context_bench.cli.flags import Parser, add_flags, amount
 from context_bench.errors import ContextBenchError
 from context_bench.wire.forms import FORMS
 
@@ -50,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     recipes = _find_recipes(options.vendor)
     found: list[Findings] = []
     problems: list[ContextBenchError] = []
-    with open_destination(options.out, quiet=options.quiet) as write:
+    with open_destination(options.out, quiet=options.silent) as write:
         for vendor in recipes or (None,):
             try:
                 found.append(asyncio.run(_examine_proxy(options, checks, vendor)))
@@ -84,13 +82,13 @@ def _build_parser() -> Parser:
     add = parser.add_argument
     add("--proxy", metavar="URL", help="address of the proxy; with --start or --vendor, where it will listen")
     add("--tap", metavar="[HOST]:PORT", help="where the checks listen as the proxy's upstream, such as :9100")
-    add_tap_host(parser)
+    add_flags(parser, "tap_host")
     add(
         "--start",
         metavar="COMMAND",
         help="command that starts the proxy; {port} and the address of its {tap} are filled in",
     )
-    add_start_dir(parser)
+    add_flags(parser, "start_dir")
     help_vendor = "proxy that we know how to start: kompact or headroom (repeatable)"
     add("--vendor", action="append", default=[], metavar="NAME", help=help_vendor)
     add(
@@ -109,8 +107,8 @@ def _build_parser() -> Parser:
         help="form of the result (default: by the ending of --out, else table)",
     )
     add("--out", metavar="FILE", help="write the result to FILE, not to stdout")
-    add_wide(parser)
-    add_quiet(parser)
+    add_flags(parser, "wide")
+    add_flags(parser, "silent", help="show no progress")
     return parser
 
 
@@ -154,7 +152,7 @@ async def _examine_proxy(options: argparse.Namespace, checks: Sequence[Check], v
         nonlocal place, doing
         place, doing = at, f"{name}{at + 1}/{len(checks)} {check.name}"
 
-    line = StatusLine(lambda width: doing[:width], lambda: place / len(checks), enabled=not options.quiet)
+    line = StatusLine(lambda width: doing[:width], lambda: place / len(checks), enabled=not options.silent)
     async with AsyncExitStack() as stack:
         stack.enter_context(line)
         await tap.start()

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from context_bench.cli.json_view import format_json
-from context_bench.cli.options import RunOptions
-from context_bench.cli.output import table_width
+from context_bench.cli.output import format_json, table_width
+from context_bench.config import RunOptions
 from context_bench.core.call import is_endpoint
 from context_bench.core.estimates import measure_judge_request, measure_request
 from context_bench.core.examples import read_examples
@@ -90,7 +89,7 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
     with (
         StatusLine(
             lambda _: f"counting: {datasets.checked:,} examples checked, {total.examples:,} counted",
-            enabled=not options.quiet,
+            enabled=not options.silent,
         ),
         ExitStack() as opened,
     ):
@@ -113,9 +112,9 @@ def dry_run(options: RunOptions, systems: list[Any], datasets: Any, scorer: Scor
 
 def _open_answers(options: RunOptions, scorer: Scorer, opened: ExitStack) -> Recorder | None:
     """Open the stored answers that the run would reuse; None where there are none."""
-    if options.store is None or not options.reuses_answers or not Path(options.store).is_dir():
+    if options.store_folder is None or not options.reuses_answers or not Path(options.store_folder).is_dir():
         return None
-    store = opened.enter_context(Store(options.store, create=False))
+    store = opened.enter_context(Store(options.store_folder, create=False))
     runs = store.runs()
     if not runs:
         return None
@@ -181,7 +180,7 @@ def _list_costs(options: RunOptions, total: _Total) -> list[list[str]]:
     """Estimate the cost, its upper bound with retries, and whether it fits into the limit."""
     if not total.asked:
         return [["cost", "nothing"]]
-    prices = Prices.from_file(options.prices) if options.prices else load_shipped_prices()
+    prices = Prices.from_file(options.prices_file) if options.prices_file else load_shipped_prices()
     costs = [(each, each.cost(prices)) for each in total.asked]
     judging = sum(each.cost(prices) or 0.0 for each in total.judges.values())
     if unpriced := [each.model for each, cost in costs if cost is None]:

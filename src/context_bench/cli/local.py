@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import positive
+from context_bench.cli.flags import Parser, positive
 from context_bench.cli.messages import say
-from context_bench.cli.parser import Parser
 
 if TYPE_CHECKING:
     from context_bench.local.model import ModelProcess

@@ -10,13 +10,12 @@ from datetime import date
 from pathlib import Path
 
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import amount, positive
-from context_bench.cli.flags import STORE, add_store, add_wide
+from context_bench.cli.flags import Parser, add_flags, add_store, amount, positive
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import table_width
-from context_bench.cli.parser import Parser
 from context_bench.compare.plans import Lock, Needs, Target, assume_needs, find_needs, write_lock
 from context_bench.compare.verdicts import check_margin, choose_baseline
+from context_bench.config import STORE
 from context_bench.errors import UsageError
 from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.layout import fit_listing, wrap
@@ -53,9 +52,9 @@ def plan_parser() -> Parser:
     add("--system", action="append", default=[], metavar="NAME", help="without a pilot: a system (repeatable)")
     add("--dataset", action="append", default=[], metavar="TAG", help="without a pilot: a dataset (repeatable)")
     add("--score-field", metavar="FIELD", help="the score that counts (default: the pilot's, else score)")
-    add_store(parser, reuse=False)
+    add_store(parser)
     add("--output", choices=("table", "json"), default="table", help="form of the result (default: table)")
-    add_wide(parser)
+    add_flags(parser, "wide")
     return parser
 
 

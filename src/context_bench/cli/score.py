@@ -10,22 +10,10 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from context_bench.caveats import find_unscored
-from context_bench.cli.build_scoring import build_metrics, build_scorer
+from context_bench.cli.build_scoring import JudgeOptions, ScoringOptions, build_metrics, build_scorer
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flag_types import number
-from context_bench.cli.flags import (
-    STORE,
-    add_import,
-    add_judge,
-    add_keep_reasoning,
-    add_quiet,
-    add_report,
-    add_spending_limits,
-    add_store,
-    add_unsafe_code,
-)
+from context_bench.cli.flags import Parser, add_flags, add_store, number
 from context_bench.cli.messages import say, show_warnings
-from context_bench.cli.options import JudgeOptions, ScoringOptions
 from context_bench.cli.output import (
     build_reporter,
     choose_form,
@@ -34,9 +22,8 @@ from context_bench.cli.output import (
     wants_color,
     write_report,
 )
-from context_bench.cli.parser import Parser
 from context_bench.cli.runs import load_result
-from context_bench.config import read_settings
+from context_bench.config import STORE, read_settings
 from context_bench.core.record import make_result, record_run, rescore
 from context_bench.core.scoring import Scorer
 from context_bench.http.loop import new_event_loop
@@ -66,20 +53,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--metric", action="append", default=[], metavar="REF", help="one more metric (repeatable)")
     parser.add_argument("--score-field", metavar="FIELD", help="the score that counts (default: the run's)")
     parser.add_argument("--threshold", type=number, metavar="X", help="lowest score that passes (default: the run's)")
-    add_keep_reasoning(parser)
-    add_judge(parser)
-    add_spending_limits(parser)
-    add_unsafe_code(parser)
-    add_import(parser)
-    add_store(parser, reuse=False)
-    add_report(parser)
-    add_quiet(parser)
+    add_flags(parser, "keep_reasoning")
+    add_flags(parser, "judge_url", "judge_model", "judge_key_env")
+    add_flags(parser, "prices_file", "max_cost", "max_total_tokens")
+    add_flags(parser, "unsafe_code")
+    add_flags(parser, "imports")
+    add_store(parser)
+    add_flags(parser, "output", "out", "wide")
+    add_flags(parser, "silent", help="show no progress")
     options = parser.parse_args(arguments[1:])
     form = choose_form(options.output, options.out)
     with (
         show_warnings(),
         Store(options.cache_dir or STORE, create=False) as store,
-        open_destination(options.out, quiet=options.quiet) as write,
+        open_destination(options.out, quiet=options.silent) as write,
     ):
         with redirect_stdout(sys.stderr):  # what a user's code prints must not get into the report
             for code in options.imports:
@@ -116,9 +103,9 @@ def _score(flags: argparse.Namespace, store: Store) -> EvalResult:
     config["metrics"] = [describe_metric(metric) for metric in metrics]
     config["score_field"] = options.field
     limits = Limits(flags.max_cost, flags.max_total_tokens)
-    prices = Prices.from_file(flags.prices) if flags.prices else None
+    prices = Prices.from_file(flags.prices_file) if flags.prices_file else None
     prices = check_prices(scorer.chosen, prices, needed=limits.max_cost is not None)
-    progress = _show_progress(before, quiet=flags.quiet)
+    progress = _show_progress(before, quiet=flags.silent)
     scoring = _score_again(store, before, config, scorer, metrics, progress, limits, prices)
     return _run_to_end(scoring, progress)
 

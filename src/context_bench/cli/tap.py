@@ -12,12 +12,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_bench.cli.answerers import choose_answerer
+from context_bench.cli.build_systems import choose_answerer
 from context_bench.cli.commands import COMMANDS
-from context_bench.cli.flags import STORE, add_store, add_tap_host
+from context_bench.cli.flags import Parser, add_flags, add_store
 from context_bench.cli.messages import say
-from context_bench.cli.parser import Parser
 from context_bench.cli.recorded_command import mask_arguments
+from context_bench.config import STORE
 from context_bench.text import count_things
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _build_parser() -> Parser:
         metavar="[HOST]:PORT",
         help="where to listen (default: %(default)s, for this machine only)",
     )
-    add_tap_host(parser)
+    add_flags(parser, "tap_host")
     modes = parser.add_mutually_exclusive_group(required=True)
     modes.add_argument("--forward", metavar="URL", help="forward requests to this server, with their key")
     modes.add_argument(
@@ -83,7 +83,7 @@ def _build_parser() -> Parser:
     )
     modes.add_argument("--reply", metavar="SCRIPT", help="answer from a script: extract, echo, text:ANSWER or a file")
     keeping = parser.add_mutually_exclusive_group()
-    add_store(keeping, reuse=False)
+    add_store(keeping)
     keeping.add_argument("--no-store", action="store_true", help="record nothing")
     parser.add_argument("--tokenizer", metavar="NAME", help="encoding for all token counts (default: cl100k_base)")
     parser.add_argument("--verbose", action="store_true", help="print a line for each request, also without a terminal")

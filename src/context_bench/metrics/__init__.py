@@ -58,6 +58,21 @@ __all__ = [
 ]
 
 
+METRICS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        *(MeanScore, PassRate, CardPassRate, PerDatasetBreakdown, OfficialScore, Repeats, Retention),
+        *(CompressionRatio, CostOfPass, ParetoRank, DollarCost, BilledRatio, Latency, ProxyOverhead, EvidenceShares),
+        *(PromptSavings, UpstreamTokens, UpstreamCost, TokenMeters, PrefixStability),
+    )
+} | {
+    "by-type": "context_bench.memory.metrics:ByType",
+    "memory-costs": "context_bench.memory.metrics:MemoryCosts",
+    "probe-shares": "context_bench.memory.probes:ProbeShares",
+}
+"""The metrics that ship, by name; those of memory runs are imported where they are used."""
+
+
 def default_metrics(
     score_field: str = "score",
     threshold: float = DEFAULT_THRESHOLD,

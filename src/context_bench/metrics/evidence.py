@@ -20,12 +20,9 @@ __all__ = ["EvidenceShares"]
 class EvidenceShares(RunningMetric):
     """Rows by what became of their evidence, and whether the answer was right, as shares of them all.
 
-    `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; `evidence_survival` is the sum of the
-    first two. `evidence_rewritten` of the rows lost it in a text with words that nobody sent. `lost_by_system` lost it
-    and were wrong; `failed_anyway` kept it and were wrong; `right_without_evidence` lost it and were right. Those three
-    and the rows that kept it and were right add up to 1. A row without either score, or with an error, is in none of
-    them: `evidence_rows` are left. Where it could not be told which call gave the answer of some rows,
-    `evidence_survival_best` has all of them keep their evidence and `evidence_survival_worst` lose it.
+    `evidence_verbatim`, `evidence_recoverable` and `evidence_lost` add up to 1; so do `lost_by_system`,
+    `failed_anyway`, `right_without_evidence` and the rows that kept it and were right. A row without either score, or
+    with an error, is in none of them: `evidence_rows` are left.
     """
 
     threshold: float = DEFAULT_THRESHOLD

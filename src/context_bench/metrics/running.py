@@ -154,18 +154,31 @@ class MeanSpread:
 
 
 class RatioSpread:
-    """The spread of a ratio of sums.
+    """A ratio of sums, and its spread.
 
     Args:
         positive: Whether it is a cost, which may be far above and never below 0.
+
+    Attributes:
+        above: The sum above the line.
+        below: The sum below it.
     """
 
     def __init__(self, *, positive: bool = False) -> None:
         self._alone, self._grouped, self._clusters = RatioSums(), RatioSums(), ClusterSums()
         self._positive = positive
         self._pending: list[tuple[float, float]] = []
+        self.above: float = 0
+        self.below: float = 0
+
+    @property
+    def ratio(self) -> float:
+        """The ratio; infinite where nothing is below the line."""
+        return self.above / self.below if self.below else math.inf
 
     def add(self, row: EvalRow, above: float, below: float) -> None:
+        self.above += above
+        self.below += below
         if "cluster" not in row.metadata or (cluster := _find_cluster(row)) is None:
             self._pending.append((above, below))
             if len(self._pending) == MAX_PENDING:

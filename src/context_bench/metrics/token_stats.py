@@ -34,32 +34,30 @@ class TokenTally:
     """Sums tokens on both sides."""
 
     def __init__(self) -> None:
-        self._input = self._output = self._count = 0
-        self._spread = RatioSpread()
+        self._count = 0
+        self._tokens = RatioSpread()
 
     def add(self, row: EvalRow) -> None:
         if row.error is None:
-            self._input += row.input_tokens
-            self._output += row.output_tokens
             self._count += 1
-            self._spread.add(row, row.output_tokens, row.input_tokens)
+            self._tokens.add(row, row.output_tokens, row.input_tokens)
 
     def result(self) -> dict[str, float]:
-        count = self._count or 1
+        tokens, count = self._tokens, self._count or 1
         return {
-            COMPRESSION_RATIO: 1.0 - self._output / self._input if self._input else 0.0,
-            "mean_input_tokens": self._input / count,
-            MEAN_OUTPUT_TOKENS: self._output / count,
+            COMPRESSION_RATIO: 1.0 - tokens.ratio if tokens.below else 0.0,
+            "mean_input_tokens": tokens.below / count,
+            MEAN_OUTPUT_TOKENS: tokens.above / count,
         }
 
     def unmeasured(self) -> dict[str, str]:
         """Name all three when no row succeeded; the ratio when there was nothing to compress."""
         if not self._count:
             return dict.fromkeys(self.result(), "no row succeeded")
-        return {} if self._input else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
+        return {} if self._tokens.below else {COMPRESSION_RATIO: "the examples have no prompt tokens"}
 
     def intervals(self) -> dict[str, Interval]:
-        return {COMPRESSION_RATIO: self._spread.interval().subtract_from(1.0)} if self._input else {}
+        return {COMPRESSION_RATIO: self._tokens.interval().subtract_from(1.0)} if self._tokens.below else {}
 
 
 @dataclass(frozen=True)
@@ -82,25 +80,20 @@ class CostTally:
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
-        self._passing = self._tokens = 0
-        self._spread = RatioSpread(positive=True)
+        self._cost = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
-        self._tokens += row.output_tokens
-        passes = self._rows.passes(row, self._threshold)
-        self._passing += passes
-        self._spread.add(row, row.output_tokens, passes)
+        self._cost.add(row, row.output_tokens, self._rows.passes(row, self._threshold))
 
     def result(self) -> dict[str, float]:
-        cost = self._tokens / self._passing if self._passing else math.inf
-        return {COST_OF_PASS: cost, "num_passing": float(self._passing)}
+        return {COST_OF_PASS: self._cost.ratio, "num_passing": float(self._cost.below)}
 
     def unmeasured(self) -> dict[str, str]:
         """Name both numbers when no row has the score: whether anything passed is then not known."""
         return self._rows.unmeasured(COST_OF_PASS, "num_passing")
 
     def intervals(self) -> dict[str, Interval]:
-        return {COST_OF_PASS: self._spread.interval()} if self._passing else {}
+        return {COST_OF_PASS: self._cost.interval()} if self._cost.below else {}
 
 
 @dataclass(frozen=True)

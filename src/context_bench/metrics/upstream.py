@@ -40,11 +40,9 @@ def _count_late(report: Mapping[str, Any]) -> int:
 class PromptSavings(RunningMetric):
     """1 - upstream/sent over summed tokens: the share of the prompt that the model did not have to read.
 
-    `untouched_share` is the share of rows in which the model got exactly what was sent. Errored rows are left out, and
-    so are rows that could not be matched to their upstream calls for certain; where there are such,
-    `prompt_savings_best` counts none of the doubtful calls as theirs, and `prompt_savings_worst` counts all. So does
-    `untouched_share`. Answers without a call count as saved, except where only our own repetition of an example saved
-    the call: a note says how many are left out.
+    Errored rows are left out, and so are rows that could not be matched to their upstream calls for certain. Where
+    there are such, best and worst cases count none of the doubtful calls as theirs, and all. Answers without a call
+    count as saved, except where only our own repetition of an example saved the call: a note says how many.
     """
 
     name = "prompt-savings"
@@ -57,12 +55,11 @@ class SavingsTally:
     """Sums tokens on both sides of a system."""
 
     def __init__(self) -> None:
-        self._sent = self._passed_on = 0.0
         self._rows = self._judged = self._untouched = self._repeated = 0
         self._unjudged = self._maybe_untouched = 0
         self._changes: Counter[str] = Counter()
         self._unknown_sent = self._least = self._most = 0.0
-        self._spread, self._untouched_spread = RatioSpread(), MeanSpread()
+        self._tokens, self._untouched_spread = RatioSpread(), MeanSpread()
 
     def add(self, row: EvalRow) -> None:
         sides = read_sides(row)
@@ -72,9 +69,7 @@ class SavingsTally:
             self._add_unknown(row)
             return
         self._rows += 1
-        self._sent += sides[0]
-        self._passed_on += sides[1]
-        self._spread.add(row, sides[1], sides[0])
+        self._tokens.add(row, sides[1], sides[0])
         untouched = read_fact(row, "untouched")
         if untouched is not None:
             self._judged += 1
@@ -95,18 +90,18 @@ class SavingsTally:
 
     def result(self) -> dict[str, float]:
         values: dict[str, float] = {}
-        if self._rows and self._sent:
+        if sent := self._tokens.below:
             values |= {
-                PROMPT_SAVINGS: 1.0 - self._passed_on / self._sent,
-                "sent_tokens": self._sent,
-                "mean_sent_tokens": self._sent / self._rows,
+                PROMPT_SAVINGS: 1.0 - self._tokens.ratio,
+                "sent_tokens": sent,
+                "mean_sent_tokens": sent / self._rows,
             }
             if self._judged:
                 values["untouched_share"] = self._untouched / self._judged
         return values | self.bound({})
 
     def intervals(self) -> dict[str, Interval]:
-        intervals = {PROMPT_SAVINGS: self._spread.interval().subtract_from(1.0)} if self._sent else {}
+        intervals = {PROMPT_SAVINGS: self._tokens.interval().subtract_from(1.0)} if self._tokens.below else {}
         return intervals | ({"untouched_share": self._untouched_spread.interval()} if self._judged else {})
 
     def bound(self, report: Mapping[str, Any]) -> dict[str, float]:
@@ -117,11 +112,11 @@ class SavingsTally:
         late, calls = report.get("late_tokens", 0), _count_late(report)
         late = float(late) if isinstance(late, int | float) else 0.0
         values: dict[str, float] = {}
-        sent = self._sent + self._unknown_sent
+        sent = self._tokens.below + self._unknown_sent
         if sent and (self._unknown_sent or late):
-            cases = [1.0 - (self._passed_on + tokens) / sent for tokens in (self._least, self._most + late)]
-            if self._sent:
-                cases.append(1.0 - self._passed_on / self._sent)
+            cases = [1.0 - (self._tokens.above + tokens) / sent for tokens in (self._least, self._most + late)]
+            if self._tokens.below:
+                cases.append(1.0 - self._tokens.ratio)
             values |= {"prompt_savings_best": max(cases), "prompt_savings_worst": min(cases)}
         rows = self._judged + self._unjudged
         if rows and (self._unjudged or calls):
@@ -161,11 +156,9 @@ _SUMS = {
 class UpstreamTokens(RunningMetric):
     """Tokens that the model was sent, over all calls; those of failed examples are paid for too, so they count.
 
-    `downstream_tokens` are what was sent to the proxy for the same rows, all attempts of failed ones included. Beside
-    them calls that the proxy made on top, calls that the model answered and the proxy then lost
-    (`lost_upstream_tokens` were read and written in vain), answers without a call, and those of them that came from a
-    cache by the proxy's own word. Where calls fit no single row, `extra_upstream_calls_best` counts none of them, and
-    `extra_upstream_calls_worst` all. Answers that only our own repetition saved a call are in no mean and no sum.
+    `downstream_tokens` are of the same rows, all attempts of failed ones included. Where calls fit no single row,
+    `extra_upstream_calls_best` counts none of them, and `extra_upstream_calls_worst` all. Answers that only our own
+    repetition saved a call are in no mean and no sum.
     """
 
     name = "upstream-tokens"
@@ -239,9 +232,8 @@ class UpstreamCostTally:
 
     def __init__(self, threshold: float, score_field: str) -> None:
         self._threshold, self._rows = threshold, ScoreCount(score_field)
-        self._passing = self._unknown = self._late = 0
-        self._tokens = 0.0
-        self._spread = RatioSpread(positive=True)
+        self._unknown = self._late = 0
+        self._cost = RatioSpread(positive=True)
 
     def add(self, row: EvalRow) -> None:
         """Add one row. A tap knows how many tokens were written; without one they are those of the response."""
@@ -254,18 +246,15 @@ class UpstreamCostTally:
         if written is None:
             written = read_fact(row, "response_tokens") or 0.0
         tokens = row.upstream_tokens + written + (read_fact(row, "lost_upstream_tokens") or 0.0)
-        self._tokens += tokens
-        passes = self._rows.passes(row, self._threshold)
-        self._passing += passes
-        self._spread.add(row, tokens, passes)
+        self._cost.add(row, tokens, self._rows.passes(row, self._threshold))
 
     def result(self) -> dict[str, float]:
         if not self._known and not self._unknown:
             return {}
-        return {UPSTREAM_COST_OF_PASS: self._tokens / self._passing if self._passing else math.inf}
+        return {UPSTREAM_COST_OF_PASS: self._cost.ratio}
 
     def intervals(self) -> dict[str, Interval]:
-        return {UPSTREAM_COST_OF_PASS: self._spread.interval()} if self._passing else {}
+        return {UPSTREAM_COST_OF_PASS: self._cost.interval()} if self._cost.below else {}
 
     @property
     def _known(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from context_bench.numbers import (
     ERROR_RATE,
@@ -37,6 +37,7 @@ __all__ = [
     "is_answered_by_script",
     "is_replaced",
     "list_tables",
+    "make_columns",
     "own_columns",
     "write_cell",
     "write_limits",
@@ -47,6 +48,11 @@ Column = tuple[str, str, Callable[[float], str]]
 
 _READ, _OWN, _UNREAD = "system", "own query", "context, not read"
 """The titles of the tables of systems."""
+
+
+def make_columns(table: str) -> list[Column]:
+    """Make the columns of a table as its numbers are declared."""
+    return [(each.title, each.key, each.show) for each in list_numbers(table)]
 
 
 def choose_columns(result: EvalResult) -> list[Column]:
@@ -77,7 +83,7 @@ def choose_columns(result: EvalResult) -> list[Column]:
 def own_columns(result: EvalResult) -> dict[str, Callable[[float], str]]:
     """List the numbers of metrics that do not ship with the package, with how each is written."""
     columns = result.settings.columns
-    return {key: format_as(form) for key, form in columns.items() if _is_shown(get_number(key), result.summary)}
+    return {key: format_as(form) for key, form in columns.items() if _is_shown(Number(key), result.summary)}
 
 
 def _is_shown(number: Number, summary: dict[str, dict[str, float]]) -> bool:
@@ -127,9 +133,8 @@ BEST = "★"
 """Stands before the best value of a column; it needs no colour."""
 HEADLINES = {key for key, number in NUMBERS.items() if number.headline}
 """The numbers that are read first; the others have their intervals in JSON."""
-_NOT_MEASURED = "not measured"
 _INSTEAD = ("not priced", "not claimed")
-"""Words that stand for a number whose note begins with them."""
+"""Notes that begin with these words are shown in place of the number."""
 _MARK = "*"
 
 
@@ -139,8 +144,8 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
     Floors, ceilings and controls do not compete, nor do systems whose quality was not measured and memories that stored
     nothing: to save at no quality is easy. A system that is shown to fail more often than another does not compete by
     numbers that leave failures out. There is none where nothing is told apart, where neither more nor less is better,
-    where the examples do not need their context,
-    where the best has too few examples for an interval, or where the intervals of times overlap.
+    where the examples do not need their context, where the best has too few examples for an interval, or where the
+    intervals of times overlap.
     """
     number = get_number(key)
     sign = {"more": 1, "less": -1, "": 0}[number.better]
@@ -161,19 +166,10 @@ def find_best(result: EvalResult, key: str, show: Show, names: Iterable[str] | N
         return set()
     known = {name: each for name in values if (each := result.intervals.get(name, {}).get(key)) is not None}
     few = {name for name, each in known.items() if not each.known or each.mark == TOO_FEW}
-    if (
-        number.unit == "seconds"
-        and top in known
-        and any(known[top].high >= known[name].low for name in known if name != top)
-    ):
+    others = [each for name, each in known.items() if name != top]
+    if number.unit == "seconds" and top in known and any(known[top].high >= each.low for each in others):
         return set()
     return {name for name, text in written.items() if text == written[top] and name not in few}
-
-
-def _is_judged(values: Mapping[str, float]) -> bool:
-    """Whether the quality of a system was measured, where any was to be."""
-    found = [values[key] for key in QUALITY if key in values]
-    return not found or any(map(math.isfinite, found))
 
 
 def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
@@ -186,7 +182,10 @@ def _leave_out_failing(result: EvalResult, names: Sequence[str]) -> list[str]:
 def _list_aside(result: EvalResult) -> set[str]:
     """List the systems that do not compete for stars."""
     aside = set(result.settings.controls)
-    aside |= {name for name, values in result.summary.items() if not _is_judged(values)}
+    for name, values in result.summary.items():
+        quality = [values[key] for key in QUALITY if key in values]
+        if quality and not any(map(math.isfinite, quality)):
+            aside.add(name)
     if result.settings.memory:
         from context_bench.memory.findings import find_empty_stores
 
@@ -218,7 +217,7 @@ def write_cell(result: EvalResult, name: str, key: str, show: Show, *, best: boo
         return f"–{_MARK}" if key in notes else "–"
     value = values[key]
     if math.isnan(value):
-        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), _NOT_MEASURED)
+        return next((word for word in _INSTEAD if notes.get(key, "").startswith(word)), "not measured")
     if key == NUM_ERRORS and 0 < value == values.get(NUM_EXAMPLES):
         return "all failed"
     interval = result.intervals.get(name, {}).get(key) if key in HEADLINES else None
@@ -238,17 +237,11 @@ def write_limits(interval: Interval, show: Show) -> str:
     half = interval.high - interval.value
     even = interval.symmetric and show(interval.high) != show(interval.value)  # ± 0.0 would say too much
     ends = [half] if even else [interval.low, interval.high]
-    units = {_find_unit(show(each)) for each in (*ends, interval.value)}
+    units = {"".join(re.findall(r"(?<=\d)\D*$", show(each))) for each in (*ends, interval.value)}
     unit = units.pop() if len(units) == 1 else ""
     texts = [show(each).removesuffix(unit) for each in ends]
     limits = f"± {texts[0]}" if even else f"[{', '.join(texts)}]"
     return f"{limits} {interval.mark}" if interval.mark else limits
-
-
-def _find_unit(text: str) -> str:
-    """Find what follows the digits of a number."""
-    found = re.search(r"[^\d]*$", text)
-    return found[0] if found and found[0] != text else ""
 
 
 def has_intervals(result: EvalResult) -> bool:

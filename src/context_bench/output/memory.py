@@ -17,8 +17,19 @@ from context_bench.memory.findings import (
     list_findings,
     price_right_answer,
 )
-from context_bench.numbers import MEAN_SCORE, RETRIEVAL_RECALL, dollars, percent, score, seconds, tokens
-from context_bench.output.columns import HEADLINES, find_best, write_cell
+from context_bench.numbers import (
+    FORMATS,
+    MEAN_SCORE,
+    RETRIEVAL,
+    RETRIEVAL_RECALL,
+    STORE,
+    WRITING,
+    dollars,
+    percent,
+    score,
+    seconds,
+)
+from context_bench.output.columns import HEADLINES, Column, find_best, make_columns, write_cell
 from context_bench.output.layout import fit_columns, fit_grid, markdown_width
 from context_bench.results import EvalResult, EvalRow
 
@@ -36,9 +47,6 @@ __all__ = [
     "list_rankings",
 ]
 
-
-Column = tuple[str, str, Callable[[float], str]]
-"""Title, key of the summary, and how its value is written."""
 
 CLAIMED = "retrieval_recall_claimed"
 
@@ -65,33 +73,7 @@ class Grid(NamedTuple):
         return fit_grid([list(column) for column in zip(*self.lines)] if turned else self.lines, width)
 
 
-def _write_bytes(value: float) -> str:
-    return f"{value / 1024:,.0f} kB"
-
-
-_COSTS: tuple[Column, ...] = (
-    ("turns", "ingest_turns", tokens),
-    ("calls / 1k turns", "ingest_calls", "{:,.1f}".format),
-    ("tokens / 1k turns", "ingest_tokens", tokens),
-    ("embedded / 1k turns", "ingest_embed_tokens", tokens),
-    ("$ / 1k turns", "ingest_usd", dollars),
-    ("time / 1k turns", "ingest_seconds", seconds),
-    ("searchable after", "searchable_seconds", seconds),
-    ("disk", "disk_bytes", _write_bytes),
-    ("memories", "memories", tokens),
-    ("calls / question", "query_calls", "{:,.1f}".format),
-    ("tokens / question", "query_tokens", tokens),
-    ("embedded / question", "query_embed_tokens", tokens),
-    ("$ / question", "query_usd", dollars),
-    ("time / question", "query_seconds_median", seconds),
-)
-_RETRIEVAL: tuple[Column, ...] = (
-    ("recall", RETRIEVAL_RECALL, score),
-    ("claimed", CLAIMED, score),
-    ("recall@10", "retrieval_recall_at_10", score),
-    ("nDCG", "retrieval_ndcg", score),
-    ("precision", "retrieval_precision", score),
-)
+_COSTS, _RETRIEVAL, _STORE = (make_columns(table) for table in (WRITING, RETRIEVAL, STORE))
 """`claimed` is shown where a system names turns that it does not show."""
 _OFFICIAL: dict[str, tuple[Column, ...]] = {
     "LoCoMo": (
@@ -107,7 +89,6 @@ _OFFICIAL: dict[str, tuple[Column, ...]] = {
         for depth in (5, 10)
     ),
 }
-_STORE: tuple[Column, ...] = (("forgotten", "store_forget", percent), ("secrets", "store_secret", percent))
 _LENGTHS = (4_000, 16_000, 64_000, 256_000, 1_000_000)
 
 
@@ -297,7 +278,7 @@ def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None
     for name in names:
         lines.append([_name_system(result, name), *_write_medians(name, places, lengths.times, seconds)])
         if any((name, place) in lengths.sizes for place in places):
-            kept = _write_medians(name, places, lengths.sizes, _write_bytes)
+            kept = _write_medians(name, places, lengths.sizes, FORMATS["bytes"])
             lines.append([f"{_name_system(result, name)}, on disk", *kept])
     return Grid(lines)
 

@@ -33,18 +33,33 @@ _LOCAL = "smoke test: the model `local` is a small one on this machine; its scor
 
 def list_notes(result: EvalResult) -> list[str]:
     """List the notes of a run, a sentence or two each."""
-    notes = [_stop_note(result), _score_note(result), _macro_note(result)]
-    if result.settings.gold and _is_unscored(result):
-        if not any(result.settings.gold.values()):
+    given: set[str] = set().union(*result.summary.values())
+    settings = result.settings
+    notes = []
+    if settings.stopped:
+        notes.append(f"stopped early: {settings.stopped}; the numbers are those of the rows that were done by then.")
+    notes.append(_score_note(result))
+    if MACRO_SCORE in given:
+        primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
+        unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
+        notes.append(f"macro score = mean over the datasets{unlike}.")
+    if settings.gold and all(
+        values.get(NUM_EXAMPLES) == values.get(NUM_UNSCORED) for values in result.summary.values()
+    ):
+        if not any(settings.gold.values()):
             notes.append("no gold answers: tokens and time only.")
-        elif set(result.summary) == set(result.settings.unread):
+        elif set(result.summary) == set(settings.unread):
             notes.append("no score fits a context alone: tokens and time only; --reader URL has a model answer.")
-    if any(UPSTREAM_COST_OF_PASS in values for values in result.summary.values()):
+    if UPSTREAM_COST_OF_PASS in given:
         notes.append("model tokens / pass = what the model read and wrote for each example that passed.")
-    notes += [_explain_repeats(result), *_explain_marks(result)]
-    notes += [_explain_best(result), _explain_front(result), _tell_workers(result)]
-    notes += list_tap_notes(result)
-    notes += explain_verdicts(result)
+    if PASS_AT_K in given:
+        notes.append(
+            f"pass@k: at least one of {settings.repeats} answers to an example passes; pass^k: all do; flips: of two "
+            "answers one passes; repeat variance: share of the spread of scores that lies between answers to one "
+            "example."
+        )
+    notes += [*_explain_marks(result), _explain_best(result), _explain_front(result) if PARETO_FRONT in given else ""]
+    notes += [_tell_workers(result), *list_tap_notes(result), *explain_verdicts(result)]
     return [note for note in notes if note]
 
 
@@ -72,16 +87,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _is_unscored(result: EvalResult) -> bool:
-    return all(values.get(NUM_EXAMPLES) == values.get(NUM_UNSCORED) for values in result.summary.values())
-
-
-def _stop_note(result: EvalResult) -> str:
-    """Say that the run did not come to its end, so that the numbers are those of a part."""
-    why = result.settings.stopped
-    return f"stopped early: {why}; the numbers are those of the rows that were done by then." if why else ""
-
-
 def _score_note(result: EvalResult) -> str:
     field = result.settings.score_field
     if field != "score":
@@ -106,15 +111,6 @@ def _name_scores(result: EvalResult, key: str) -> str:
     return ", ".join(f"{primary} for {tag}" for tag, primary in names.items())
 
 
-def _macro_note(result: EvalResult) -> str:
-    """Say what the macro score averages."""
-    if not any(MACRO_SCORE in values for values in result.summary.values()):
-        return ""
-    primaries = (result.config.get(key) or {} for key in ("primary", "context_primary"))
-    unlike = "" if all(len(set(each.values())) < 2 for each in primaries) else ", whose scores are unlike"
-    return f"macro score = mean over the datasets{unlike}."
-
-
 def _explain_best(result: EvalResult) -> str:
     """Say what the star means, where there is one."""
     tables, columns = list_tables(result), choose_columns(result)
@@ -128,7 +124,7 @@ def _explain_best(result: EvalResult) -> str:
 def _explain_front(result: EvalResult) -> str:
     """Say what the front is, and by which cost."""
     cost = choose_cost(result)
-    if cost is None or not any(PARETO_FRONT in values for values in result.summary.values()):
+    if cost is None:
         return ""
     failed = any(values.get(NUM_ERRORS) for values in result.summary.values())
     charged = " A failure costs what the dearest system paid for that example." if failed else ""
@@ -141,28 +137,17 @@ def _explain_front(result: EvalResult) -> str:
 def _tell_workers(result: EvalResult) -> str:
     """Say under how much load latencies were measured: with more examples in flight, each takes longer."""
     workers = result.settings.workers
-    if not workers or not any(LATENCY_MEDIAN in values for values in result.summary.values()):
+    if not any(LATENCY_MEDIAN in values for values in result.summary.values()):
         return ""
-    workers = {name: n for name, n in workers.items() if not math.isnan(result.summary[name].get(LATENCY_MEDIAN, 0.0))}
     systems: dict[int, list[str]] = {}
-    for name, count in workers.items():
-        systems.setdefault(count, []).append(name)
+    for name, count in (workers or {}).items():
+        if not math.isnan(result.summary[name].get(LATENCY_MEDIAN, 0.0)):
+            systems.setdefault(count, []).append(name)
     parts = [
         f"{count_things(count, 'worker')}{f' ({_some(names)})' if len(systems) > 1 else ''}"
         for count, names in systems.items()
     ]
     return f"latency was measured with {', '.join(parts)}." if parts else ""
-
-
-def _explain_repeats(result: EvalResult) -> str:
-    """Say what the numbers of repeats mean."""
-    if not any(PASS_AT_K in values for values in result.summary.values()):
-        return ""
-    answers = result.settings.repeats
-    return (
-        f"pass@k: at least one of {answers} answers to an example passes; pass^k: all do; flips: of two answers one "
-        "passes; repeat variance: share of the spread of scores that lies between answers to one example."
-    )
 
 
 def _name_score(primary: str | None, card: Card | None) -> str:

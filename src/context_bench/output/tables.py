@@ -46,7 +46,7 @@ from context_bench.results import EvalResult
 from context_bench.stats import Interval
 
 if TYPE_CHECKING:
-    from context_bench.compare.curves import Curve, Point
+    from context_bench.compare.curves import Curve
 
 
 __all__ = [
@@ -84,14 +84,10 @@ def color_table(text: str) -> str:
         elif below.startswith("| ---"):
             lines[number] = f"{_BOLD}{line}{_END}"
         else:
-            end = _find_first_cell_end(line)
+            first_cell = re.search(r"(?<!\\) \|", line[2:])
+            end = first_cell.end() + 2 if first_cell else len(line)
             lines[number] = line[:end] + _PARTS.sub(_paint, line[end:])
     return "\n".join(lines)
-
-
-def _find_first_cell_end(line: str) -> int:
-    found = re.search(r"(?<!\\) \|", line[2:])
-    return found.end() + 2 if found else len(line)
 
 
 def _paint(found: re.Match[str]) -> str:
@@ -116,7 +112,7 @@ class TableReporter:
         """Render the tables of systems and, where there are several, of datasets, the notes, and the conclusion."""
         parts = [
             *self._memory(result, lead=True),
-            *self._systems(result),
+            *(self._lay_out(result, title, names) for title, names in list_tables(result)),
             *self._memory(result),
             verdict_table(result, self._width),
             meters(result, self._width),
@@ -124,7 +120,7 @@ class TableReporter:
             *self._datasets(result),
             *curve_tables(result, self._width),
             wrap(escape_note(describe_lock(result.config)), self._width),
-            self._notes(result),
+            "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result)),
             wrap(escape_note(conclude(result) or describe_alone(result)), self._width),
         ]
         text = "\n\n".join(part for part in parts if part) + "\n"
@@ -133,11 +129,6 @@ class TableReporter:
     def list_headline(self, result: EvalResult) -> list[list[str]]:
         """List the cells of the table of systems with all intervals, titles first."""
         return _list_lines(result, "system", list(result.summary), choose_columns(result), HEADLINES)
-
-    def _systems(self, result: EvalResult) -> list[str]:
-        """Lay out the systems, in a table for each kind of score."""
-        columns = choose_columns(result)
-        return [self._lay_out(result, title, names, columns) for title, names in list_tables(result)]
 
     def _memory(self, result: EvalResult, *, lead: bool = False) -> list[str]:
         """Lay out what only a run of memory systems has."""
@@ -157,8 +148,9 @@ class TableReporter:
         text = "\n".join(wrap(printable(note), self._width) for note in notes)
         return [text, *tables] if lead else [*tables, text]
 
-    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column]) -> str:
+    def _lay_out(self, result: EvalResult, title: str, names: Sequence[str]) -> str:
         """Lay out a table of systems; where it is too wide, intervals but the first give way before numbers do."""
+        columns = choose_columns(result)
         lines = _list_lines(result, title, names, columns, HEADLINES)
         left_out = []
         if self._width is not None and markdown_width(lines) > self._width:
@@ -176,43 +168,30 @@ class TableReporter:
         scores = sorted({key for values in result.summary.values() for key in values if key.startswith("dataset:")})
         kinds = list_tables(result) if len(scores) > 1 else []
         titles = ["score by dataset" if title == "system" else f"{title}: score by dataset" for title, _ in kinds]
-        tables = [_lines_by_dataset(result, title, scores, score, kind[1]) for title, kind in zip(titles, kinds)]
+        columns: list[Column] = [(key.partition(":")[2], key, score) for key in scores]
+        tables = [_list_lines(result, title, names, columns) for title, (_, names) in zip(titles, kinds)]
         own = [(f"{key} by dataset", key, show) for key, show in own_columns(result).items()]
         declared = [each for each in NUMBERS.values() if each.dataset_title and not is_replaced(each, result)]
         for title, key, show in (*((each.dataset_title, each.key, each.show) for each in declared), *own):
             keys = sorted({each for values in result.summary.values() for each in values if each.startswith(f"{key}@")})
             if any(key in values and not math.isnan(values[key]) for values in result.summary.values()):
-                tables += [_lines_by_dataset(result, title, keys, show, result.summary)] if len(keys) > 1 else []
+                columns = [(each.partition("@")[2], each, show) for each in keys]
+                tables += [_list_lines(result, title, result.summary, columns)] if len(keys) > 1 else []
         return [fit_grid(lines, self._width) for lines in tables]
-
-    def _notes(self, result: EvalResult) -> str:
-        return "\n".join(wrap(escape_note(note), self._width) for note in list_notes(result))
 
 
 def _list_lines(
-    result: EvalResult, title: str, names: Sequence[str], columns: Sequence[Column], limits: Collection[str]
+    result: EvalResult, title: str, names: Collection[str], columns: Sequence[Column], limits: Collection[str] = ()
 ) -> list[list[str]]:
     """List a line for each of these systems, titles first; the numbers of `limits` have their intervals."""
     best = {key: find_best(result, key, show, names) for _, key, show in columns}
-    return [[title, *(column for column, _, _ in columns)]] + [
-        [
-            name,
-            *(
-                write_cell(result, name, key, show, best=name in best[key], limits=key in limits)
-                for _, key, show in columns
-            ),
-        ]
-        for name in names
-    ]
-
-
-def _lines_by_dataset(
-    result: EvalResult, title: str, keys: Sequence[str], show: Callable[[float], str], names: Collection[str]
-) -> list[list[str]]:
-    tags = [key.partition(":" if key.startswith("dataset:") else "@")[2] for key in keys]
-    lines = [[title, *tags]]
-    best = {key: find_best(result, key, show, names) for key in keys}
-    lines += [[name, *(write_cell(result, name, key, show, best=name in best[key]) for key in keys)] for name in names]
+    lines = [[title, *(column for column, _, _ in columns)]]
+    for name in names:
+        cells = (
+            write_cell(result, name, key, show, best=name in best[key], limits=key in limits)
+            for _, key, show in columns
+        )
+        lines.append([name, *cells])
     return lines
 
 
@@ -314,12 +293,8 @@ def sum_up_curve(curve: Curve) -> list[str]:
         if curve.area_difference is not None:
             line += f"; {write_difference(curve.area_difference)} against the first curve"
         lines.append(f"{line}.")
-    lines.append(_describe_best(curve, curve.best_point))
+    best, shown = curve.best_point, "none is shown to be"
+    if best is not None:
+        shown = f"{percent(best.saving)}, with {curve.knob}={best.setting}"
+    lines.append(f"largest saving that is not worse than {curve.baseline} within {curve.margin:g}: {shown}.")
     return [*lines, *([f"{curve.note}."] if curve.note else [])]
-
-
-def _describe_best(curve: Curve, best: Point | None) -> str:
-    within = f"not worse than {curve.baseline} within {curve.margin:g}"
-    if best is None:
-        return f"largest saving that is {within}: none is shown to be."
-    return f"largest saving that is {within}: {percent(best.saving)}, with {curve.knob}={best.setting}."
