@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from context_bench.config import MODELS
-from context_bench.wire.forms import FORMS, asks_model, find_form
+from context_bench.wire.forms import asks_model, find_form
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,3 @@ def test_paths(path: str, api: str | None, asks: bool) -> None:
     form = find_form(path)
     assert (form and form.name) == api
     assert asks_model(path) is asks
-
-
-def test_the_options_of_a_run_know_every_api() -> None:
-    assert {form.name: form.default_model for form in FORMS} == MODELS

@@ -12,9 +12,10 @@ from context_bench.cli.flags import Parser, add_flags, add_store, count, number
 from context_bench.cli.gate import Gate
 from context_bench.cli.messages import say, show_warnings
 from context_bench.cli.output import choose_form, open_destination, table_width
-from context_bench.compare.gates import Outcome, fail_missing, list_compared
+from context_bench.compare.contest import Contest
+from context_bench.compare.gates import GateOutcome, fail_missing, list_compared
 from context_bench.compare.run_inputs import RunInput, open_run, select
-from context_bench.compare.runs import Contest, RunComparison, compare_runs
+from context_bench.compare.runs import RunComparison, compare_runs
 from context_bench.compare.verdicts import check_margin
 from context_bench.config import STORE
 from context_bench.errors import UsageError
@@ -144,7 +145,7 @@ def _render_for_page(found: RunComparison, options: Any) -> str:
     return "\n\n".join([text.strip(), *(f"Warning: {each}." for each in found.warnings)])
 
 
-def _describe(found: RunComparison, outcomes: Sequence[Outcome], store: str | None) -> dict[str, Any]:
+def _describe(found: RunComparison, outcomes: Sequence[GateOutcome], store: str | None) -> dict[str, Any]:
     return {
         "baseline": found.baseline,
         "metric": found.metric,

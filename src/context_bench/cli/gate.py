@@ -16,7 +16,7 @@ from context_bench.errors import UsageError, suggest
 from context_bench.numbers import COUNTS, MEAN_SCORE, NEEDS, NUMBERS, SAVED_PER_1K_USD, Number
 
 if TYPE_CHECKING:
-    from context_bench.compare.gates import Candidate, Outcome
+    from context_bench.compare.gates import Candidate, GateOutcome
     from context_bench.core.scoring import Scorer
     from context_bench.types import Metric
 
@@ -82,7 +82,7 @@ class OpenGate:
         """Whether a table is needed for a summary."""
         return "--summary" in self._writers or bool(self._gate.conditions and os.environ.get(STEP_SUMMARY))
 
-    def judge(self, candidates: Sequence[Candidate], missing: Sequence[Outcome] = ()) -> list[Outcome]:
+    def judge(self, candidates: Sequence[Candidate], missing: Sequence[GateOutcome] = ()) -> list[GateOutcome]:
         """Judge the conditions, and say what each came to; `missing` systems have failed already."""
         if not self._gate.conditions:
             return []
@@ -93,7 +93,7 @@ class OpenGate:
             say(f"gate: {each.sentence}")
         return outcomes
 
-    def write(self, outcomes: Sequence[Outcome], report: str) -> int:
+    def write(self, outcomes: Sequence[GateOutcome], report: str) -> int:
         """Write the files, and return the exit code: 1, 4 or 0."""
         if "--junit" in self._writers:
             from context_bench.output.files import render_junit

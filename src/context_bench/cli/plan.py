@@ -21,6 +21,7 @@ from context_bench.numbers import choose_score_key, dollars
 from context_bench.output.layout import fit_listing, wrap
 from context_bench.results import EvalResult
 from context_bench.stats import DEFAULT_MARGIN
+from context_bench.text import read_regular_file
 
 __all__ = ["main", "plan_parser"]
 
@@ -87,7 +88,7 @@ def _plan(flags: argparse.Namespace) -> int:
 def _load_pilot(flags: argparse.Namespace) -> EvalResult:
     if flags.run.endswith(".json"):
         try:
-            result = EvalResult.from_json(Path(flags.run).read_bytes())
+            result = EvalResult.from_json(read_regular_file(Path(flags.run)))
         except OSError as error:
             raise UsageError(f"{flags.run}: cannot be read: {error.strerror or error}") from error
     else:

@@ -23,6 +23,7 @@ from context_bench.output.page import HtmlReporter
 from context_bench.output.page.html_page import write_plots
 from context_bench.results import EvalResult
 from context_bench.store import Store
+from context_bench.text import read_regular_file
 
 __all__ = ["load_run", "main"]
 
@@ -73,7 +74,7 @@ def load_run(name: str, folder: str, *, rows: bool = False) -> EvalResult:
     """Load a run from the store, or from a file; without `rows`, those of the store stay there."""
     if name.endswith(".json"):
         try:
-            result = EvalResult.from_json(Path(name).read_bytes())
+            result = EvalResult.from_json(read_regular_file(Path(name)))
         except OSError as error:
             raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from error
         result.config.pop("run", None)  # the store of this folder may be another one

@@ -269,10 +269,12 @@ class Comparer:
             metric = choose_score_key(len(tags))
         elif len(tags) > 1:
             said.append(f"{metric} is the mean over the datasets, each with the same weight")
+        known = {verdict.name: verdict for verdict in verdicts}
+        savings = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
         return Comparison(
             *(self.baseline, str(metric), margin, verdicts, by_dataset, tuple(said)),
             self._find_noise(measured),
-            self._find_savings(verdicts),
+            {name: saving for name, saving in savings.items() if saving is not None},
         )
 
     def has_only_zeros(self, system: str, tag: str | None = None) -> bool:
@@ -353,11 +355,6 @@ class Comparer:
             return None
         noise = noise_of_repeats(self._again.total(), answers=self._repeats)
         return None if math.isnan(noise.flips) else noise
-
-    def _find_savings(self, verdicts: Sequence[Verdict]) -> dict[str, DollarSaving]:
-        known = {verdict.name: verdict for verdict in verdicts}
-        found = {name: sums.describe(known.get(name)) for name, sums in self._dollars.items() if name != self._twin}
-        return {name: saving for name, saving in found.items() if saving is not None}
 
 
 def _explain_left_out(paired: Mapping[str, Pairs], tags: Sequence[str]) -> list[str]:

@@ -150,15 +150,16 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     sweeps = find_sweeps(result.summary)
     if not sweeps or not result.rows:
         return []
-    if margin is None:
-        margin = result.settings.margin
-    chosen = baseline or _find_baseline(result)
+    settings = result.settings
+    margin = settings.margin if margin is None else margin
+    recorded = settings.baseline if settings.baseline in result.summary else None
+    chosen = baseline or choose_baseline(result.systems, recorded, settings.controls)
     wanted = {name for sweep in sweeps for name in sweep.settings} | ({chosen} if chosen else set())
     rows: dict[str, list[EvalRow]] = {name: [] for name in wanted}
     for row in result.rows:
         if row.system in wanted:
             rows[row.system].append(row)
-    field = result.settings.score_field
+    field = settings.score_field
     unneeded = "" if result.comparison is None else result.comparison.context_unneeded
     drawn = []
     for sweep in sweeps:
@@ -176,12 +177,6 @@ def draw_curves(result: EvalResult, baseline: str | None = None, margin: float |
     return _add_areas(drawn)
 
 
-def _find_baseline(result: EvalResult) -> str | None:
-    wanted = result.settings.baseline
-    controls = result.settings.controls
-    return choose_baseline(result.systems, wanted if wanted in result.summary else None, controls)
-
-
 def _find_meter(rows: Iterable[EvalRow]) -> str:
     """Find what tells how many tokens reached the model: what was seen of it, else the context that was returned."""
     meter = ""
@@ -196,16 +191,12 @@ def _find_meter(rows: Iterable[EvalRow]) -> str:
 def _make_arm(rows: Sequence[EvalRow], field: str, meter: str) -> _Arm:
     tokens: Tokens = {}
     for row in rows:
-        count = _read_tokens(row, meter)
+        count = row.upstream_tokens if meter == "upstream_tokens" else None
+        if meter == "output_tokens" and row.metadata.get("output") == "context":
+            count = row.output_tokens
         if count is not None and row.error is None:
             tokens[row.dataset, row.example_id, row.repeat] = count
     return _Arm(gather_answers(rows, field), tokens)
-
-
-def _read_tokens(row: EvalRow, meter: str) -> int | None:
-    if meter == "output_tokens":
-        return row.output_tokens if row.metadata.get("output") == "context" else None
-    return row.upstream_tokens if meter else None
 
 
 def _draw_curve(sweep: Sweep, arms: Mapping[str, _Arm], baseline: str | None, margin: float, meter: str) -> Curve:

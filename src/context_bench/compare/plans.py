@@ -67,13 +67,13 @@ class Target:
     n: int | None = None
 
 
-class _Costs(TypedDict):
+class _ExampleCosts(TypedDict):
     dollars: float | None
     tokens: float | None
     seconds: float | None
 
 
-_UNKNOWN = _Costs(dollars=None, tokens=None, seconds=None)
+_UNKNOWN = _ExampleCosts(dollars=None, tokens=None, seconds=None)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _count(
     *,
     apart: float | None = None,
     seen: Difference | None = None,
-    costs: _Costs | None = None,
+    costs: _ExampleCosts | None = None,
 ) -> Needs:
     """Count the examples; as in a verdict, only a difference is corrected for the other comparisons.
 
@@ -211,7 +211,7 @@ def _count(
     )
 
 
-def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _Costs:
+def _measure(rows: Sequence[EvalRow], config: dict[str, Any]) -> _ExampleCosts:
     """Measure what one example costs and how long it takes, over the rows that succeeded."""
     settings = read_settings(config)
     done = [row for row in rows if row.error is None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_bench.conformance import reply_checks, request_checks
-from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, Outcome, Upstream
+from context_bench.conformance.bench import Bench, Check, CheckFailed, Client, ExamOutcome, Upstream
 from context_bench.errors import ConnectionFailed, UnknownName, UsageError, describe, printable
 from context_bench.http.secrets import find_api_root
 from context_bench.wire.form import Answer
@@ -57,7 +57,7 @@ class Findings:
 
     proxy: str
     api: str
-    outcomes: list[Outcome]
+    outcomes: list[ExamOutcome]
     notes: list[str]
 
     def count(self, status: str) -> int:
@@ -143,16 +143,18 @@ async def _require_reach(bench: Bench, tap: str) -> None:
         )
 
 
-async def _run_check(check: Check, bench: Bench) -> Outcome:
+async def _run_check(check: Check, bench: Bench) -> ExamOutcome:
     if check.api not in (None, bench.form.name):
-        return Outcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
+        return ExamOutcome(check.name, check.asks, "skip", f"only the API of {get_form(check.api).title} has it")
     try:
         await check.run(bench)
     except CheckFailed as error:
-        return Outcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
+        return ExamOutcome(check.name, check.asks, "fail", error.reason, error.sent, error.arrived)
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # whatever a proxy may make of a document
-        return Outcome(check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})")
-    return Outcome(check.name, check.asks, "pass")
+        return ExamOutcome(
+            check.name, check.asks, "fail", f"what arrived does not have the API's form ({describe(error)})"
+        )
+    return ExamOutcome(check.name, check.asks, "pass")
 
 
 async def _list_models(bench: Bench) -> None:
@@ -203,7 +205,7 @@ def _render_findings(findings: Findings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_outcome(outcome: Outcome, width: int) -> list[str]:
+def _render_outcome(outcome: ExamOutcome, width: int) -> list[str]:
     lines = [f"{_MARKS[outcome.status]} {outcome.name:<{width}}  {printable(outcome.reason)}".rstrip()]
     if outcome.status == "fail":
         sent, arrived = _flatten(outcome.sent), _flatten(outcome.arrived)

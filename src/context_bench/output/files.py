@@ -11,7 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from context_bench.compare.conditions import FAILS
-from context_bench.compare.gates import Outcome, find_exit_code
+from context_bench.compare.gates import GateOutcome, find_exit_code
 from context_bench.errors import UsageError, printable
 from context_bench.output.layout import undo_escapes
 from context_bench.refs import Ref, call_with, check_arguments, check_plain, parse, resolve
@@ -145,7 +145,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Characters that XML 1.0 cannot hold in any form."""
 
 
-def render_junit(outcomes: Sequence[Outcome]) -> str:
+def render_junit(outcomes: Sequence[GateOutcome]) -> str:
     """Write the outcomes; text from systems and conditions is escaped."""
     failures = sum(each.outcome == FAILS for each in outcomes)
     errors = sum(each.outcome == TOO_FEW for each in outcomes)
@@ -157,7 +157,7 @@ def render_junit(outcomes: Sequence[Outcome]) -> str:
     return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""])
 
 
-def _render_case(outcome: Outcome) -> list[str]:
+def _render_case(outcome: GateOutcome) -> list[str]:
     case = f"    <testcase classname={_quote(outcome.system)} name={_quote(outcome.condition)}"
     kind = _ELEMENTS.get(outcome.outcome)
     if kind is None:
@@ -186,7 +186,7 @@ def escape_markdown(text: str) -> str:
     return _ACTIVE.sub(lambda found: f"&#{ord(found.group())};", text)
 
 
-def render_summary(report: str, outcomes: Sequence[Outcome]) -> str:
+def render_summary(report: str, outcomes: Sequence[GateOutcome]) -> str:
     """Write the summary.
 
     Args:

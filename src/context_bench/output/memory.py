@@ -35,8 +35,8 @@ from context_bench.results import EvalResult, EvalRow
 
 __all__ = [
     "CLAIMED",
-    "Grid",
     "HistoryLengths",
+    "MemoryGrid",
     "describe_memory",
     "is_claimed",
     "is_read_by_script",
@@ -54,7 +54,7 @@ Cells = dict[tuple[str, int], "array[float]"]
 """Numbers by system, and by which of the lengths of history they belong to."""
 
 
-class Grid(NamedTuple):
+class MemoryGrid(NamedTuple):
     """A table as texts: its lines, titles first.
 
     Where not all fit, the columns that are named give way in this order; without names it is continued below. One that
@@ -109,12 +109,12 @@ def is_claimed(values: Mapping[str, float]) -> bool:
     return score(values.get(CLAIMED, 0.0)) > score(values.get(RETRIEVAL_RECALL, 0.0))
 
 
-def list_leading_grids(result: EvalResult) -> list[Grid]:
+def list_leading_grids(result: EvalResult) -> list[MemoryGrid]:
     """List what comes before the scores where a script reads: they say less than what was retrieved."""
     return _list_found(result) if is_read_by_script(result) else []
 
 
-def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]:
+def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[MemoryGrid]:
     """List the tables that only memory systems have, after the scores."""
     by_type: list[Column] = [(key.partition(":")[2], key, score) for key in _list_keys(result, "type:")]
     grids = [
@@ -130,7 +130,7 @@ def list_memory_grids(result: EvalResult, lengths: HistoryLengths) -> list[Grid]
     return [grid for grid in grids if grid]
 
 
-def _list_found(result: EvalResult) -> list[Grid]:
+def _list_found(result: EvalResult) -> list[MemoryGrid]:
     """List what was retrieved, and the probes of it."""
     probes: list[Column] = [(key.removeprefix("probe_"), key, percent) for key in _list_keys(result, "probe_")]
     if not is_read_by_script(result) and _list_keys(result, "abstention"):
@@ -139,7 +139,7 @@ def _list_found(result: EvalResult) -> list[Grid]:
     return [grid for grid in grids if grid]
 
 
-def _lay_out_retrieval(result: EvalResult) -> Grid | None:
+def _lay_out_retrieval(result: EvalResult) -> MemoryGrid | None:
     """Lay out recall with its interval, and the best of those that compete."""
     keys = {key for _, key, _ in _RETRIEVAL if any(key in values for values in result.summary.values())}
     keys -= set() if any(map(is_claimed, result.summary.values())) else {CLAIMED}
@@ -155,7 +155,7 @@ def _lay_out_retrieval(result: EvalResult) -> Grid | None:
             for _, key, show in shown
         )
         lines.append([name, *cells])
-    return Grid(lines, [title for title, _, _ in reversed(shown)])
+    return MemoryGrid(lines, [title for title, _, _ in reversed(shown)])
 
 
 def _list_answer_columns(result: EvalResult) -> list[Column]:
@@ -177,7 +177,7 @@ def _lay_out(
     columns: Sequence[Column],
     names: Iterable[str],
     describe: Callable[[EvalResult, str], str] = lambda _, name: name,
-) -> Grid | None:
+) -> MemoryGrid | None:
     """Lay out a table of those columns that some system has, and of the systems that have a number in any."""
     values = {name: result.summary[name] for name in names}
     shown = [column for column in columns if any(column[1] in each for each in values.values())]
@@ -187,7 +187,7 @@ def _lay_out(
         if not all(math.isnan(each.get(key, math.nan)) for _, key, _ in shown)
         or (columns is _STORE and any(key in each for _, key, _ in shown))  # to be cleared of nothing is a result
     ]
-    return Grid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
+    return MemoryGrid([[title, *(name for name, _, _ in shown)], *lines]) if lines else None
 
 
 def _write(value: float | None, show: Callable[[float], str]) -> str:
@@ -208,7 +208,7 @@ def _name_system(result: EvalResult, name: str) -> str:
     return str(describe_memory(result, name).get("system") or name)
 
 
-def _lay_out_costs(result: EvalResult) -> Grid | None:
+def _lay_out_costs(result: EvalResult) -> MemoryGrid | None:
     """Lay out what writing and asking took, one line for each system, with how it was written and got its dates."""
     names = _choose_one_each(result)
     shown = [column for column in _COSTS if any(column[1] in result.summary[name] for name in names)]
@@ -217,10 +217,10 @@ def _lay_out_costs(result: EvalResult) -> Grid | None:
         about, values = describe_memory(result, name), result.summary[name]
         how = [str(about.get("granularity", "–")), str(about.get("dates", "–"))]
         lines.append([_name_system(result, name), *how, *(_write(values.get(key), show) for _, key, show in shown)])
-    return Grid(lines, may_turn=True) if shown else None
+    return MemoryGrid(lines, may_turn=True) if shown else None
 
 
-def _lay_out_repayments(result: EvalResult) -> Grid | None:
+def _lay_out_repayments(result: EvalResult) -> MemoryGrid | None:
     found = find_repayments(result)
     if not found or result.comparison is None:
         return None
@@ -232,7 +232,7 @@ def _lay_out_repayments(result: EvalResult) -> Grid | None:
         lines.append([f"{baseline} (control)", "–", "–", _write_price(prices[baseline])])
     for name, each in found.items():
         lines.append([name, *_write_repayment(each), *([_write_price(prices[name])] if spent else [])])
-    return Grid(lines, ["$ / right answer"])
+    return MemoryGrid(lines, ["$ / right answer"])
 
 
 def _write_price(value: float) -> str:
@@ -267,7 +267,7 @@ class HistoryLengths:
             self.sizes.setdefault(place, array("d")).append(float(facts["ingest"]["disk_bytes"]))
 
 
-def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None:
+def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> MemoryGrid | None:
     """Lay out the time of a question, and what is kept on disk, against the length of the history."""
     names = _choose_one_each(result)
     places = sorted({place for name, place in lengths.times if name in names})
@@ -280,7 +280,7 @@ def _lay_out_lengths(result: EvalResult, lengths: HistoryLengths) -> Grid | None
         if any((name, place) in lengths.sizes for place in places):
             kept = _write_medians(name, places, lengths.sizes, FORMATS["bytes"])
             lines.append([f"{_name_system(result, name)}, on disk", *kept])
-    return Grid(lines)
+    return MemoryGrid(lines)
 
 
 def _write_medians(name: str, places: Sequence[int], known: Cells, show: Callable[[float], str]) -> list[str]:

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from context_bench.compare.runs import Contest, RunComparison
+from context_bench.compare.contest import Contest
+from context_bench.compare.runs import RunComparison
 from context_bench.compare.verdicts import Comparison, explain_first_samples, find_first_samples
 from context_bench.config import read_settings
 from context_bench.errors import printable

@@ -44,7 +44,7 @@ from context_bench.store.records import (
     unpack_row,
     unseal,
 )
-from context_bench.store.writer import LONG_CONTENT, Batch, Copy, Writer
+from context_bench.store.writer import LONG_CONTENT, Copy, WriteBatch, Writer
 
 __all__ = ["Store"]
 
@@ -215,14 +215,16 @@ class Store(Reader):
         return self._example_ids.get(key) or identity_of(run.number, place)
 
     def put_example(self, identity: int, key: bytes, example: Mapping[str, Any]) -> None:
-        self._put(Batch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids)
+        self._put(
+            WriteBatch.example, identity, key, self._seal(to_bytes(example), identity, key), key in self._example_ids
+        )
 
     def put_answer(
         self, run: RunInfo, place: int, key: bytes | None, example: Mapping[str, Any], answer: Answer
     ) -> int:
         body = pack_answer(answer.processed, answer.metadata, answer.latency, answer.returns, example)
         identity = identity_of(run.number, place)
-        self._put(Batch.answer, identity, key, self._seal(body, identity))
+        self._put(WriteBatch.answer, identity, key, self._seal(body, identity))
         return identity
 
     def put_result(
@@ -248,11 +250,13 @@ class Store(Reader):
         if said is not None:
             keys.response = identity
         self._row_counts[run.number] += 1
-        self._put(Batch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new)
+        self._put(
+            WriteBatch.result, identity, keys.answer, said, key, example_id, keys.response, packed, keys.record, new
+        )
         return example_id
 
     def put_scores(self, key: bytes, scores: Mapping[str, Any]) -> None:
-        self._put(Batch.other, "scores", key, seal(to_bytes(scores), key))
+        self._put(WriteBatch.other, "scores", key, seal(to_bytes(scores), key))
 
     def put_row(
         self,
@@ -265,7 +269,7 @@ class Store(Reader):
         record: bytes | None = None,
     ) -> None:
         self._row_counts[run.number] += 1
-        self._put(Batch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
+        self._put(WriteBatch.row, identity_of(run.number, place), key, example, response, pack_row(row), record)
 
     def copy_row(self, run: RunInfo, place: int, key: bytes, example_key: bytes, example: Mapping[str, Any]) -> None:
         old = self._row_ids[key]
@@ -279,11 +283,11 @@ class Store(Reader):
     def flush_copies(self) -> None:
         if self._copied:
             copies, self._copied = self._copied, []
-            self._put(Batch.copy, self._shift, copies)
+            self._put(WriteBatch.copy, self._shift, copies)
 
     def put_request(self, run: RunInfo, place: int, record: Mapping[str, Any]) -> None:
         identity = identity_of(run.number, place)
-        self._put(Batch.request, identity, self._seal(to_bytes(record), identity))
+        self._put(WriteBatch.request, identity, self._seal(to_bytes(record), identity))
 
     # -- runs
 
@@ -296,7 +300,7 @@ class Store(Reader):
     def end_run(self, run: RunInfo, status: str, result: EvalResult) -> None:
         self.flush_copies()
         statement, values = update_run(run, status, result, self._row_counts[run.number])
-        self._put(Batch.change, statement, *values)
+        self._put(WriteBatch.change, statement, *values)
 
     def remove_run(self, run: RunInfo) -> None:
         """Forget a run, and what it made and no other run uses; not one that another store is at work on."""

@@ -32,8 +32,22 @@ def read_small_file(path: Path) -> str:
         OSError: It cannot be read, or it is a device, a pipe or larger than `MAX_BYTES`.
         ValueError: It is not UTF-8.
     """
-    if path.exists() and not path.is_file():
-        raise OSError(None, "it is not a regular file")
+    _refuse_endless(path)
     if path.stat().st_size > MAX_BYTES:
         raise OSError(None, f"it is larger than {MAX_BYTES // 2**20} MB")
     return path.read_text(encoding="utf-8")
+
+
+def read_regular_file(path: Path) -> bytes:
+    """Read a file of any size whole, unless it is a device or a pipe.
+
+    Raises:
+        OSError: It cannot be read, or may never end.
+    """
+    _refuse_endless(path)
+    return path.read_bytes()
+
+
+def _refuse_endless(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise OSError(None, "it is not a regular file")

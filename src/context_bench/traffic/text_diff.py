@@ -20,7 +20,16 @@ from context_bench.text.words import split_words
 from context_bench.traffic.exchanges import Exchange, read_exchanges
 from context_bench.wire.prompts import Prompt
 
-__all__ = ["Part", "PassedOn", "Segment", "align", "compare_passed_on", "diff_prompts", "diff_texts", "mark_evidence"]
+__all__ = [
+    "DiffPart",
+    "PassedOn",
+    "Segment",
+    "align",
+    "compare_passed_on",
+    "diff_prompts",
+    "diff_texts",
+    "mark_evidence",
+]
 
 _CELLS = 200_000_000
 """Pairs of pieces that are compared as a whole: some 25 MB, and a tenth of a second."""
@@ -167,7 +176,7 @@ class Segment(NamedTuple):
     evidence: bool = False
 
 
-class Part(NamedTuple):
+class DiffPart(NamedTuple):
     """One message, or another part of a prompt, before and after."""
 
     title: str
@@ -231,7 +240,7 @@ def _join_neighbours(segments: Iterable[Segment]) -> Iterator[Segment]:
 # --- prompts
 
 
-def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
+def diff_prompts(before: Prompt, after: Prompt) -> list[DiffPart]:
     """Find what became of each part of a prompt; prompts that mean the same to a model show no change.
 
     Messages are paired by their order. Where there are more or fewer of them than before, which of them became
@@ -243,13 +252,13 @@ def diff_prompts(before: Prompt, after: Prompt) -> list[Part]:
         parts = [_diff_messages(number, len(old), *pair) for number, pair in enumerate(zip(old, new), 1)]
     else:
         title = f"all messages ({len(old)} sent, {len(new)} passed on)"
-        parts = [Part(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
+        parts = [DiffPart(title, diff_texts(*("\n\n".join(map(_join_texts, side)) for side in (old, new))))]
     if before.tools or after.tools:
-        parts.append(Part("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
+        parts.append(DiffPart("tools", diff_texts(_list_tools(before.tools), _list_tools(after.tools))))
     return parts
 
 
-def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
+def _diff_messages(number: int, total: int, old: Any, new: Any) -> DiffPart:
     """Compare the texts of two messages; where those are equal and the messages are not, all that the messages hold."""
     title = f"message {number} of {total}: {_read_role(old)}"
     if _read_role(old) != _read_role(new):
@@ -257,7 +266,7 @@ def _diff_messages(number: int, total: int, old: Any, new: Any) -> Part:
     texts = _join_texts(old), _join_texts(new)
     if texts[0] == texts[1] and _drop_role(old) != _drop_role(new):
         texts = dump_json(old), dump_json(new)
-    return Part(title, diff_texts(*texts))
+    return DiffPart(title, diff_texts(*texts))
 
 
 def _read_role(message: Any) -> str:
@@ -353,7 +362,7 @@ class PassedOn(NamedTuple):
     """A request as sent against what was passed on; `parts` is empty where the title says it all."""
 
     title: str
-    parts: list[Part]
+    parts: list[DiffPart]
 
 
 def compare_passed_on(example: Mapping[str, Any], processed: Mapping[str, Any] | None) -> list[PassedOn]:
@@ -391,7 +400,7 @@ def _compare_tapped(exchange: Exchange, name: str) -> Iterator[PassedOn]:
         else:
             parts = diff_prompts(sent, call.prompt)
             if changes := [each for each in exchange.list_changes(call) if each != "tools"]:
-                parts.append(Part("settings", diff_texts("", "\n".join(changes))))
+                parts.append(DiffPart("settings", diff_texts("", "\n".join(changes))))
             yield PassedOn(title if len(calls) > 1 else name, parts)
         seen.setdefault(call.body, number)
 
@@ -402,5 +411,5 @@ def _compare_contexts(example: Mapping[str, Any], processed: Mapping[str, Any]) 
     if isinstance(turns, list) and turns != example.get("turns"):
         return [PassedOn("", diff_prompts(Prompt(messages=example.get("turns") or []), Prompt(messages=turns)))]
     if isinstance(context, str):
-        return [PassedOn("", [Part("context", diff_texts(str(example.get("context") or ""), context))])]
+        return [PassedOn("", [DiffPart("context", diff_texts(str(example.get("context") or ""), context))])]
     return [PassedOn("nothing to compare: the system returned an answer only; --tap shows what it sends on", [])]

@@ -20,7 +20,7 @@ OWNER, STRANGER = "user-a", "user-b"
 
 
 @dataclass
-class Mention:
+class PlantedMention:
     """One sentence of a user, and the session of that user in which it is said."""
 
     text: str
@@ -88,12 +88,12 @@ class Garden:
         self.draw = draw
         self.sessions = sessions
         self.names = Names(draw)
-        self.mentions: list[Mention] = []
+        self.mentions: list[PlantedMention] = []
         self.probes: list[Probe] = []
 
     def plant(self, text: str, session: int, user: str = OWNER, forget: str | None = None) -> int:
         """Plant a sentence; returns its number."""
-        self.mentions.append(Mention(text, session, user, forget))
+        self.mentions.append(PlantedMention(text, session, user, forget))
         return len(self.mentions) - 1
 
     def pick_sessions(self, count: int = 1, user: str = OWNER) -> list[int]:
