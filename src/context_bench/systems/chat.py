@@ -79,7 +79,7 @@ def open_connection(
 class ChatProxy:
     """A system that sends each example to a chat API and returns the reply; the arguments are those of `OpenAIProxy`.
 
-    `form` is the API that the server speaks; it has the defaults of `model` and `max_tokens`.
+    `form` is the API that the server speaks. `build_proxy` fills in its default model.
     """
 
     sends_elsewhere = True
@@ -87,7 +87,7 @@ class ChatProxy:
     def __init__(
         self,
         base_url: str,
-        model: str | None = None,
+        model: str = OPENAI_CHAT.default_model,
         name: str | None = None,
         api_key: str | Secret | None = None,
         system_prompt: str | None = None,
@@ -107,8 +107,7 @@ class ChatProxy:
         deadline: float | None = None,
         form: ApiForm = OPENAI_CHAT,
     ) -> None:
-        self.form = form
-        self.model = form.default_model if model is None else model
+        self.form, self.model = form, model
         self.max_tokens = form.default_max_tokens if max_tokens is None else max_tokens
         check_settings(may_be_zero=False, max_tokens=self.max_tokens)
         connection = open_connection(
@@ -260,7 +259,7 @@ class OpenAIProxy(ChatProxy):
 
     Args:
         base_url: The server, with or without `/v1`; one that ends in `/chat/completions` is asked exactly there.
-        model: Sent as it is; `gpt-3.5-turbo` by default.
+        model: Sent as it is.
         name: `host:port` by default.
         api_key: Without one, `OPENAI_API_KEY` is used over https or on this machine.
         system_prompt: Put before the context.
@@ -349,4 +348,7 @@ class AnthropicProxy(ChatProxy):
 def build_proxy(api: str, base_url: str, **settings: Any) -> ChatProxy:
     """Build the system for a server that speaks the API of that name; the settings are those of `ChatProxy`."""
     shipped: dict[str, type[ChatProxy]] = {"openai": OpenAIProxy, "anthropic": AnthropicProxy}
-    return shipped[api](base_url, **settings) if api in shipped else ChatProxy(base_url, form=get_form(api), **settings)
+    if api in shipped:
+        return shipped[api](base_url, **settings)
+    form = get_form(api)
+    return ChatProxy(base_url, **{"model": form.default_model, "form": form, **settings})
